@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from hpack import Encoder
 
-from protocols.coap import message as coap
-from protocols.coap import option
+from protocols.coap.message import message as coap
+from protocols.coap.message import option
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Packet, Ping, encode

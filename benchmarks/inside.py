@@ -14,7 +14,7 @@ from domain.topic import Durability
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.collector import Collector

@@ -12,11 +12,11 @@ from typing import cast
 from benchmarks.inside import resident
 from benchmarks.many_queues import Trial, name
 from benchmarks.turns import WatchedSelector
-from domain.message import Message
+from domain.message.message import Message
 from gateway.observe.lag import COST_MAX, ROWS_MAX, Lags
 from store.lease import journal
+from store.lease.idle_tables import CHUNK_ROWS, Chunk
 from store.lease.lag import LagReader
-from store.lease.rows import CHUNK_ROWS, Chunk
 
 WATCHED_S = 60
 """Time for which the node itself reads the lag."""

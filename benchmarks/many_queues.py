@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from benchmarks.inside import Node, Wire, resident
 from benchmarks.turns import WatchedSelector
-from domain.message import Message
+from domain.message.message import Message
 from domain.ports import Disk
-from domain.store_ports import LeaseResult
-from domain.store_request import LeaseRequest
+from domain.store.store_ports import LeaseResult
+from domain.store.store_request import LeaseRequest
 from domain.topic import Durability, Topic
 from gateway.connection.pump import Pump
 from store.log_store import LogStore

@@ -36,8 +36,8 @@ from h2.events import StreamEnded
 from benchmarks.attackers import ATTACKS, GET_BROKER_CLUSTER_INFO, SOURCE, attack
 from benchmarks.process import Process
 from benchmarks.servers import ROOT, Server, headgate
-from protocols.coap import message as coap
-from protocols.coap import option
+from protocols.coap.message import message as coap
+from protocols.coap.message import option
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Ping, encode

@@ -73,8 +73,8 @@ async def opened(folder: Path) -> tuple[float, float]:
     """(seconds, processor time) that the store needs to open `folder`."""
     from gateway.runtime.clock import LoopClock
     from gateway.runtime.disk import DataDirectory
-    from store.config import StoreConfig
     from store.engine import open_store
+    from store.settings import StoreConfig
 
     loop = asyncio.get_running_loop()
     disk = DataDirectory(folder, loop)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.inside import Node, Wire, connect_packet, run, subscribe_packet, table
 from domain.errors import Failure
-from domain.message import LOCAL_HOST, Message, Placed
+from domain.message.message import LOCAL_HOST, Message, Placed
 
 NEEDLES = 10
 BATCH = 1_000

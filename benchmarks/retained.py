@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.inside import Node, resident, run, table
 from domain.errors import Failure
-from domain.message import LOCAL_HOST, RETAIN_SET, Message, Placed
+from domain.message.message import LOCAL_HOST, RETAIN_SET, Message, Placed
 from gateway.usecase.publish.latest import LatestScan
 
 BATCH = 1_000

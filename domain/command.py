@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.filter.filter import Filter
-from domain.receipt import Receipt
-from domain.send import Send as Send  # noqa: PLC0414, those who import it know no other place
-from domain.send import SendRetry as SendRetry  # noqa: PLC0414
+from domain.message.receipt import Receipt
+from domain.message.send import Send as Send  # noqa: PLC0414, those who import it know no other place
+from domain.message.send import SendRetry as SendRetry  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from typing import Protocol as Root
@@ -134,8 +134,8 @@ class HoldQueues(Command):
 
     name      the reader's name for the hold: the next one of the same name and topic replaces it
     topic     the topic
-    offsets   queue id -> first offset that is held; at most domain.read_hold.QUEUES_MAX
-    hold_ms   how long, at most domain.read_hold.HOLD_MS_MAX; 0: end the hold
+    offsets   queue id -> first offset that is held; at most domain.store.read_hold.QUEUES_MAX
+    hold_ms   how long, at most domain.store.read_hold.HOLD_MS_MAX; 0: end the hold
     epoch     the topic's epoch; -1: not compared
 
     Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), ARGUMENT_ILLEGAL, OVERLOADED.
@@ -163,7 +163,7 @@ class Receive(Command):
     ordered       True: lease no message whose ordering key has an earlier one that is not settled
     attempt_id    identifies one attempt of the client: a repeated Receive with it gets the messages of the first one; "": none
     client_id     the receiving client, "" when the protocol has none
-    fleeting      True: the leases end when the node restarts (domain.store_ports.Leases)
+    fleeting      True: the leases end when the node restarts (domain.store.store_ports.Leases)
 
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND, ARGUMENT_ILLEGAL, POLLING_FULL.
     """

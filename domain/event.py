@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from domain.errors import Failure
-from domain.receipt import Receipt
-from domain.send import Sent as Sent  # noqa: PLC0414, those who import it know no other place
+from domain.message.receipt import Receipt
+from domain.message.send import Sent as Sent  # noqa: PLC0414, those who import it know no other place
 
 if TYPE_CHECKING:
     from typing import Protocol as Root

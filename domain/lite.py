@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from domain import property as properties
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event, Leased
-from domain.receipt import Receipt
-from domain.record import Record, with_properties
+from domain.message import property as properties
+from domain.message.receipt import Receipt
+from domain.message.record import Record, with_properties
 
 PREFIX: Final = "%LMQ%$"
 SEPARATOR: Final = "$"

@@ -14,7 +14,7 @@ from domain.command import Command
 from domain.delivery.routed import Delivery
 from domain.errors import Failure
 from domain.event import Event
-from domain.message import Message
+from domain.message.message import Message
 
 AT_MOST_ONCE: Final = 0
 AT_LEAST_ONCE: Final = 1

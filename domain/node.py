@@ -12,7 +12,7 @@ from domain.event import Event
 class GreetNode(Command):
     """A gateway introduces itself, on a new connection -> NodeGreeted (request code 30010 of Headgate).
 
-    greeting   protocols.remoting.forwarding.greeting
+    greeting   protocols.remoting.nodes.forwarding.greeting
 
     Errors: ARGUMENT_ILLEGAL (another cluster, no version that both know, or nonsense).
     """
@@ -33,7 +33,7 @@ class NodeGreeted(Event):
 class NodeFrame(Command):
     """A frame of a gateway that has been greeted on this connection (request code 30011). No answer.
 
-    body   protocols.remoting.forwarding.stream
+    body   protocols.remoting.nodes.forwarding.stream
     """
 
     body: bytes

@@ -1,6 +1,6 @@
 """The ports to the world: time, randomness and files. Each has a real and a simulated implementation.
 
-The ports of the store are in domain/store_ports.py.
+The ports of the store are in domain/store/store_ports.py.
 """
 
 from __future__ import annotations

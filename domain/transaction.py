@@ -14,8 +14,8 @@ from domain.command import Command
 from domain.delivery.recall import RecallHandle
 from domain.errors import Failure
 from domain.event import Event
-from domain.message import Message
-from domain.store_ports import StateChange
+from domain.message.message import Message
+from domain.store.store_ports import StateChange
 
 COMMIT: Final = "COMMIT"
 ROLLBACK: Final = "ROLLBACK"

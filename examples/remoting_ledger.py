@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from domain.record import Record
+from domain.message.record import Record
 from gateway.client.client import Client
 
 

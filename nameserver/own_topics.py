@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Final, final
 
 from domain.nameserver.route import DataVersion, TopicQueues
-from domain.store_ports import Metadata
+from domain.store.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, Topic
 
 CHANGES_MAX: Final = 65_536

@@ -13,8 +13,8 @@ from typing import Final, final
 import lz4.frame
 import zstandard
 
-from domain.message import SYS_COMPRESSED, SYS_COMPRESSION_MASK
-from domain.record import Record
+from domain.message.message import SYS_COMPRESSED, SYS_COMPRESSION_MASK
+from domain.message.record import Record
 
 TYPE_LZ4: Final = 0x100
 TYPE_ZSTD: Final = 0x200

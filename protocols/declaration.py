@@ -64,7 +64,7 @@ class Declaration:
     """One protocol.
 
     name             name of the adapter, of the configuration's table, and of the protocol in counts of refusals
-    settings         settings class of the table, a frozen dataclass; `gateway.node.settings` makes an instance of it
+    settings         settings class of the table, a frozen dataclass; `gateway.node.settings_tables` makes an instance of it
     stream           makes the adapter of a stream protocol from the node's facts and the settings; None: no stream protocol
     datagram         makes the adapter of a datagram protocol in the same way; None: no datagram protocol
     application      makes an application on HTTP/2 in the same way; None: no such application

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain import property as properties
 from domain.address import is_derived_topic, is_system_topic
-from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, RETAIN_SET
 from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339, rfc3339_ms
 
 NAMES: Final = (properties.CONTENT_TYPE, properties.EXPIRES_AT)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.backup import BackupPlan
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
-from domain.store_event import StoreEventKind
-from store import derived
+from domain.store.backup import BackupPlan
+from domain.store.store_event import StoreEventKind
+from store import derived_damage
+from store.backup_disk import HeldDisk
 from store.checkpoint.checkpointer import Checkpointer
 from store.events import StoreEvents
-from store.held_disk import HeldDisk
 from store.keys.index import KeyIndex
 from store.log import promise
 from store.log.commit import GroupCommit
@@ -135,6 +135,6 @@ class HeldBackups:
         files = self._segments.files(position) + self._checkpointer.files()
         if point.serial:
             files += self._index.files(point.index_end) + self._keys.files(point.position)
-        if self._disk.size(derived.REBUILD) >= 0:
-            files.append((derived.REBUILD, self._disk.size(derived.REBUILD)))
+        if self._disk.size(derived_damage.REBUILD) >= 0:
+            files.append((derived_damage.REBUILD, self._disk.size(derived_damage.REBUILD)))
         done((hold, BackupPlan(files, promise.encode(mark, 1), writer.incarnation, first, position)))

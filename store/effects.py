@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.appends.append import Appender
 from store.checkpoint import snapshot
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
-from store.lease import rows
-from store.lease.ledger import LeaseLedger
+from store.lease import idle_tables
+from store.lease.journaled_tables import LeaseLedger
 from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
@@ -111,7 +111,7 @@ class StateEffects:
         elif kind == snapshot.FILES:
             self._index.load_files(body)
         elif kind == snapshot.LEASES:
-            self._ledger.tables.load(rows.decode(body))
+            self._ledger.tables.load(idle_tables.decode(body))
 
     def _apply(self, item: StateChange, base: int) -> None:
         if item.space == TOPIC:

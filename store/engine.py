@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from domain.ports import Clock, Disk
-from domain.storage_engine import StorageEngine
-from domain.store_event import Report, StoreEventKind, unheard
-from store import derived
-from store.config import StoreConfig
-from store.derived import DerivedDamageError
+from domain.store.storage_engine import StorageEngine
+from domain.store.store_event import Report, StoreEventKind, unheard
+from store import derived_damage
+from store.derived_damage import DerivedDamageError
 from store.events import StoreEvents
 from store.log_store import LogStore
 from store.opening import StoreOpening
-from store.replica.damaged import damaged_replica
-from store.replica.follower import open_follower
+from store.replication.replica_log.damaged import damaged_replica
+from store.replication.replica_log.follower import open_follower
+from store.settings import StoreConfig
 
 
 def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> LogStore:
@@ -27,8 +27,8 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
     try:
         return _open(disk, clock, config, events)
     except DerivedDamageError as error:
-        derived.set_checkpoints_aside(disk)
-        cause = f"{error}; the checkpoints are set aside in {derived.ASIDE}/, and the whole log is read"
+        derived_damage.set_checkpoints_aside(disk)
+        cause = f"{error}; the checkpoints are set aside in {derived_damage.ASIDE}/, and the whole log is read"
         events.tell(StoreEventKind.REBUILT, error.file, cause, "", error)
         return _open(disk, clock, config, events)
 

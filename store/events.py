@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from domain.errors import StoreError, lacks_descriptor
-from domain.store_event import Report, StoreEvent, StoreEventKind
-from store.full import lack_of
+from domain.store.store_event import Report, StoreEvent, StoreEventKind
+from store.disk_full.errors import lack_of
 
 TOLD_MAX: Final = 1_024
 """Unreadable places that are remembered, so that each is told once."""

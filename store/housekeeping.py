@@ -9,9 +9,9 @@ from typing import Final, final
 
 from domain.ports import Clock, Disk, Timer
 from store.checkpoint.recovery import ABORT, running
-from store.held import HeldCalls
 from store.parts import StoreParts
-from store.turns import Turns
+from store.startup_queue import HeldCalls
+from store.steps import Turns
 
 _SECOND_NS: Final = 1_000_000_000
 REST_NS: Final = 10 * _SECOND_NS

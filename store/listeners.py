@@ -8,7 +8,7 @@ from typing import Final, final
 from domain import lite
 from domain.address import HALF_TOPIC
 from domain.lite import LiteListener
-from domain.store_ports import StoreListener
+from domain.store.store_ports import StoreListener
 from store.delay import parking
 from store.events import StoreEvents
 from store.queue.queue import Queue

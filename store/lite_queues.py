@@ -9,22 +9,22 @@ from typing import Final, final
 from domain import lite
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.lite import LiteLeaseResult, LiteListener
-from domain.message import Placed
+from domain.message.message import Placed
 from domain.ports import Clock
-from domain.store_ports import StateChange
-from domain.store_request import LeaseRequest
+from domain.store.store_ports import StateChange
+from domain.store.store_request import LeaseRequest
 from store.appends.writer import StoreWriter
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
-from store.held import HeldCalls
 from store.lease.call import RecordSource
-from store.lease.ledger import LeaseLedger
-from store.lease.order import OrderedCall
+from store.lease.journaled_tables import LeaseLedger
+from store.lease.ordered_lease import OrderedCall
 from store.lease.table import LeaseTable
 from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.repair_waits import unreadable
+from store.startup_queue import HeldCalls
 
 DROPS_MAX: Final = 1_024
 """Lite topics that one call of `drop` removes, with one record of the log."""

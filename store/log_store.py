@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from domain.backup import Backups
 from domain.errors import Failure
 from domain.histogram import Histogram
 from domain.lite import LiteQueues
-from domain.store_ports import (
-    DeadLetterMoves,
-    GroupPositions,
-    Leases,
-    MemberPulls,
-    MessageLog,
-    Metadata,
-    Outlook,
-    State,
-)
+from domain.store.backup import Backups
+from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
 from domain.transaction import Timers, Transactions
 from store.backup import HeldBackups
 from store.counters import figures
@@ -36,7 +27,7 @@ from store.state.port import StoredState
 
 @final
 class LogStore:
-    """`domain.message_store.MessageStore` over one log. The attributes without a comment are its ports. See `open_store`.
+    """`domain.store.message_store.MessageStore` over one log. The attributes without a comment are its ports. See `open_store`.
 
     parts   what the ports stand on
     """

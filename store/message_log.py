@@ -7,13 +7,12 @@ from functools import partial
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.message import Message
-from domain.once import OnceKey
-from domain.store_ports import ReadResult, StateChange, StoreListener
-from domain.store_request import KeyQuery, ReadRequest
+from domain.message.message import Message
+from domain.message.once import OnceKey
+from domain.store.store_ports import ReadResult, StateChange, StoreListener
+from domain.store.store_request import KeyQuery, ReadRequest
 from store.appends.client_appends import ClientAppends
 from store.appends.once import OnceAppends
-from store.held import HeldCalls
 from store.keys.search import KeySearch
 from store.listeners import StoreListeners
 from store.log.open_batch import Done
@@ -21,6 +20,7 @@ from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
 from store.reads.reading import Reading
 from store.reads.repair_waits import DamageFailure
+from store.startup_queue import HeldCalls
 
 LATE_MS: Final = 10_000
 """Longest time between storing a message and its becoming readable."""
@@ -28,7 +28,7 @@ LATE_MS: Final = 10_000
 
 @final
 class StoredLog:
-    """`domain.store_ports.MessageLog`."""
+    """`domain.store.store_ports.MessageLog`."""
 
     def __init__(
         self,

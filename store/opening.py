@@ -12,43 +12,41 @@ from typing import final
 
 from domain.errors import StoreError
 from domain.ports import Clock, Disk
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import StateChange
 from store.appends.append import Appender
 from store.appends.client_appends import ClientAppends, Outbox
 from store.appends.once import OnceAppends
-from store.appends.write_admission import WriteAdmission
 from store.appends.writer import StoreWriter
 from store.backup import HeldBackups
-from store.census import Census
+from store.backup_disk import HeldDisk
 from store.checkpoint import points as checkpoints
 from store.checkpoint.checkpointer import CheckpointedLog, Checkpointer
 from store.checkpoint.points import Points
 from store.checkpoint.recovery import LogRecovery, Recovered
-from store.config import StoreConfig, check_policy_of
 from store.delay.recall import TimerRecall
 from store.delay.wheel import MEND_MS, Wheel
 from store.deletion.compaction import Compaction, empty_at
 from store.deletion.read_holds import ReadHolds
 from store.deletion.retention import Retention
+from store.disk_full.admission import WriteAdmission
+from store.disk_full.errors import probe
 from store.effects import BatchEffects, StateEffects
 from store.events import StoreEvents
-from store.full import probe
-from store.held import HeldCalls
-from store.held_disk import HeldDisk
 from store.housekeeping import Housekeeping
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
 from store.lease.call import REPAIRED_MS, UNREADABLE_MS
 from store.lease.group_removal import GroupRemoval
+from store.lease.journaled_tables import LeaseLedger
+from store.lease.lease_journal import TurnJournal
+from store.lease.lease_records import LeaseSource
 from store.lease.leases import StoredLeases
-from store.lease.ledger import LeaseLedger
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.positions import StoredPositions
 from store.lease.release import LeaseRelease
-from store.lease.source import LeaseSource
-from store.lease.turn import TurnJournal
+from store.lease_count import Census
 from store.listeners import StoreListeners
 from store.lite_queues import StoredLiteQueues
 from store.log import promise as promises
@@ -68,6 +66,8 @@ from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
 from store.reads.reading import Reading, WrittenLog
 from store.reads.repair_waits import RepairWaits
+from store.settings import StoreConfig, check_policy_of
+from store.startup_queue import HeldCalls
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
 from store.state.view import TIMER, Append, StateView

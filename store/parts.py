@@ -7,19 +7,19 @@ from typing import final
 
 from store.appends.append import Appender
 from store.appends.once import OnceAppends
-from store.appends.write_admission import WriteAdmission
-from store.census import Census
+from store.backup_disk import HeldDisk
 from store.checkpoint.checkpointer import Checkpointer
 from store.checkpoint.points import Points
 from store.checkpoint.recovery import Recovered
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
 from store.deletion.retention import Retention
+from store.disk_full.admission import WriteAdmission
 from store.events import StoreEvents
-from store.held_disk import HeldDisk
 from store.keys.index import KeyIndex
 from store.lease.group_removal import GroupRemoval
-from store.lease.ledger import LeaseLedger
+from store.lease.journaled_tables import LeaseLedger
+from store.lease_count import Census
 from store.log.commit import GroupCommit
 from store.log.promise import Promise
 from store.log.reader import RecordReader

@@ -14,15 +14,15 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.ports import Clock
 from domain.principal import GATEWAY
+from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.forwarding.forwarder import Forwarder
-from protocols.remoting.calls.octets import WireError
-from protocols.remoting.forwarding.stream import VERSIONS
+from protocols.remoting.nodes.calls.octets import WireError
+from protocols.remoting.nodes.forwarding.stream import VERSIONS
 from tests.connection_driver import StrictDriver
 
 _lives: Final = count(256)
-"""Numbers of streams; that of a recorded gateway is 1 (tests/gateway/forwarding/test_version_1.py)."""
+"""Numbers of streams; that of a recorded gateway is 1 (tests/gateway/cluster/forwarding/test_version_1.py)."""
 DELAY_NS: Final = MILLISECOND_NS // 5
 """Time that a frame takes, on average."""
 AGAIN_NS: Final = 20 * MILLISECOND_NS

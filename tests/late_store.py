@@ -20,11 +20,11 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.message import Message
-from domain.message_store import MessageStore
-from domain.once import OnceKey
+from domain.message.message import Message
+from domain.message.once import OnceKey
 from domain.ports import Clock
-from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State, StoreListener
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State, StoreListener
 from domain.transaction import Timers, Transactions
 
 BREAK_NS: Final = 20 * MILLISECOND_NS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from domain.record import Record
+from domain.message.record import Record
+from gateway.brokers.pull_reply import split
 from gateway.client.client import Client
-from gateway.rocketmq.messages.pull_reply import split
 
 
 def stored_records(client: Client, topic: str) -> list[Record]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.errors import Failure
-from domain.store_event import unheard
-from domain.store_ports import State, StateChange, StatePairs
+from domain.store.store_event import unheard
+from domain.store.store_ports import State, StateChange, StatePairs
 from store.events import StoreEvents
 from store.log.open_batch import Done
 from store.reads.repair_waits import RepairWaits

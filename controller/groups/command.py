@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from controller.groups import octets
 from controller.groups.octets import OctetReader
-from domain.controller.book import SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -25,6 +24,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
+from domain.controller.controller_list import SetControllers
 
 VERSION: Final = 1
 VERSION_WHOLE: Final = 2
@@ -59,7 +59,7 @@ _FORMS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[OctetReader], ob
 
 
 def encode(change: LogChange) -> bytes:
-    """A change within its limits (bounds.py) -> a command."""
+    """A change within its limits (limits.py) -> a command."""
     whole = any(getattr(change, each.name) for each in fields(change) if each.name in LATER)
     version = VERSION_WHOLE if whole else VERSION
     return bytes((version, _KIND_OF[type(change)])) + b"".join(

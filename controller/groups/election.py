@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.ruling import Ruling, without_leader
+from controller.groups.decision import Ruling, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ANY_EPOCH, ElectLeader
 from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, StoreGroup, StoreReplica

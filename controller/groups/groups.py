@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Final, final
 
 from controller.groups import election, membership, recovery, registration
-from controller.groups.bounds import is_within
-from controller.groups.ruling import Ruling
+from controller.groups.decision import Ruling
+from controller.groups.limits import is_within
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.book import ControllerBook, SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -22,6 +21,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
+from domain.controller.controller_list import ControllerBook, SetControllers
 from domain.controller.group import FIRST_ID, GROUPS_MAX, StoreGroup
 
 _REFUSED_UNKNOWN: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.ruling import Ruling
+from controller.groups.decision import Ruling
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup

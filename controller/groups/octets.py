@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar, final
 
-from domain.controller.book import ControllerBook, ControllerPlace
+from domain.controller.controller_list import ControllerBook, ControllerPlace
 from domain.controller.group import ReplicaReport, SetMember
 
 _COUNT: Final = struct.Struct(">H")

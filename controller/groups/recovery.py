@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from controller.groups.decision import Ruling
 from controller.groups.election import electorate
-from controller.groups.ruling import Ruling
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import FoundGroup, RecoverGroup
 from domain.controller.group import EPOCH_SAID_MAX, ReplicaReport, StoreGroup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.groups.ruling import Ruling, without_leader
+from controller.groups.decision import Ruling, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ApplyId, CleanReplicas, RegisterReplica
 from domain.controller.group import REPLICAS_MAX, UNKNOWN, StoreGroup, StoreReplica

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, final
 
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.knowledge import informed
+from controller.groups.replica_reports import informed
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader

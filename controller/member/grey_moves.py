@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, final
 
-from controller.grey.ejections import Place
-from controller.grey.record import FiguresRecord
-from controller.grey.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, told
 from controller.groups.election import electorate
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.knowledge import informed
+from controller.groups.replica_reports import informed
 from controller.member.elections import RETURN_MS
 from controller.member.member import ControllerMember
+from controller.slow_replicas.ejections import Place
+from controller.slow_replicas.record import FiguresRecord
+from controller.slow_replicas.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, told
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
 from domain.controller.group import PRIORITY_LAST, StoreGroup

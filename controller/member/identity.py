@@ -1,4 +1,4 @@
-"""The identity of one controller's log, and whether its group has been founded: the file `controller/identity`."""
+"""The identity of one controller's log, and whether its group has been founded, in the file `identity` of its folder."""
 
 from __future__ import annotations
 

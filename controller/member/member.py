@@ -8,8 +8,8 @@ from functools import partial
 from typing import Final, NamedTuple, final
 
 from controller.groups import command
-from controller.groups.bounds import is_within
 from controller.groups.groups import StoreGroups
+from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
 from controller.member.proposals import ChangeDone, Proposals
@@ -24,8 +24,8 @@ from controller.raft.refusal import RaftRefusal, SafetyError
 from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.book import ControllerBook, SetControllers
 from domain.controller.change import GroupChange
+from domain.controller.controller_list import ControllerBook, SetControllers
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 

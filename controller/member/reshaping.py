@@ -1,8 +1,8 @@
 """The number of controllers changes while they run: what an operator may ask for, and the steps that raft takes towards it.
 
-The book (domain/controller/book.py) is the goal, which is committed like any change. The leader then goes towards it: who is
-new becomes a learner, a learner that has caught up becomes a voter, who is not in the book any more goes. A new leader goes on
-where the last one stopped.
+The list of controllers (domain/controller/controller_list.py) is the goal, which is committed like any change. The leader then
+goes towards it: a new member becomes a learner, a learner that has caught up becomes a voter, a member that is not in the list
+any more is removed. A new leader goes on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from controller.member.replacement import MemberChange
 from controller.raft.configuration import Configuration
 from domain.address import endpoint_of
-from domain.controller.book import ControllerBook, ControllerPlace
+from domain.controller.controller_list import ControllerBook, ControllerPlace
 from domain.limits import CONTROLLERS_MAX
 
 

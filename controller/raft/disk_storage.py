@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, final
 from controller.raft.configuration import decode
 from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot
-from domain.crc32 import crc32
+from domain.message.crc32 import crc32
 from domain.ports import Disk
 
 FOLDER: Final = "controller/raft"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from domain.command import Command
 from domain.data_topic import DataTopic, TopicProperties
 from domain.event import Event
-from domain.message import Message
+from domain.message.message import Message
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from domain.command import Command, Receive
 from domain.event import Event
-from domain.receipt import Receipt
+from domain.message.receipt import Receipt
 
 
 @dataclass(slots=True)

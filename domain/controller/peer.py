@@ -19,7 +19,7 @@ class GreetController(Command):
 
     node       identity of its log
     founders   identities of the first voters of its group, ascending; empty: it knows of no group
-    book       addresses of all controllers, when their number has been changed (domain/controller/book.py); empty: unknown
+    book       addresses of all controllers, when their number has been changed (`controller_list`); empty: unknown
     level      LEVEL of its version
     """
 

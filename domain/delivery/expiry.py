@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from domain.message.property import HG_BYTES, HG_EXPIRE_MS_START, find, has
+from domain.message.record import Record
 from domain.octets import uint32
-from domain.property import HG_BYTES, HG_EXPIRE_MS_START, find, has
-from domain.record import Record
 
 SMALL_BYTES: Final = 2_048
 

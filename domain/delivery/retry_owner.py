@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import RETRY_PREFIX
 from domain.filter.filter import RETRY, Filter
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from domain.topic import Group
 
 _GIVEN_BACK: Final = (properties.start_of(properties.ORIGIN_MESSAGE_ID), properties.start_of(properties.RECONSUME_TIME))

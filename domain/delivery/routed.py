@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-from domain.message import SYS_COMPRESSED
-from domain.record import Record
+from domain.message.message import SYS_COMPRESSED
+from domain.message.record import Record
 
 
 @final

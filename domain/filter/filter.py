@@ -27,4 +27,4 @@ class Filter(Protocol):
         """How much `matches` does for one message, at most; 1: it looks up one property."""
 
     def matches(self, stored_properties: bytes) -> bool:
-        """True when a message with these properties (domain.property) matches. Never raises."""
+        """True when a message with these properties (domain.message.property) matches. Never raises."""

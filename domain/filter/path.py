@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain import limits
-from domain import property as properties
+from domain.message import property as properties
 
 
 def is_filter(text: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import OTHER_PATHS_TOPIC, path_in
 from domain.filter.filter import PATH
 from domain.filter.path import matches
+from domain.message import property as properties
 
 CACHED_PATHS_MAX: Final = 4_096
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from domain import property as properties
 from domain.filter.filter import TAG
+from domain.message import property as properties
 
 TAGS_CHARS_MAX: Final = 16_384
 """Characters of an expression: as many as the properties of a message may have by gRPC, of which its tag is one."""

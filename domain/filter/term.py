@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.filter.number import real, whole
-from domain.property import find, start_of
+from domain.message.property import find, start_of
 
 
 @final

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from domain.errors import Failure, StoreError
-from domain.message_store import MessageStore
 from domain.replication.message import Era, PartRefusal
 from domain.replication.reads import FollowerReads
+from domain.store.message_store import MessageStore
 
 
 class ReplicaDataError(StoreError):

@@ -11,15 +11,15 @@ from typing import Final, Protocol
 
 from domain.errors import Failure
 from domain.event import Pulled
-from domain.store_ports import Metadata, ReadResult, State
-from domain.store_request import ReadRequest
+from domain.store.store_ports import Metadata, ReadResult, State
+from domain.store.store_request import ReadRequest
 
 ELSEWHERE: Final = "ELSEWHERE"
 """Status of a PulledBy: another replica has to be asked, at the same offset."""
 
 
 class LogReads(Protocol):
-    """The part of `domain.store_ports.MessageLog` that reads. Failure STORE_UNAVAILABLE once the replica follows no more."""
+    """The reading part of `domain.store.store_ports.MessageLog`. Failure STORE_UNAVAILABLE once the replica follows no more."""
 
     def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
         """MessageLog.read."""

@@ -1,4 +1,4 @@
-"""The port by which deliveries leave the process. `gateway/runtime/outgoing` has the real one, tests have simulated ones."""
+"""The port by which deliveries leave the process. `gateway/link/sinks` has the real one, tests have simulated ones."""
 
 from __future__ import annotations
 

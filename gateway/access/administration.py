@@ -22,9 +22,9 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.principal import Principal
-from gateway.access.config import name_fault, password_fault
 from gateway.access.policy import Entry
 from gateway.access.records import AccessRecords
+from gateway.access.settings import name_fault, password_fault
 from gateway.connection.client_connection import ClientConnection
 
 HIDDEN: Final = ""

@@ -22,11 +22,11 @@ from domain.errors import ErrorCode, Failure
 from domain.oscore import OscoreContexts
 from domain.ports import Entropy
 from domain.principal import Principal
-from gateway.access.config import AccessConfig
 from gateway.access.needs import PathNeed
 from gateway.access.records import AccessRecords
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
+from gateway.access.settings import AccessConfig
 from gateway.access.token import JWT, TokenExchange, TokenVerifier
 
 PRINCIPALS_MAX: Final = 16_384

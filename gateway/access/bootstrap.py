@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from domain.access import User
 from domain.errors import ConfigError
-from domain.store_ports import State
+from domain.store.store_ports import State
 from gateway.access.authority import Access
-from gateway.access.config import AccessConfig, split
 from gateway.access.records import AccessRecords
+from gateway.access.settings import AccessConfig, split
 
 
 def open_access(

@@ -15,7 +15,7 @@ import msgspec
 from domain.admin.oscore import RUNS_MAX
 from domain.errors import ErrorCode, Failure
 from domain.oscore import OscoreContext
-from domain.store_ports import State, StateChange
+from domain.store.store_ports import State, StateChange
 
 SPACE: Final = "oscore"
 FLOOR_KEY: Final = b"f"
@@ -30,7 +30,7 @@ class Followed(Protocol):
     """Tells the values of small spaces of the state."""
 
     def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
-        """See `domain.store_ports.State.follow`."""
+        """See `domain.store.store_ports.State.follow`."""
 
 
 @dataclass(frozen=True, slots=True)

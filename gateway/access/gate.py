@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain import property as properties
 from domain.access import GROUP, PUB, CheckAccess, Need, Reauthenticate
 from domain.command import Command, Send, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.filter.path import path_of
-from domain.message import Message
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.principal import GATEWAY, Principal
-from domain.record import Record
-from domain.store_ports import MessageLog
+from domain.store.store_ports import MessageLog
 from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
 from gateway.access.authority import Access

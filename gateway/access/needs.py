@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import access, channel, command, lite, membership, mqtt_session, node, relay, transaction
+from domain import access, channel, client_inquiry, command, lite, membership, mqtt_session, node, transaction
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.admin import broker as broker_admin
@@ -25,7 +25,7 @@ from domain.admin import subscription as subscription_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
-from domain.controller import book as controller_book
+from domain.controller import controller_list as controller_book
 from domain.controller import peer as controller_peer
 from domain.controller import request as controller_request
 from domain.filter.path import path_of
@@ -262,7 +262,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     client_admin.QueryRunningInfo: _group(GET),
     client_admin.ConsumeDirectly: _one_consumed,
     client_admin.QueryClientPositions: _both(GET),
-    relay.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
+    client_inquiry.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
     position_admin.ResetPositions: _reset,
     position_admin.ClonePositions: _cloned,
     route.QueryRoute: _known,
@@ -340,7 +340,7 @@ SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
         command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.ConfirmDeliveries,
         mqtt_session.RejectDeliveries, mqtt_session.AcceptDeliveries, channel.ChannelCommand,
-        relay.ClientAnswered, node.NodeFrame, data_topic.LeaveDataTopic,
+        client_inquiry.ClientAnswered, node.NodeFrame, data_topic.LeaveDataTopic,
     }
 )  # fmt: skip
 """Commands that pass unchecked: the end of a connection, a watch or a subscription, acknowledgements of deliveries, answers to

@@ -13,7 +13,7 @@ import msgspec
 
 from domain.access import AccessPolicy, Grant, User
 from domain.errors import ErrorCode, Failure
-from domain.store_ports import State, StateChange
+from domain.store.store_ports import State, StateChange
 from gateway.access.contexts import ContextRecords, Followed
 from gateway.access.policy import Entries
 

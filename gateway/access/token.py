@@ -10,7 +10,7 @@ import jwt
 from domain.access import Authenticated, Challenge
 from domain.errors import Failure
 from domain.principal import Principal
-from gateway.access.config import AccessConfig, name_fault
+from gateway.access.settings import AccessConfig, name_fault
 
 TOKEN_CHARS_MAX: Final = 16 * 1024
 LEEWAY_S: Final = 30

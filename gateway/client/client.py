@@ -16,9 +16,9 @@ from typing import TypeVar
 import orjson
 
 from domain import limits
-from domain import property as properties
 from domain.address import TEMPLATE_TOPIC
-from domain.crc32 import crc32
+from domain.message import property as properties
+from domain.message.crc32 import crc32
 from gateway.client.answer import (
     PULL_STATUS,
     TOPIC_NOT_EXIST,

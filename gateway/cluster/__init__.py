@@ -1,1 +1,1 @@
-"""The commands `headgate cluster`: what an operator asks the controllers of store groups."""
+"""The cluster: replicas, controllers, forwarding gateways, registration at name servers, and the operator's commands."""

@@ -8,8 +8,8 @@ from domain.address import network_of_host
 from domain.limits import SECOND_NS
 from domain.refusal import Ending
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
-from gateway.guard.config import LimitsConfig
 from gateway.guard.flapping import FlappingDetector
+from gateway.guard.settings import LimitsConfig
 
 
 @final

@@ -10,7 +10,7 @@ from typing import Final
 
 NO_LIMIT: Final = 1 << 31
 CLIENTS: Final = ""
-"""The clients of the process itself, whatever its roles are, beside the names of its parts (`gateway.node.roles.parts_of`)."""
+"""The clients of the process itself, beside the names of its parts (`gateway.node.roles.role_names.parts_of`)."""
 PROCESS: Final = 96
 """Listening sockets, the loop, threads, libraries, files that are read for a moment, and those that are held for the store
 (`gateway.runtime.spare_descriptors`)."""

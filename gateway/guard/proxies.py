@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain.errors import ConfigError
 from gateway.access.source import SourceAddresses
-from gateway.guard.config import ProxyConfig
+from gateway.guard.settings import ProxyConfig
 
 REMEMBERED: Final = 4_096
 

@@ -17,8 +17,8 @@ from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
-from gateway.guard.config import CLOSE, WAIT, LimitsConfig
 from gateway.guard.flapping import FlappingDetector
+from gateway.guard.settings import CLOSE, WAIT, LimitsConfig
 
 DELAYED_PROTOCOLS: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols whose clients can be slowed down by not reading from them. Clients of others get a refusal."""

@@ -1,4 +1,4 @@
-"""The port by which this node connects to other servers; `gateway.runtime.outgoing.dialer` implements it with sockets."""
+"""The port by which this node connects to other servers; `gateway.link.dialer` implements it with sockets."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 import typer
 
 from domain.errors import ConfigError, GatewayError
-from gateway.cluster.commands import AT, CA, HERE, KEY, asked_controllers, cluster
+from gateway.cluster.operator.commands import AT, CA, HERE, KEY, asked_controllers, cluster
 
 if TYPE_CHECKING:
-    from gateway.node.config import Config
+    from gateway.node.settings import Config
 
 app = typer.Typer(
     help="A gateway for RocketMQ, MQTT, CoAP, HTTP, gRPC and CloudEvents with a store of its own.",
@@ -88,7 +88,7 @@ class GivenOptions:
     def __call__(self) -> Config:
         """Read the configuration. Raises ConfigError."""
         from gateway.node.composition import known
-        from gateway.node.config import load
+        from gateway.node.settings import load
 
         return load(_settings(self._given), os.environ, known(), self._file)
 
@@ -98,7 +98,7 @@ class GivenOptions:
 
     def admin_address(self) -> tuple[str, int] | None:
         """(host, port) of the admin port; None when they cannot be read, which reading the configuration reports."""
-        from gateway.node.config import admin_address
+        from gateway.node.settings import admin_address
 
         try:
             return admin_address(_settings(self._given), os.environ, self._file)
@@ -152,7 +152,7 @@ def _serve(read: GivenOptions, everything: bool) -> None:
 
     admin = started(read.admin_address())  # before most modules are imported, which takes longer
     try:
-        from gateway.node.roles import ALL
+        from gateway.node.roles.role_names import ALL
         from gateway.runtime.process import run
 
         config = read()
@@ -207,7 +207,7 @@ def check(folder: DATA, as_json: JSON = False) -> None:
 
     Exit status: 0 nothing is damaged, 1 something is, 2 not checked.
     """
-    from gateway.node import offline
+    from gateway.node.data_directory import offline
 
     raise typer.Exit(_io(lambda: offline.check(folder, as_json, typer.echo)))
 
@@ -220,7 +220,7 @@ def repair(folder: DATA, as_json: JSON = False) -> None:
 
     Exit status: 0 done, 2 it cannot be done.
     """
-    from gateway.node import offline
+    from gateway.node.data_directory import offline
 
     raise typer.Exit(_io(lambda: offline.repair(folder, as_json, typer.echo)))
 
@@ -235,7 +235,7 @@ def renew_controller(folder: DATA, at: AT = HERE, key_file: KEY = "", ca: CA = "
 
     Exit status: 0 done, 2 not done.
     """
-    from gateway.node import offline
+    from gateway.node.data_directory import offline
 
     with asked_controllers(at, key_file, ca) as controllers:
         # The one that leads answers with a majority. Without one this log may be all that is known of the store groups.
@@ -260,8 +260,8 @@ def backup(
 
     Exit status: 0 done and checked, 2 not done.
     """
-    from gateway.node.backup import backup as run
-    from gateway.node.plan_source import running, stopped
+    from gateway.node.data_directory.backup import backup as run
+    from gateway.node.data_directory.plan_source import running, stopped
     from gateway.runtime.copying import FileCopies
 
     def copied() -> int:
@@ -287,7 +287,7 @@ def restore(
 
     Exit status: 0 done and checked, 2 not done.
     """
-    from gateway.node.restore import restore as run
+    from gateway.node.data_directory.restore import restore as run
     from gateway.runtime.copying import FileCopies
 
     raise typer.Exit(_io(lambda: run(Path(source), Path(data), as_json, typer.echo, FileCopies())))

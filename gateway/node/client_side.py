@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.connection.handler import CommandEntry, Handler
-from gateway.guard.config import LimitsConfig
+from gateway.guard.settings import LimitsConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.protocols import Adapters
 from gateway.observe.counters import CounterRegistry
-from gateway.webhooks.granting import Granting
+from gateway.webhooks.sender_consent import Granting
 from protocols.adapter import Losing
 from protocols.host_shares import HostShares
 

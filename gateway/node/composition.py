@@ -1,7 +1,7 @@
 """The composition of a node: builds the store, the use cases, the access gate and the protocol adapters.
 
-This module and the roles (`gateway.node.role`) are the only ones that name concrete classes. `compose` takes the disk, clock
-and entropy as arguments and opens no socket, so the simulation uses it too.
+This module and the roles (`gateway.node.roles`) alone name concrete classes. `compose` takes the disk, clock and
+entropy as arguments and opens no socket, so the simulation uses it too.
 """
 
 from __future__ import annotations
@@ -12,36 +12,33 @@ from typing import Final
 
 from domain.admin.replica import ReplicaView
 from domain.membership import Subscription
-from domain.message_store import MessageStore
 from domain.ports import Clock, Disk, Entropy
-from domain.store_event import Report
+from domain.store.message_store import MessageStore
+from domain.store.store_event import Report
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
-from gateway.access.config import AccessConfig, AccessTable
 from gateway.access.context_administration import ContextAdministration
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
+from gateway.access.settings import AccessConfig, AccessTable
+from gateway.cluster.controller.settings import ControllerSettings
+from gateway.cluster.forwarding.forwarded import ForwardedClients
+from gateway.cluster.registration.settings import RegistrationSettings
+from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
 from gateway.connection.handler import CommandEntry, Handler
-from gateway.controllers.settings import ControllerSettings
-from gateway.forwarding.forwarded import ForwardedClients
-from gateway.guard.config import LimitsConfig, ProxyConfig
+from gateway.guard.settings import LimitsConfig, ProxyConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
-from gateway.node.config import Config, Known
-from gateway.node.nameserver.registration_settings import RegistrationSettings
 from gateway.node.protocols import Adapters, Protocols, installed
-from gateway.node.remote.store_address import StoreAddress
+from gateway.node.roles.store_address import StoreAddress
+from gateway.node.settings import Config, Known
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, is_rocketmq, settings_of
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
-from gateway.pubsub.book import DataTopics
-from gateway.replicas.settings import ReplicationSettings
-from gateway.usecase.catalog.modes import Modes
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.topic_change import TopicChanging
+from gateway.pubsub.data_topics import DataTopics
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
@@ -55,13 +52,16 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from gateway.usecase.tools.replication import Replicas
+from gateway.usecase.topics_and_groups.modes import Modes
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from gateway.usecase.waiting.long_polls import LiveTails
-from gateway.webhooks.catalog.unavailable import NoSubscriptions
-from gateway.webhooks.catalog.use_cases import webhook_use_cases
-from gateway.webhooks.granting import Granting
-from gateway.webhooks.settings import WebhookSettings
-from nameserver.config import NameserverConfig
-from nameserver.settings import StoredSettings
+from gateway.webhooks.delivery.settings import WebhookSettings
+from gateway.webhooks.sender_consent import Granting
+from gateway.webhooks.subscriptions.unavailable import NoSubscriptions
+from gateway.webhooks.subscriptions.use_cases import webhook_use_cases
+from nameserver.settings import NameserverConfig
+from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter
 from protocols.setting import Setting

@@ -20,26 +20,26 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
-from gateway.guard.config import ProxyConfig
 from gateway.guard.descriptors import CLIENTS, lowered, rooms, sinks_max
 from gateway.guard.proxies import Proxies
+from gateway.guard.settings import ProxyConfig
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide
-from gateway.node.config import Config, is_loopback
-from gateway.node.gateway_role import GatewayRole
-from gateway.node.local_store import LocalStore
-from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, Protocols, installed
-from gateway.node.remote.cluster_access import has_cluster_users
-from gateway.node.remote.follower_port import FollowerPort
-from gateway.node.remote.replica_role import ReplicaRole, is_replicated
-from gateway.node.remote.replication_switch import ReplicationSwitch
-from gateway.node.remote.webhook_part import WebhookPart, webhook_part_of
-from gateway.node.renewal import Renewal
-from gateway.node.role import Role
-from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, READERS, REPLICA, STORE, listeners_of, parts_of
+from gateway.node.roles.cluster_access import has_cluster_users
+from gateway.node.roles.follower_port import FollowerPort
+from gateway.node.roles.gateway import GatewayRole
+from gateway.node.roles.local_store import LocalStore
+from gateway.node.roles.nameserver import NameserverRole
+from gateway.node.roles.replica import ReplicaRole, is_replicated
+from gateway.node.roles.replication_switch import ReplicationSwitch
+from gateway.node.roles.role import Role
+from gateway.node.roles.role_names import CONTROLLER, GATEWAY, NAMESERVER, READERS, REPLICA, STORE, listeners_of, parts_of
+from gateway.node.roles.store import StoreRole
+from gateway.node.roles.webhook_part import WebhookPart, webhook_part_of
+from gateway.node.settings import Config, is_loopback
+from gateway.node.settings_reload import Renewal
 from gateway.node.storage import is_rocketmq
-from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.address import bind, concrete
@@ -54,15 +54,15 @@ from gateway.runtime.machine import open_files_max
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.security import openssl
 from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
+from gateway.runtime.startup_ports.ports import WaitingFor, WaitingPorts
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
-from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
-from gateway.webhooks.settings import WebhookSettings
+from gateway.webhooks.delivery.settings import WebhookSettings
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
-from protocols.http.config import HttpConfig
+from protocols.http.settings import HttpConfig
 from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
@@ -243,7 +243,7 @@ class Node:
         part, protocols = self._parts.get(NAMESERVER), self.protocols
         has_cluster_users(self.config)
         if is_rocketmq(self.config):
-            from gateway.node.rocketmq_role import RocketmqRole
+            from gateway.node.roles.apache import RocketmqRole
 
             return RocketmqRole(self.config, self._clock, self.health, protocols)
         replica = self._parts.get(REPLICA)
@@ -254,7 +254,7 @@ class Node:
         if STORE in self.config.role_set:
             return StoreRole(self.config, self._clock, self.health, protocols)
         if CONTROLLER in self.config.role_set:
-            from gateway.node.nameserver.controller_role import ControllerRole
+            from gateway.node.roles.controller import ControllerRole
 
             return ControllerRole(self.config, self._clock, self.health, protocols)
         if GATEWAY in self.config.role_set:

@@ -12,7 +12,7 @@ from typing import Final, final
 from domain.address import host_bytes
 from domain.errors import ConfigError
 from domain.refusal import ReasonWords
-from gateway.node.config import ADMIN_PORT, Config
+from gateway.node.settings import ADMIN_PORT, Config
 from protocols.adapter import Adapter, CarriedApart, DatagramAdapter
 from protocols.declaration import GROUP, LAST, Declaration, Listener
 from protocols.http2.application import ApplicationFactory

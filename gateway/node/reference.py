@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from domain.storage_engine import GIVEN_FIELDS
-from gateway.guard.config import ProxyConfig
+from domain.store.storage_engine import GIVEN_FIELDS
+from gateway.apache.relay.settings import RelaySettings
+from gateway.apache.settings import RocketmqSettings
 from gateway.guard.proxies import Proxies
+from gateway.guard.settings import ProxyConfig
 from gateway.node.composition import access_of
-from gateway.node.config import SETTINGS, Config, Known, Port
-from gateway.node.remote.state_address import StateAddress
-from gateway.node.settings import declared, rows_of, wanted
+from gateway.node.roles.state_address import StateAddress
+from gateway.node.settings import SETTINGS, Config, Known, Port
+from gateway.node.settings_tables import declared, rows_of, wanted
 from gateway.node.storage import (
     ADDRESS,
     DEFAULT_ENGINE,
@@ -30,8 +32,6 @@ from gateway.node.storage import (
     is_rocketmq,
     settings_of,
 )
-from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.settings import RocketmqSettings
 
 BY_MEMORY: Final = "by memory"
 EMPTY: Final = '""'

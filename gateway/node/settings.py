@@ -1,160 +1,327 @@
-"""Reads tables of the configuration as instances of their settings classes.
+"""The node's configuration: a TOML file, environment variables and command-line options; the later of these win.
 
-A settings class is a frozen dataclass. It declares a setting as an annotated field with a default: the type; bounds by
-`msgspec.Meta(ge=…, le=…, min_length=…, max_length=…)`; a choice of values by `Literal`; an inner table by another settings
-class. Every error text has the same form: source of the value, setting, value, accepted values. The value of a field marked
-with `SECRET` is not in the text.
+Keys of the file, variables `HEADGATE_<KEY>` and options `--key` have the same names. A table of the file belongs to the
+part that has its name (`[store]`, `[mqtt]`, …), and is read as the class that the part declares.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import enum
+import ipaddress
 import tomllib
-import types
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-import msgspec
+from msgspec import Meta
 
 from domain.errors import ConfigError
+from domain.topic import Durability
+from gateway.node.roles.role_names import ALL, STORE, roles_of
+from gateway.node.settings_tables import HIDDEN, SECRET, convert, declared, from_text, nearest, read, secret
 
-HIDDEN: Final = "(hidden)"
-LONGEST: Final = 80
-"""Characters of a wrong value that an error text contains at most."""
-
-FLAGS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-"""Texts that mean true and false in environment variables."""
-
+PREFIX: Final = "HEADGATE_"
+ENVIRONMENT: Final = "environment"
+"""First word of the source of a value from an environment variable. Such a value is text and is converted."""
+Number = Annotated[int, Meta(ge=0, le=10_000_000)]
+Port = Annotated[int, Meta(ge=0, le=65_535)]
 C = TypeVar("C")
+ADMIN_PORT: Final = 8088
+CLUSTER_OPTIONS: Final = frozenset(
+    {"store.kind", "store.nameservers", "store.access_key_file", "store.ca", "store.state.address"}
+)
+"""Settings of the table `[store]` that `--store rocketmq://HOST:PORT` and the options beside it give."""
+INNER: Final = {"store": "state"}
+"""Table -> the table inside it, whose settings variables and options give too: `HEADGATE_STORE_STATE_ADDRESS`."""
+UNREAD: Final = frozenset({"HEADGATE_CONFIG", "HEADGATE_PURE", "HEADGATE_REQUIRE_COMPILED"})
+"""Variables with the prefix that are not settings: they are read before the configuration."""
 
 
-def read(
-    kind: type[C],
-    table: str,
-    given: Mapping[str, object],
-    sources: Mapping[str, str],
-    apart: tuple[str, ...] = (),
-    **fixed: Any,
-) -> C:
-    """Make a `kind` from the values of a table.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Ports and tables that the configuration of a node may contain.
 
-    kind      the settings class
-    table     name of the table
-    given     setting -> value as given
-    sources   `table.key` -> source of the value
-    apart     fields of `kind` that are not settings
-    fixed     values of those fields
-
-    Raises ConfigError for an unknown key, a wrong type, a value out of its bounds, and a ValueError raised by `kind`.
+    ports    listener -> default port, in the order of the table at the start
+    tables   table of the file -> its settings class
     """
-    hints = declared(kind, apart)
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        name = f"{table}.{key}"
-        if key not in hints:
-            known = "".join(f"; known are {', '.join(hints)}" for _ in range(bool(hints))) or f": {table} has no settings"
-            raise ConfigError(f"{_from(sources, name)}{name} is unknown{nearest(key, hints) or known}")
-        values[key] = convert(hints[key], value, name, sources.get(name, ""))
+
+    ports: Mapping[str, int]
+    tables: Mapping[str, type]
+
+    def secrets(self) -> set[str]:
+        """The settings whose values are never printed, as `name` or `table.name`."""
+        parts = {"": Config, **self.tables}
+        hints = ((f"{table}.{name}", hint) for table, kind in parts.items() for name, hint in declared(kind).items())
+        return {name.lstrip(".") for name, hint in hints if secret(hint)}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The configuration in force.
+
+    roles             what this process does, with commas between: gateway serves clients, store keeps everything, nameserver
+                      tells routes; `headgate up` does all of it, `headgate run` any part, and a controller
+    data              folder of all stored data; of a node without the role store, of its certificates
+    host              address that all listeners bind
+    admin_host        address that the admin port binds, whatever `host` is
+    advertise         host name or address that routes and offset ids carry; "": `host`, or an address of this machine when
+                      `host` is a wildcard
+    ports             listener -> port, before `port_offset` is added; 0: any free port
+    port_offset       number added to every port except 0
+    cluster           name of the cluster that routes and policies carry
+    broker            name of this broker in routes and receipts
+    durability        durability of new topics: when a send is acknowledged
+    insecure          true: a host other than loopback is accepted without access control
+    admin             `NAME:PASSWORD` of a Super user; when set, access is controlled
+    admin_file        file whose first line is `NAME:PASSWORD`, as for `admin`
+    tls_only          true: every stream port but `admin` takes TLS only, and of datagram ports only those of DTLS are opened
+    client_ca         PEM file of the authorities that sign client certificates; "": no client certificate is requested
+    connections_max   connections open at once, over all stream ports; fewer when the limit of open files leaves room for fewer,
+                      which the start says
+    certificate       PEM file of the certificate for TLS; "": a self-signed one is made and kept in the data folder
+    key               PEM file of the certificate's key
+    log_level         lowest level of the lines that the process logs
+    log_format        text: a line for people; json: an object a line
+    tables            table of the configuration -> its values as given
+    sources           setting -> source of its value; settings with their default are absent
+    file              the configuration file that was read; "": none
+    secrets           settings whose values are not printed
+    """
+
+    roles: str = ",".join(ALL)
+    data: str = "./headgate-data"
+    host: str = "127.0.0.1"
+    admin_host: str = "127.0.0.1"
+    advertise: str = ""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    port_offset: Number = 0
+    cluster: str = "DefaultCluster"
+    broker: str = "broker-a"
+    durability: Durability = Durability.FLUSHED
+    insecure: bool = False
+    admin: Annotated[str, SECRET] = ""
+    admin_file: str = ""
+    tls_only: bool = False
+    client_ca: str = ""
+    connections_max: Number = 100_000
+    certificate: str = ""
+    key: str = ""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+    secrets: frozenset[str] = frozenset()
+
+    def port(self, name: str) -> int:
+        """The port that listener `name` binds, with the offset; 0: any free port."""
+        port = self.ports[name]
+        return port + self.port_offset if port else 0
+
+    def table(self, name: str) -> Mapping[str, object]:
+        """The values of one table as given; empty when the table is absent."""
+        return self.tables.get(name, {})
+
+    def part(self, kind: type[C], name: str) -> C:
+        """The table `name` as an instance of its settings class. Raises ConfigError for a key or value that is not valid."""
+        return read(kind, name, self.table(name), self.sources)
+
+    @property
+    def role_set(self) -> frozenset[str]:
+        """The roles of this process."""
+        return roles_of(self.roles)
+
+    @property
+    def controlled(self) -> bool:
+        """Whether access is controlled: `access.enabled`; else whether there is an admin, or a cluster has the users."""
+        table = self.table("access")
+        enabled = table.get("enabled")
+        return bool(self.admin) or table.get("users") == "cluster" if enabled is None else enabled is True
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(setting, value, source of the value) of every setting in force. Secret values are hidden."""
+        found: dict[str, object] = {}
+        for setting in SETTINGS:
+            value = getattr(self, setting)
+            found[setting] = value.value if isinstance(value, Durability) else value
+        found.update({f"ports.{name}": port for name, port in self.ports.items()})
+        found.update({f"{name}.{key}": value for name, table in self.tables.items() for key, value in table.items()})
+        found.update({name: HIDDEN for name in self.secrets if found.get(name)})
+        return [(name, _text(value), self.sources.get(name, "default")) for name, value in found.items()]
+
+
+APART: Final = frozenset(("ports", "tables", "sources", "file", "secrets"))
+SETTINGS: Final = tuple(field.name for field in fields(Config) if field.name not in APART)
+"""The node's own settings."""
+
+
+def load(
+    options: Mapping[str, object],
+    environment: Mapping[str, str],
+    parts: Known,
+    file: str | None = None,
+) -> Config:
+    """Read the configuration file, the environment and the options.
+
+    options       setting (`ports.mqtt` and `gateway.store` too) -> value; None: the option was not given
+    environment   the process's environment variables
+    parts         ports and tables that the configuration may contain
+    file          path of the TOML file; None: no file
+
+    Raises ConfigError for an unreadable file, an unknown setting, and a value that is not valid.
+    """
+    known = {*SETTINGS, *(f"ports.{name}" for name in parts.ports)}
+    tabled = CLUSTER_OPTIONS | {f"{table}.{name}" for table, kind in parts.tables.items() for name in declared(kind)}
+    values: dict[str, object] = {}
+    sources: dict[str, str] = {}
+
+    def take(found: Mapping[str, object], origin: str) -> None:
+        for name, value in found.items():
+            values[name] = value
+            sources[name] = origin
+
+    if file is not None:
+        take(_from_file(file, known, parts.tables), f"file {file}")
+    for variable, value in sorted(environment.items()):
+        if variable.startswith(PREFIX) and variable not in UNREAD:
+            take({_variable(variable, known, parts.tables): value}, f"{ENVIRONMENT} {variable}")
+    for name, given in options.items():
+        if given is not None:
+            take({_known(name, known | tabled, f"option --{_option(name)}"): given}, f"option --{_option(name)}")
+    return _build(parts, values, sources, file or "")
+
+
+def admin_address(options: Mapping[str, object], environment: Mapping[str, str], file: str | None) -> tuple[str, int] | None:
+    """(host, port) of the admin port, as `load` will find them; None when they cannot be read.
+
+    All settings are known only when all protocols are imported. The admin port answers before.
+    """
     try:
-        return kind(**fixed, **values)
-    except ValueError as error:
-        place = next((sources[name] for name in sources if name.startswith(f"{table}.")), "")
-        raise ConfigError(f"{place + ': ' if place else ''}{table}: {error}") from error
+        document = tomllib.loads(Path(file).read_text("utf-8")) if file is not None else {}
+
+        def found(table: Mapping[str, Any], key: str, name: str, default: object) -> str:
+            given = options.get(name), environment.get(PREFIX + name.replace(".", "_").upper()), table.get(key), default
+            return str(next(value for value in given if value is not None))
+
+        port = int(found(document.get("ports", {}), "admin", "ports.admin", ADMIN_PORT))
+        offset = int(found(document, "port_offset", "port_offset", 0))
+        return found(document, "admin_host", "admin_host", "127.0.0.1"), port + offset if port else 0
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
-def convert(hint: Any, value: object, name: str, source: str) -> Any:
-    """Convert one value to the type of its setting. Raises ConfigError when it does not fit."""
-    inner = rows_of(hint)
-    if inner is not None and isinstance(value, list) and all(isinstance(row, dict) for row in value):
-        rows = ((f"{name}[{at}]", row) for at, row in enumerate(value))
-        return tuple(read(inner, place, row, {f"{place}.{key}": source for key in row}) for place, row in rows)
+def _from_file(file: str, known: set[str], parts: Iterable[str]) -> dict[str, object]:
     try:
-        return msgspec.convert(value, hint)
-    except msgspec.ValidationError:
-        shown = HIDDEN if secret(hint) else repr(value)
-        shown = shown if len(shown) <= LONGEST else shown[:LONGEST] + "…"
-        raise ConfigError(f"{source + ': ' if source else ''}{name} is {shown}: {wanted(hint)} is wanted") from None
+        document = tomllib.loads(Path(file).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"configuration file {file} cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration file {file} is not TOML: {error}") from error
+    found: dict[str, object] = {}
+    for name, value in document.items():
+        if isinstance(value, dict) and name in (*parts, "ports"):
+            for key, inner in value.items():
+                dotted = f"{name}.{key}"
+                found[_known(dotted, known, f"file {file}") if name == "ports" else dotted] = inner
+        else:
+            found[_known(name, known | {"ports"} | set(parts), f"file {file}")] = value
+    return found
 
 
-def from_text(hint: Any, value: object) -> object:
-    """Parse the text of an option or variable as a TOML value. Text for a text setting, and other types, stay unchanged."""
-    kind = _taken_apart(hint)[0]
-    if not isinstance(value, str) or kind is str:
-        return value
-    if kind is bool and value.lower() in FLAGS:
-        return FLAGS[value.lower()]
+def _variable(variable: str, known: set[str], parts: Iterable[str]) -> str:
+    """`HEADGATE_PORT_OFFSET` -> port_offset, `HEADGATE_PORTS_MQTT` -> ports.mqtt, `HEADGATE_STORE_X` -> store.x."""
+    name = variable.removeprefix(PREFIX).lower()
+    if name in known:
+        return name
+    table, _, key = name.partition("_")
+    inner = INNER.get(table, "")
+    if inner and key.startswith(f"{inner}_"):
+        return f"{table}.{inner}.{key.removeprefix(f'{inner}_')}"
+    if table in parts and key:
+        return f"{table}.{key}"
+    dotted = f"{table}.{key}"
+    if dotted in known:
+        return dotted
+    spelled = {PREFIX + setting.replace(".", "_").upper() for setting in known}
+    raise ConfigError(f"environment {variable} is unknown{nearest(variable, spelled)}")
+
+
+def _known(name: str, known: set[str], where: str) -> str:
+    if name not in known:
+        raise ConfigError(f"{where}: {name} is unknown{nearest(name, known)}")
+    return name
+
+
+def _option(name: str) -> str:
+    short = name.replace("ports.", "port ").replace("store.state.address", "state")
+    return short.removeprefix("gateway.").replace("_", "-")
+
+
+def _build(parts: Known, values: Mapping[str, object], sources: Mapping[str, str], file: str) -> Config:
+    ports = dict(parts.ports)
+    tables: dict[str, dict[str, object]] = {}
+    simple: dict[str, Any] = {}
+    hints = declared(Config)
+    for name, value in values.items():
+        table, dot, key = name.partition(".")
+        if table == "ports" and dot:
+            ports[key] = convert(Port, from_text(Port, value), name, sources[name])
+        elif "." in key:
+            inner, _, last = key.partition(".")
+            given = tables.setdefault(table, {}).get(inner, {})
+            tables[table][inner] = {**(given if isinstance(given, dict) else {}), last: value}
+        elif dot:
+            hint = declared(parts.tables[table]).get(key, object)
+            tables.setdefault(table, {})[key] = from_text(hint, value) if sources[name].startswith(ENVIRONMENT) else value
+        else:
+            simple[name] = convert(hints[name], from_text(hints[name], value), name, sources[name])
+    if simple.get("admin_file") and not simple.get("admin"):
+        simple["admin"] = _line(simple["admin_file"])
+    if tables.get("replication", {}).get("controllers") and "durability" not in simple:
+        simple["durability"] = Durability.REPLICATED_FLUSHED
+    config = Config(**simple, ports=ports, tables=tables, sources=dict(sources), file=file, secrets=frozenset(parts.secrets()))
+    _check(config)
+    return config
+
+
+def _line(file: str) -> str:
+    """The first line of a file."""
     try:
-        return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return value
+        lines = Path(file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"admin_file {file} cannot be read ({error})") from error
+    return lines[0].strip() if lines else ""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` with the most similar known name, or "" when no known name is similar."""
-    close = difflib.get_close_matches(name, sorted(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def _check(config: Config) -> None:
+    for name in config.ports:
+        if config.port(name) > 65_535:
+            raise ConfigError(f"port {name} is {config.port(name)} with the offset {config.port_offset}: at most 65535")
+    if STORE in config.role_set and not config.controlled:
+        refuse_exposed(config)
+    if (config.certificate == "") != (config.key == ""):
+        raise ConfigError("certificate and key belong together: give both, or neither")
+    if config.durability.waits_for_replicas and not config.table("replication").get("controllers"):
+        raise ConfigError(f"durability is {config.durability.value}: this node has no replicas; use flushed or page")
 
 
-def declared(kind: Any, apart: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Setting -> its type and bounds, in the order of declaration. `apart`: fields that are not settings."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.name not in apart}
+def refuse_exposed(config: Config) -> None:
+    """Access is not controlled. Raises ConfigError when others reach this node, and that is not accepted."""
+    exposed = next((host for host in (config.host, config.admin_host) if not is_loopback(host)), "")
+    if exposed and not config.insecure:
+        raise ConfigError(
+            f"host {exposed} can be reached by others and there is no access control: "
+            "control it with --admin NAME:PASSWORD, use a loopback address, or accept that with --insecure"
+        )
 
 
-def wanted(hint: Any) -> str:
-    """The accepted values of a setting, in words."""
-    kind, metas = _taken_apart(hint)
-    least, most, longest = (_bound(metas, name) for name in ("ge", "le", "max_length"))
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(repr(choice) if choice == '' else str(choice) for choice in get_args(kind))}"
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return f"one of {', '.join(str(choice.value) for choice in kind)}"
-    if kind is bool:
-        return "true or false"
-    if kind in (int, float):
-        noun = "a whole number" if kind is int else "a number"
-        if most is not None:
-            return f"{noun} from {least or 0} to {most}"
-        return noun if least is None else f"{noun} of at least {least}"
-    if kind is str:
-        return "text" if longest is None else f"text of at most {longest} characters"
-    if rows_of(hint) is not None:
-        return "a list of tables"
-    [inner, *_] = get_args(kind)
-    return f"a list of {', '.join(get_args(inner))}" if get_origin(inner) is Literal else "a list of text"
+def is_loopback(host: str) -> bool:
+    """True when only this machine reaches `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
-def _bound(metas: list[msgspec.Meta], name: str) -> object:
-    return next((value for value in (getattr(meta, name) for meta in metas) if value is not None), None)
-
-
-def secret(hint: Any) -> bool:
-    """True for a setting whose value is never printed."""
-    return any((meta.extra or {}).get("secret") for meta in _taken_apart(hint)[1])
-
-
-SECRET: Final = msgspec.Meta(extra={"secret": True})
-"""Marks a setting whose value is never printed."""
-
-
-def _taken_apart(hint: Any) -> tuple[Any, list[msgspec.Meta]]:
-    if get_origin(hint) is Annotated:
-        kind, *rest = get_args(hint)
-        return kind, [meta for meta in rest if isinstance(meta, msgspec.Meta)]
-    if isinstance(hint, types.UnionType):
-        return _taken_apart(next(each for each in get_args(hint) if each is not types.NoneType))
-    return hint, []
-
-
-def rows_of(hint: Any) -> type | None:
-    """The settings class of the rows when the setting is a list of tables, else None."""
-    kind = _taken_apart(hint)[0]
-    inner = get_args(kind)[0] if get_origin(kind) is tuple else None
-    return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
-
-
-def _from(sources: Mapping[str, str], name: str) -> str:
-    source = sources.get(name, "")
-    return f"{source}: " if source else ""
+def _text(value: object) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -8,12 +8,12 @@ from importlib.metadata import entry_points
 from typing import Any, Final, TypeVar
 
 from domain.errors import ConfigError
-from domain.storage_engine import GIVEN_FIELDS, StorageEngine
-from gateway.node.config import Config
-from gateway.node.remote.state_address import StateAddress
-from gateway.node.settings import declared, read
-from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.settings import RocketmqSettings
+from domain.store.storage_engine import GIVEN_FIELDS, StorageEngine
+from gateway.apache.relay.settings import RelaySettings
+from gateway.apache.settings import RocketmqSettings
+from gateway.node.roles.state_address import StateAddress
+from gateway.node.settings import Config
+from gateway.node.settings_tables import declared, read
 
 C = TypeVar("C")
 STORES: Final = "gateway.stores"

@@ -8,8 +8,8 @@ from typing import Final, final
 from domain.errors import ErrorCode
 from domain.event import Event, Pulled, Received, Refused, TopicFollowed, WatchedMessages
 from domain.histogram import Histogram
+from domain.message.record import Record
 from domain.mqtt_session import Deliveries
-from domain.record import Record
 from domain.refusal import ReasonWords, is_refusal
 
 SAMPLED: Final = 16

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.limits import SECOND_NS
-from domain.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind
 
 STARTING: Final = "starting"
 FOLLOWING: Final = "following"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from domain.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind
 
 log = logging.getLogger("headgate.store")
 

@@ -20,7 +20,7 @@ from gateway.runtime.compiled import at_next_start, under_way
 from gateway.runtime.spare_descriptors import HELD, SPARE
 
 if TYPE_CHECKING:
-    from gateway.node.config import Config
+    from gateway.node.settings import Config
     from gateway.runtime.admin.server import AdminServer
 
 log = logging.getLogger("headgate.process")

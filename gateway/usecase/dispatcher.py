@@ -7,16 +7,9 @@ from collections.abc import Callable
 from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.message_store import MessageStore
 from domain.ports import Clock, Entropy
+from domain.store.message_store import MessageStore
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.counters import MessageCounters
-from gateway.usecase.catalog.deleted_topics import DeletedTopics
-from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.catalog.system_topics import SystemTopics
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.follow import TopicFollowing
 from gateway.usecase.consume.lease_watch import LeaseWatches
@@ -38,8 +31,15 @@ from gateway.usecase.membership.reset import Resetting
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.latest import LatestChanges
 from gateway.usecase.publish.send import Sending
+from gateway.usecase.tools.client_inquiries import Relaying
 from gateway.usecase.tools.node_policy import PolicyChanging
-from gateway.usecase.tools.relay import Relaying
+from gateway.usecase.topics_and_groups.counters import MessageCounters
+from gateway.usecase.topics_and_groups.deleted_topics import DeletedTopics
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.rights import Rights
+from gateway.usecase.topics_and_groups.system_topics import SystemTopics
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import LiveTails, RightsCheck
 from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns

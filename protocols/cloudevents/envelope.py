@@ -16,7 +16,7 @@ from typing import Final
 
 import orjson
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents import formats, json
 from protocols.cloudevents.event import CloudEvent
 from protocols.cloudevents.http import MODES, STRUCTURED, STRUCTURED_JSON

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from domain import limits
-from domain import property as properties
-from domain.message import RETAIN_SET, Message
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET, Message
 from protocols.cloudevents import json
 from protocols.cloudevents.event import (
     CloudEvent,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.adapter import Peer
-from protocols.coap.config import CoapConfig
 from protocols.coap.connection import CoapConnection
 from protocols.coap.endpoint import CoapEndpoint
-from protocols.coap.frame import StreamFraming, WebSocketFraming
+from protocols.coap.message.frame import StreamFraming, WebSocketFraming
 from protocols.coap.reasons import WORDS
 from protocols.coap.refusal import refusal
-from protocols.coap.streams import Streams
+from protocols.coap.settings import CoapConfig
+from protocols.coap.stream.streams import Streams
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting
 

@@ -18,18 +18,19 @@ from domain.event import Event
 from domain.limits import SECOND_NS
 from domain.mqtt_session import AccessRevoked, ReadingResumed
 from protocols.adapter import Peer
-from protocols.coap import message, signal, upload
-from protocols.coap.exchange import Exchange
-from protocols.coap.frame import Frame, Framing
-from protocols.coap.message import Pairs
-from protocols.coap.observe import Observation
+from protocols.coap.blockwise import upload
+from protocols.coap.exchange.exchange import Exchange
+from protocols.coap.message import message, signal
+from protocols.coap.message.frame import Frame, Framing
+from protocols.coap.message.message import Pairs
+from protocols.coap.message.signal import Capabilities
+from protocols.coap.observe.observations import Observation
 from protocols.coap.oscore.guard import Guard
-from protocols.coap.outcome import Outcomes
-from protocols.coap.resource import Resources
+from protocols.coap.resources.resource import Resources
+from protocols.coap.responses import Outcomes
 from protocols.coap.rights import Rights
-from protocols.coap.signal import Capabilities
-from protocols.coap.stream_replier import StreamReplier
-from protocols.coap.streams import Streams
+from protocols.coap.stream.stream_replier import StreamReplier
+from protocols.coap.stream.streams import Streams
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.upload import Upload
 

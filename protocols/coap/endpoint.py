@@ -11,10 +11,9 @@ from domain.event import Event
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.principal import GATEWAY
 from protocols.adapter import Peer
-from protocols.coap import message, upload
-from protocols.coap.config import CoapConfig
-from protocols.coap.dedup import RecentRequests
-from protocols.coap.exchange import (
+from protocols.coap.blockwise import upload
+from protocols.coap.exchange.dedup import RecentRequests
+from protocols.coap.exchange.exchange import (
     CREDIT_BYTES_MAX,
     PAID,
     REPEATED_ACKS,
@@ -24,19 +23,21 @@ from protocols.coap.exchange import (
     Exchange,
     Remote,
 )
-from protocols.coap.holdings import holdings_of
-from protocols.coap.known_options import KnownOptions
-from protocols.coap.mid_page import EXECUTING
-from protocols.coap.observe import Observation, Observations
-from protocols.coap.option import Fault
+from protocols.coap.exchange.message_ids import EXECUTING
+from protocols.coap.exchange.remotes import Remotes
+from protocols.coap.exchange.replier import Replier
+from protocols.coap.message import message
+from protocols.coap.message.known_options import KnownOptions
+from protocols.coap.message.option import Fault
+from protocols.coap.observe.observations import Observation, Observations
 from protocols.coap.oscore.association import Associations
 from protocols.coap.oscore.guard import Guard
-from protocols.coap.outcome import Outcomes
-from protocols.coap.peers import Remotes
-from protocols.coap.replier import Replier
-from protocols.coap.resource import Resources
+from protocols.coap.resources.resource import Resources
 from protocols.coap.responder import Check
+from protocols.coap.responses import Outcomes
 from protocols.coap.rights import Rights
+from protocols.coap.settings import CoapConfig
+from protocols.coap.shared_limits import holdings_of
 from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000

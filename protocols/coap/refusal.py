@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocols.coap import option, status
-from protocols.coap.message import ACK, CON, EMPTY, HEADER_BYTES, RST, UNAVAILABLE, decode, empty, encode, join, uint
+from protocols.coap import status
+from protocols.coap.message import option
+from protocols.coap.message.message import ACK, CON, EMPTY, HEADER_BYTES, RST, UNAVAILABLE, decode, empty, encode, join, uint
 
 _RETRY: Final = join([(option.MAX_AGE, uint(status.RETRY_AFTER_S))])
 

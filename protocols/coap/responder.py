@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Protocol, final
 
 from domain.command import Command
-from domain.receipt import Receipt
-from protocols.coap.exchange import Exchange, Remote
-from protocols.coap.message import Pairs
-from protocols.coap.observe import Observation
+from domain.message.receipt import Receipt
+from protocols.coap.exchange.exchange import Exchange, Remote
+from protocols.coap.message.message import Pairs
+from protocols.coap.observe.observations import Observation
 
 
 class Responder(Protocol):

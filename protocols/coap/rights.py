@@ -9,8 +9,8 @@ from domain.access import Authority, ContextProof
 from domain.admin.data_topic import DeleteDataTopic, JoinDataTopic
 from domain.command import Command, DeleteLatest, QueryLatest, Receive, Send, Watch
 from domain.principal import GATEWAY, Principal
-from protocols.coap.exchange import Exchange, Proof, Remote
-from protocols.coap.observe import Feed, Observation
+from protocols.coap.exchange.exchange import Exchange, Proof, Remote
+from protocols.coap.observe.observations import Feed, Observation
 
 _OF_CLIENT: Final = (Send, DeleteLatest, DeleteDataTopic, QueryLatest, Receive, Watch, JoinDataTopic)
 """Commands that events cause and a client has asked for: they are carried out by its rights."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain.errors import ErrorCode
-from protocols.coap import message
+from protocols.coap.message import message
 
 CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.TOPIC_NOT_FOUND: message.NOT_FOUND,

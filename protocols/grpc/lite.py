@@ -13,7 +13,7 @@ from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Refused
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
-from domain.record import Record
+from domain.message.record import Record
 from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb

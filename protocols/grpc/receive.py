@@ -15,8 +15,8 @@ from domain.event import Event, Leased, Received, Refused
 from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.sql import EXPRESSION_CHARS_MAX
 from domain.filter.tag import TAGS_CHARS_MAX
-from domain.receipt import Receipt
-from domain.record import beside_body
+from domain.message.receipt import Receipt
+from domain.message.record import beside_body
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb

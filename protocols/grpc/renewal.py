@@ -18,7 +18,7 @@ from typing import Final, final
 from domain import limits
 from domain.command import Command, Extend
 from domain.event import Event, Extended, Leased
-from domain.receipt import Receipt
+from domain.message.receipt import Receipt
 from protocols.grpc.session import Client, RenewedLease
 
 INVISIBLE_MS: Final = 60_000

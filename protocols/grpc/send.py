@@ -9,7 +9,7 @@ from typing import Final, cast, final
 from domain import limits
 from domain.command import Command, Send
 from domain.event import Event, Refused, Sent
-from domain.message import SYS_PREPARED, Message
+from domain.message.message import SYS_PREPARED, Message
 from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import FIELDS_MAX, MESSAGE_BYTES_MAX, Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -15,7 +15,7 @@ from domain.event import Leased
 from domain.filter.expression import Expressions
 from domain.filter.filter import SQL92, TAG
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.receipt import Receipt
+from domain.message.receipt import Receipt
 from protocols.grpc.messages import messaging_pb2 as pb
 
 CLIENTS_MAX: Final = 100_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast, final
 
-from domain import receipt
 from domain.command import Acknowledge, Command, DeadLetter, Extend
 from domain.event import Event, Extended, Refused, Settled
 from domain.lite import SuspendLite, split
-from domain.receipt import Receipt
+from domain.message import receipt
+from domain.message.receipt import Receipt
 from protocols.grpc import lite, status, translate_in, wire
 from protocols.grpc.call import FIELDS_MAX, Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from domain.command import Command
 from domain.event import Event, Leased, Refused
-from domain.receipt import Receipt
-from domain.record import Record
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
 from protocols.grpc import status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, CallContext, Method

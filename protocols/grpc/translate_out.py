@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain import limits
-from domain import property as properties
 from domain.address import host_text
 from domain.event import Leased
-from domain.message import SYS_COMPRESSED
-from domain.record import Record, beside_body, is_compressed
+from domain.message import property as properties
+from domain.message.message import SYS_COMPRESSED
+from domain.message.record import Record, beside_body, is_compressed
 from protocols import compression, marks
 from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -8,7 +8,6 @@ from protocols.adapter import Peer
 from protocols.cloudevents.routes import EventRoutes
 from protocols.declaration import Declaration, Listener
 from protocols.http.application import HttpApplication
-from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
 from protocols.http.handler import HandlerContext
 from protocols.http.http1.context import ConnectionContext
@@ -17,6 +16,7 @@ from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http.routes import ROUTES
+from protocols.http.settings import HttpConfig
 from protocols.http.site import Site
 from protocols.http2.application import Reply
 from protocols.http2.recognition import without_tls

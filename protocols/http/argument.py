@@ -8,7 +8,7 @@ from typing import Final
 from domain import address
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import SQL92, TAG, Filter
-from domain.once import digest
+from domain.message.once import digest
 from protocols.http.handler import Match
 from protocols.http.path import query
 from protocols.http.problem import refuse

@@ -6,7 +6,7 @@ from typing import Final, final
 
 import orjson
 
-from domain.record import Record
+from domain.message.record import Record
 from protocols.http.translate_out import document
 
 KEPT_MAX: Final = 512

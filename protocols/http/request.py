@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from domain import limits
-from domain import property as properties
 from domain.errors import ErrorCode
+from domain.message import property as properties
 from protocols.adapter import Peer
 from protocols.host_shares import HostShare
 from protocols.http.problem import RefusalError, problem, refuse

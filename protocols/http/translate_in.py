@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain import limits
-from domain import property as properties
 from domain.errors import ErrorCode
-from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, RETAIN_SET
 from protocols.http.problem import refuse
 
 _PROTOCOL: Final = properties.HG_PROTOCOL_START + b"http\x02"

@@ -9,10 +9,10 @@ import msgspec
 import orjson
 
 from domain import limits
-from domain import property as properties
 from domain.event import Leased
 from domain.filter.path import path_of
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import message as mapping

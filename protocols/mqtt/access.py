@@ -12,11 +12,11 @@ from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.mqtt import handshake, status
 from protocols.mqtt import property as props
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Auth, Connect, Disconnect, encode_auth
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
 from protocols.mqtt.property import Properties
+from protocols.mqtt.settings import MqttConfig
 from protocols.mqtt.wire import PacketError
 from protocols.setting import Setting
 

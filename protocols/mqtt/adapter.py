@@ -6,12 +6,12 @@ from typing import Final, final
 
 from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import LOSSES
 from protocols.mqtt.reasons import WORDS
 from protocols.mqtt.recognition import begins, without_tls
+from protocols.mqtt.settings import MqttConfig
 from protocols.setting import Setting
 
 

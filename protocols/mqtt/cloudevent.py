@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain import limits
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents import envelope, formats
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import message as mapping

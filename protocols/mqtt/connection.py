@@ -35,7 +35,6 @@ from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX
 from protocols.mqtt import handshake, status, subscribe, subscriptions
 from protocols.mqtt.access import ClientAuthentication, session_expiry_of
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.inflated import InflatedForms
@@ -43,6 +42,7 @@ from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
 from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
+from protocols.mqtt.settings import MqttConfig
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
 from protocols.setting import Setting

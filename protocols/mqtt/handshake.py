@@ -9,16 +9,16 @@ from typing import Final, final
 from domain.access import Authority, Password, Signature
 from domain.address import endpoint_text
 from domain.errors import Failure
-from domain.message import Message
+from domain.message.message import Message
 from domain.mqtt_session import EXPIRY_NEVER, Attach, Will
 from domain.ports import Entropy
 from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt import status
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Connack, Connect, Disconnect, encode_connack, encode_disconnect
 from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.settings import MqttConfig
 from protocols.mqtt.translate import STORED_BYTES_MAX, content, is_too_large, message, route
 from protocols.mqtt.wire import V3, V5, PacketError
 

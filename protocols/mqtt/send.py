@@ -7,16 +7,16 @@ from typing import Final, final
 
 from domain.command import Command, Send
 from domain.limits import BODY_BYTES_MAX
-from domain.message import Message
+from domain.message.message import Message
 from domain.mqtt_session import ReleasePacketIds, SendOnce
 from protocols.adapter import ignore_refusal
 from protocols.mqtt import property as props
 from protocols.mqtt import status
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
+from protocols.mqtt.settings import MqttConfig
 from protocols.mqtt.translate import Route, content, is_too_large, message, plain_message, route
 from protocols.mqtt.wire import V5, PacketError
 

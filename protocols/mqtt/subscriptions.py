@@ -10,9 +10,9 @@ from domain.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed,
 from protocols.adapter import ignore_refusal
 from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.settings import MqttConfig
 from protocols.mqtt.status import FILTERS, subscribe_code
 from protocols.mqtt.wire import V5
 

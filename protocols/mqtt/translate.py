@@ -8,11 +8,11 @@ import json
 from collections import Counter
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import is_path, topic_of_path
 from domain.delivery.routed import RoutedRecord
 from domain.limits import BODY_BYTES_MAX, CLIENT_PROPERTIES_BYTES_MAX, DELAY_MS_MAX, MESSAGE_GROUP_BYTES_MAX
-from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
+from domain.message import property as properties
+from domain.message.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents.event import CloudEvent
 from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339
 from protocols.compression import plain

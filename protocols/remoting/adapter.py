@@ -7,11 +7,11 @@ from typing import Final, final
 from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.remoting.client import NodeInfo
-from protocols.remoting.config import RemotingConfig
+from protocols.remoting.clients.send import HeaderCache
 from protocols.remoting.connection import RemotingConnection
-from protocols.remoting.messages.send import HeaderCache
 from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins, without_tls
+from protocols.remoting.settings import RemotingConfig
 from protocols.setting import Setting
 
 

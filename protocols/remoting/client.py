@@ -9,7 +9,7 @@ from domain import address
 from domain.filter.expression import Expressions
 from domain.membership import Membership, Subscription
 from protocols.adapter import Peer
-from protocols.remoting.config import RemotingConfig
+from protocols.remoting.settings import RemotingConfig
 from protocols.setting import Setting
 
 REGION: Final = "DefaultRegion"

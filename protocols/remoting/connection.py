@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import Final, final
 
+from domain.client_inquiry import Inquiry
 from domain.command import Command
 from domain.controller.peer import LeaderChanged
 from domain.errors import ErrorCode, Failure
@@ -15,21 +16,21 @@ from domain.lite import LiteTaken
 from domain.membership import MembersChanged
 from domain.node import NodeFrame, NodeFrameOut
 from domain.principal import GATEWAY, Principal
-from domain.relay import Inquiry
 from domain.replication.message import LogBytes
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import access, callback, codes, extension, member, namespace
+from protocols.remoting import access, codes, namespace
 from protocols.remoting.client import Client, NodeInfo
+from protocols.remoting.clients import callback, lite, member, receive, send, transaction
+from protocols.remoting.clients.send import HeaderCache
 from protocols.remoting.controller import dispatch as controller_dispatch
 from protocols.remoting.controller import notice
 from protocols.remoting.dispatch import READERS, REASONS, Reader
 from protocols.remoting.framed_transport import FramedTransport
-from protocols.remoting.messages import lite, receive, send, transaction
-from protocols.remoting.messages.send import HeaderCache
 from protocols.remoting.namespace import Namespaces
-from protocols.remoting.replication import dispatch as replication_dispatch
-from protocols.remoting.replication.form import bytes_parts
+from protocols.remoting.nodes import extension
+from protocols.remoting.nodes.replication import dispatch as replication_dispatch
+from protocols.remoting.nodes.replication.form import bytes_parts
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
 from protocols.remoting.wire.fastjson import ANSWER_BYTES_MAX, LongAnswerError

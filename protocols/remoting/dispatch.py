@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.remoting import access, codes, extension, member
+from protocols.remoting import access, codes
 from protocols.remoting.client import Client
-from protocols.remoting.messages import lite, offset, pull, query, receive, settle, transaction
+from protocols.remoting.clients import lite, member, offset, pull, query, receive, settle, transaction
 from protocols.remoting.nameserver import registration, route
+from protocols.remoting.nodes import extension
 from protocols.remoting.ticket import Outcome, Steps
 from protocols.remoting.tools import admin, inventory, node, relay, replicas, statistics
 from protocols.remoting.wire.frame import Frame

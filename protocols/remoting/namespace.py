@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import RETRY_PREFIX, in_namespace, is_system_topic, out_of_namespace
-from domain.record import Record, renamed
+from domain.message import property as properties
+from domain.message.record import Record, renamed
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import BINARY, encode_ext

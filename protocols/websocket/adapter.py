@@ -10,10 +10,10 @@ from protocols.declaration import Declaration, Listener
 from protocols.hosts import Hosts
 from protocols.http2.application import Reply
 from protocols.setting import Setting
-from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.reasons import WORDS
 from protocols.websocket.recognition import begins_carrying
+from protocols.websocket.settings import WebSocketConfig
 from protocols.websocket.stream import WebSocketStreams
 
 

@@ -33,9 +33,9 @@ from domain.limits import HANDSHAKE_NS
 from domain.refusal import Ending
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
-from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.handshake import HEAD_BYTES_MAX, HEAD_END, head_fault, refusal
 from protocols.websocket.message import InMessages, WholeMessages
+from protocols.websocket.settings import WebSocketConfig
 from protocols.websocket_frame import FrameOutline
 
 NORMAL: Final = 1000

@@ -25,9 +25,9 @@ from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.http2.application import Reply
 from protocols.http2.head import RequestHead
-from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
 from protocols.websocket.message import InMessages, WholeMessages
+from protocols.websocket.settings import WebSocketConfig
 from protocols.websocket_frame import FrameOutline
 
 API: Final = b"/v1/"

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain import lite
-from domain import property as properties
 from domain.address import TIMER_TOPIC
 from domain.delivery import recall
 from domain.filter.tag import tag_hash
-from domain.message import Message, Placed
-from domain.record import encode
-from domain.store_ports import StateChange
-from store.config import StoreConfig
+from domain.message import property as properties
+from domain.message.message import Message, Placed
+from domain.message.record import encode
+from domain.store.store_ports import StateChange
 from store.delay import parking
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done, OpenBatch, Pending
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
+from store.settings import StoreConfig
 from store.state import change
 
 _RECORD_BYTES_MAX = 384

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain import limits
-from domain import property as properties
 from domain.errors import ErrorCode, Failure
-from domain.message import SYS_PREPARED, Message, Placed
+from domain.message import property as properties
+from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.ports import Clock
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.delay.wheel import Wheel

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple, final
 
-from domain import property as properties
-from domain.message import Message, Placed
+from domain.message import property as properties
+from domain.message.message import Message, Placed
 
 _PLACE: Final = struct.Struct(">iqqq")
 _HEAD_BYTES: Final = 9

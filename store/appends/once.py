@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
-from domain.message import Message, Placed
-from domain.once import OnceKey
+from domain.message.message import Message, Placed
+from domain.message.once import OnceKey
 from domain.ports import Clock
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.appends import first_answer
 from store.appends.append import Appender
 from store.appends.first_answer import FirstAnswer
 from store.appends.writer import StoreWriter
-from store.config import StoreConfig
 from store.events import StoreEvents
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
+from store.settings import StoreConfig
 from store.state.view import StateView
-from store.turns import Turns
+from store.steps import Turns
 
 SPACE: Final = "@once"
 FORGOTTEN_TOGETHER: Final = 256

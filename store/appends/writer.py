@@ -7,11 +7,11 @@ from typing import final
 
 from domain.address import HALF_TOPIC
 from domain.errors import Failure
-from domain.message import Message, Placed
-from domain.store_ports import StateChange
+from domain.message.message import Message, Placed
+from domain.store.store_ports import StateChange
 from domain.topic import Durability
 from store.appends.append import Appender
-from store.appends.write_admission import WriteAdmission
+from store.disk_full.admission import WriteAdmission
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.queue.queue import Queue

@@ -23,10 +23,10 @@ from store.checkpoint import points as checkpoints
 from store.checkpoint import snapshot
 from store.checkpoint.points import Point, Points
 from store.checkpoint.snapshot import Columns, SnapshotItem, SnapshotSource
-from store.config import StoreConfig
-from store.full import NotWrittenError, is_full
+from store.disk_full.errors import NotWrittenError, is_full
 from store.keys.index import KeyIndex
 from store.queue.index import QueueIndex
+from store.settings import StoreConfig
 
 _STEP_QUEUES: Final = 64
 SLICE_BYTES: Final = 512 * 1024

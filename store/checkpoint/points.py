@@ -15,15 +15,15 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from domain.crc32 import crc32
 from domain.errors import StoreError, lacks_descriptor
+from domain.message.crc32 import crc32
 from domain.ports import Disk
-from domain.store_event import StoreEventKind
-from store import derived
+from domain.store.store_event import StoreEventKind
+from store import derived_damage
 from store.checkpoint import snapshot
 from store.events import StoreEvents
 
-FOLDER: Final = derived.CHECKPOINTS
+FOLDER: Final = derived_damage.CHECKPOINTS
 SNAPSHOT_FOLDER: Final = snapshot.FOLDER
 MAGIC: Final = 0x48474352
 MAGIC_BEFORE: Final = 0x48474351
@@ -73,9 +73,9 @@ def find(disk: Disk, events: StoreEvents) -> Points:
     """The newest undamaged checkpoints. Damaged ones are set aside and told. Raises OSError when that fails."""
     names = [name for name in disk.names(FOLDER) if name.isdigit()]
     serial = max(map(int, [*names, *(name for name in disk.names(SNAPSHOT_FOLDER) if name.isdigit())]), default=0)
-    noted = disk.read_all(derived.REBUILD)
+    noted = disk.read_all(derived_damage.REBUILD)
     if noted is not None:
-        derived.set_checkpoints_aside(disk)
+        derived_damage.set_checkpoints_aside(disk)
         events.tell(StoreEventKind.REBUILT, FOLDER, f"{noted.decode()}: the whole log is read")
         return Points(NONE, NONE, serial)
     found = NONE
@@ -94,8 +94,8 @@ def find(disk: Disk, events: StoreEvents) -> Points:
         f"checkpoint {found.serial} is used, and the log from {found.position} on" if found.serial else "the whole log is read"
     )
     for name, fault in faults:
-        derived.set_aside(disk, f"{FOLDER}/{name}")
-        cause = f"{fault}; the checkpoint is set aside in {derived.ASIDE}/, {instead}"
+        derived_damage.set_aside(disk, f"{FOLDER}/{name}")
+        cause = f"{fault}; the checkpoint is set aside in {derived_damage.ASIDE}/, {instead}"
         events.tell(StoreEventKind.REBUILT, f"{FOLDER}/{name}", cause)
     return Points(found, older if isinstance(older, Point) else NONE, serial)
 

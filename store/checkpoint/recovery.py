@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, final
 
 from domain import lite
 from domain.address import TIMER_TOPIC
+from domain.message.record import Record
 from domain.ports import Disk
-from domain.record import Record
-from domain.store_event import RECOVERING_BYTES, StoreEventKind
+from domain.store.store_event import RECOVERING_BYTES, StoreEventKind
 from store.checkpoint import snapshot
 from store.checkpoint.points import Point
 from store.delay import parking

@@ -14,10 +14,10 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from domain.crc32 import crc32
 from domain.errors import StoreError
+from domain.message.crc32 import crc32
 from domain.ports import Disk
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.state import change
 
 FOLDER: Final = "snapshot"

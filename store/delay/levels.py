@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import final
 
 from domain.address import SCHEDULE_TOPIC
-from domain.record import Record
-from domain.store_ports import StateChange
+from domain.message.record import Record
+from domain.store.store_ports import StateChange
 from store.delay import parking
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue

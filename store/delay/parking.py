@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from domain import limits
-from domain import property as properties
 from domain.address import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 
 BUCKET_BITS: Final = 20
 BUCKET_MASK: Final = (1 << BUCKET_BITS) - 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import TIMER_TOPIC
 from domain.delivery.recall import RecallHandle
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.message import Message, Placed
+from domain.message import property as properties
+from domain.message.message import Message, Placed
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.delay.wheel import Wheel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 
 RECALLED: Final = b"recalled-"
 

@@ -15,11 +15,11 @@ from typing import Final, final
 
 from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.message import Message, Placed
+from domain.message.message import Message, Placed
+from domain.message.record import Record
 from domain.ports import Clock, Timer
-from domain.record import Record
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.delay.bucket_load import AHEAD_MS, SLICE_ROWS, BucketLoad

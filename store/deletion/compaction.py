@@ -7,11 +7,11 @@ from typing import Final, final
 
 from domain import lite
 from domain.address import TIMER_TOPIC
-from domain.message import Message
-from domain.store_ports import StateChange
+from domain.message.message import Message
+from domain.store.store_ports import StateChange
 from store.appends.append import Appender
 from store.checkpoint.snapshot import LEASES, QUEUES, TOPICS, Columns, SnapshotItem
-from store.lease.ledger import LeaseLedger
+from store.lease.journaled_tables import LeaseLedger
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.queue import table

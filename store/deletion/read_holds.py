@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import final
 
-from domain import read_hold
+from domain.store import read_hold
 from store.queue.index import QueueIndex
 from store.state.view import StateView
 
 
 @final
 class ReadHolds:
-    """The holds of readers (domain.read_hold), as of the last `steps`.
+    """The holds of readers (domain.store.read_hold), as of the last `steps`.
 
     _floors   topic -> queue id -> lowest offset that is held
     """

@@ -10,12 +10,11 @@ from functools import partial
 from typing import Final, Protocol, final
 
 from domain.errors import Failure, StoreError
-from domain.message import Message, Placed
+from domain.message.message import Message, Placed
 from domain.ports import Clock
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import StateChange
 from store.checkpoint.checkpointer import Checkpointer
-from store.config import StoreConfig
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
 from store.deletion.read_holds import ReadHolds
 from store.deletion.trimming import Trimming
@@ -25,8 +24,9 @@ from store.log.open_batch import Done
 from store.log.segment import FOLDER, Segments, file_name
 from store.queue.index import QueueIndex
 from store.queue.row import Row
+from store.settings import StoreConfig
+from store.steps import Turns
 from store.transaction.open_transactions import OpenTransactions
-from store.turns import Turns
 
 _ENDED: Final[list[StateChange]] = []
 _SLICE_NS: Final = 1_000_000

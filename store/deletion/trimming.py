@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, final
 
-from store.config import StoreConfig
 from store.deletion.read_holds import ReadHolds
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.window import ByteWindow
+from store.settings import StoreConfig
 
 _TOGETHER: Final = -1
 _SEARCH_ROWS: Final = 32

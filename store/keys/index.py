@@ -12,19 +12,19 @@ from contextlib import suppress
 from itertools import chain
 from typing import Final, final
 
-from domain import property as properties
-from domain.crc32 import crc32
 from domain.errors import StoreError
-from domain.message import Message
+from domain.message import property as properties
+from domain.message.crc32 import crc32
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.ports import Clock, Disk
-from domain.record import Record
-from store.config import StoreConfig
-from store.full import NotWrittenError, is_full
+from store.disk_full.errors import NotWrittenError, is_full
 from store.keys import row
 from store.keys.merge import Merge
 from store.keys.run import FOLDER, RowChunk, Run, Sorted, open_run
 from store.log import batch
 from store.log.segment import Segments
+from store.settings import StoreConfig
 
 CHUNK_ROWS: Final = 4_096
 """Rows of the unsorted tail, before it becomes a sorted chunk."""

@@ -11,8 +11,8 @@ import sys
 from array import array
 from typing import Final
 
-from domain import property as properties
-from domain.crc32 import crc32
+from domain.message import property as properties
+from domain.message.crc32 import crc32
 
 ROW_BYTES: Final = 8
 LOW: Final = 0xFFFFFFFF

@@ -14,8 +14,8 @@ from array import array
 from bisect import bisect_left
 from typing import Final, Protocol, final
 
-from domain.crc32 import crc32
 from domain.errors import StoreError
+from domain.message.crc32 import crc32
 from domain.ports import File
 from store.keys.row import ROW_BYTES, unpack
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from domain.errors import Failure, StoreError
-from domain.record import Record
-from domain.store_request import KeyQuery
+from domain.message.record import Record
+from domain.store.store_request import KeyQuery
 from store.events import StoreEvents
 from store.keys import row
 from store.keys.index import SPAN_BYTES, KeyIndex

@@ -10,9 +10,9 @@ from domain.delivery.priority import again_first, by_priority
 from domain.errors import StoreError
 from domain.event import Leased
 from domain.filter.filter import Filter
-from domain.receipt import Receipt
-from domain.record import Record, with_reconsume_times
-from domain.store_request import LeaseRequest
+from domain.message.receipt import Receipt
+from domain.message.record import Record, with_reconsume_times
+from domain.store.store_request import LeaseRequest
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.message import Placed
+from domain.message.message import Placed
 from domain.ports import Clock
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
-from store.lease.ledger import LeaseLedger
+from store.lease.journaled_tables import LeaseLedger
 from store.state.view import GROUP, StateView
-from store.turns import Turns
+from store.steps import Turns
 
 SPACE: Final = "@ungroup"
 """State space of the notes: group -> one byte."""

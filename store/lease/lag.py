@@ -7,7 +7,7 @@
 
 The messages that a group has not settled in a queue are those from its position to the end. So rows that do not change have one
 sum, and a new end of the queue changes it by the number of rows: nothing is done for a message or a position. Rows that have
-changed lose their sums (rows.py), and are read by the next walk.
+changed lose their sums (idle_tables.py), and are read by the next walk.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final, final
 from domain import lite
 from domain.address import is_system_topic
 from domain.errors import StoreError
-from domain.store_ports import GroupLag
+from domain.store.store_ports import GroupLag
 from store.events import StoreEvents
 from store.lease import journal
+from store.lease.idle_tables import LIVE, Chunk
 from store.lease.lag_sums import QueueSum, RowSums
-from store.lease.rows import LIVE, Chunk
 from store.lease.tables import LeaseTables
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -39,7 +39,7 @@ _NO_SUMS: Final = RowSums([], [])
 
 @final
 class LagReader:
-    """`domain.store_ports.LagWalk` over the lease tables.
+    """`domain.store.store_ports.LagWalk` over the lease tables.
 
     passed           rows that have been read or skipped
     visited          rows that have been read, or counted in sums

@@ -8,26 +8,26 @@ from typing import final
 
 from domain.delivery.priority import by_priority, lowest_first
 from domain.errors import ErrorCode, Failure, StoreError
+from domain.message.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from domain.ports import Clock
-from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
-from domain.store_ports import LeaseResult
-from domain.store_request import LeaseRequest
+from domain.store.store_ports import LeaseResult
+from domain.store.store_request import LeaseRequest
 from store.events import StoreEvents
-from store.held import HeldCalls
 from store.lease.call import EVERYTHING, LeaseCall, RecordSource, steps
 from store.lease.candidates import Candidates
-from store.lease.ledger import LeaseLedger
-from store.lease.order import OrderedCall
+from store.lease.journaled_tables import LeaseLedger
+from store.lease.ordered_lease import OrderedCall
 from store.lease.release import LeaseRelease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.repair_waits import unreadable
+from store.startup_queue import HeldCalls
 
 
 @final
 class StoredLeases:
-    """`domain.store_ports.Leases`."""
+    """`domain.store.store_ports.Leases`."""
 
     def __init__(
         self,

@@ -15,13 +15,12 @@ from typing import Final, final
 
 from domain.errors import Failure, StoreError
 from domain.ports import Clock
-from domain.store_ports import ReadResult
-from domain.store_request import PullRequest
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import PullRequest
 from store.events import StoreEvents
-from store.held import HeldCalls
-from store.lease import late_returns
+from store.lease import returned_messages
 from store.lease.call import RecordSource
-from store.lease.ledger import LeaseLedger
+from store.lease.journaled_tables import LeaseLedger
 from store.lease.positions import StoredPositions
 from store.lease.pull import PullCall
 from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
@@ -30,6 +29,7 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.reading import Reading
 from store.reads.repair_waits import unreadable
+from store.startup_queue import HeldCalls
 
 RENEW_MS: Final = 30_000
 """The leases of a puller are extended at most this often."""
@@ -102,7 +102,7 @@ class StoredMemberPulls:
             table.renewed_ms = now
             ledger.pull_progress.add_queue(member, place)
         elif offset < table.pull_offset:
-            freed = late_returns.puller_moved_back(table, now)
+            freed = returned_messages.puller_moved_back(table, now)
         elif now - table.renewed_ms >= RENEW_MS:
             table.renew(now, now + PULL_LEASE_MS)
         retry_topic = request.retry_topic
@@ -134,7 +134,7 @@ class StoredMemberPulls:
         table.expire(now)
         if table.last_receive_ms + LATE_RETURN_MS > now or not self._index.has_topic(retry_topic):
             return False
-        found = late_returns.find(table, offset, LATE_RETURNS_PER_PULL_MAX)
+        found = returned_messages.find(table, offset, LATE_RETURNS_PER_PULL_MAX)
         late = [at for at in found if table.leases[at].end_ms + LATE_RETURN_MS <= now]
         moved = False
         for at in late:
@@ -172,7 +172,7 @@ class StoredMemberPulls:
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)
-        late_returns.settle_handled(table, offset)
+        returned_messages.settle_handled(table, offset)
         quiet = now - table.last_receive_ms >= NO_RECEIVER_MS and not len(table.settled) and not table.late_returns
         if quiet and all(lease.pulled for lease in table.leases.values()):
             place = (table.group, table.topic, table.queue_id)
@@ -191,7 +191,7 @@ class StoredMemberPulls:
             table = self._ledger.tables.awake(place)
             if table is None or not table.shared or table.puller != member:
                 continue
-            freed = reconnected and late_returns.release_leased(table, now)
+            freed = reconnected and returned_messages.release_leased(table, now)
             due = now - table.renewed_ms >= RENEW_MS
             if due:
                 table.renew(now, now + PULL_LEASE_MS)

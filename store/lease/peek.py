@@ -8,20 +8,20 @@ from typing import final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Clock
-from domain.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest
 from store.events import StoreEvents
 from store.lease.call import LeaseCall, RecordSource
 from store.lease.candidates import VISITS_MAX
+from store.lease.journaled_tables import LeaseLedger
 from store.lease.lag import LagReader
-from store.lease.ledger import LeaseLedger
-from store.lease.order import OrderedCall
+from store.lease.ordered_lease import OrderedCall
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 
 
 @final
 class LeasePeek:
-    """The `domain.store_ports.Outlook` port over the lease tables. Creates and changes no table."""
+    """The `domain.store.store_ports.Outlook` port over the lease tables. Creates and changes no table."""
 
     __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
 

@@ -7,13 +7,13 @@ from typing import final
 
 from domain.errors import ErrorCode, Failure
 from store.lease.group_removal import GroupRemoval
-from store.lease.ledger import LeaseLedger
+from store.lease.journaled_tables import LeaseLedger
 from store.lease.table import LeaseTable
 
 
 @final
 class StoredPositions:
-    """`domain.store_ports.GroupPositions`."""
+    """`domain.store.store_ports.GroupPositions`."""
 
     def __init__(self, ledger: LeaseLedger, removal: GroupRemoval) -> None:
         self._ledger = ledger

@@ -7,10 +7,10 @@ from typing import Final, final
 
 from domain import limits, lite
 from domain.errors import StoreError
-from domain.record import Record, with_reconsume_times
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
-from store.lease import call, late_returns
+from domain.message.record import Record, with_reconsume_times
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
+from store.lease import call, returned_messages
 from store.lease.pull_progress import PULL_LEASE_MS
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
@@ -64,7 +64,7 @@ class PullCall:
         """Lease from `offset` on what no other member holds; `pop_ms` of the result is 0 when nothing was leased.
 
         Raises StoreError and OSError when the first message cannot be read; an answer ends before a later one that cannot.
-        With `backward`, late returns come first, in an answer of their own (late_returns.py).
+        With `backward`, late returns come first, in an answer of their own (returned_messages.py).
         """
         table, queue = self._table, self._queue
         first, end = queue.first, queue.visible
@@ -96,7 +96,7 @@ class PullCall:
     def _deliver_late_returns(self, offset: int) -> None:
         """Lease free messages before `offset`, with a pop time of their own."""
         table = self._table
-        late = late_returns.find(table, offset, self._limit)
+        late = returned_messages.find(table, offset, self._limit)
         if not late:
             return
         self._pop_ms = table.next_pop_ms(self._now)
@@ -113,7 +113,7 @@ class PullCall:
                 break
             taken.append(at)
         if taken:
-            late_returns.record_leased(table, taken)
+            returned_messages.record_leased(table, taken)
 
     def _redeliver(self, at: int) -> int:
         """Lease what is free or held by the puller, from `at` to the head. The next offset when the answer is full, else -1."""

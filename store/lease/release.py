@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+from domain.message.receipt import Receipt
 from domain.ports import Clock
-from domain.receipt import Receipt
-from store.lease.ledger import LeaseLedger
+from store.lease.journaled_tables import LeaseLedger
 from store.lease.table import LeaseTable
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final, final
 
 from store.lease import journal
+from store.lease.lease_journal import TurnJournal
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
-from store.lease.turn import TurnJournal
 
 WAITING_MAX: Final = 32
 """Values of one table that wait; they are applied when there is one more."""

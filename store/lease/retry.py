@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from domain import property as properties
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from store.delay import parking
 
 

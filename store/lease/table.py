@@ -63,7 +63,7 @@ class LeaseTable:
     Attempts of clients
         attempt_pops     attempt id -> pop time of the leases that this attempt got, oldest first
         fresh_attempts   how many of them, the newest, are not in the last journal value
-    Ordered groups (order.py)
+    Ordered groups (ordered_lease.py)
         ordered          True when messages of one key are delivered one after the other
         keys             offset -> ordering key, for leased offsets whose key has been read
     Members that pull (member_pulls.py)

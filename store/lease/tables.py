@@ -1,4 +1,4 @@
-"""Lease tables by (group, topic, queue id). Most are idle: an idle table is a row of a few numbers (rows.py).
+"""Lease tables by (group, topic, queue id). Most are idle: an idle table is a row of a few numbers (idle_tables.py).
 
     live  --no lease; lite queues: at the end of the turn, others: when nothing has changed for a while-->  idle
     idle  --get-->  live, and journaled again in that turn
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain import lite
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.lease import journal
-from store.lease.live import LiveTables
+from store.lease.idle_tables import LIVE, Chunk, LeaseRows
+from store.lease.live_tables import LiveTables
 from store.lease.pull_progress import Place
-from store.lease.rows import LIVE, Chunk, LeaseRows
 from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
 from store.state.view import LEASE

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import final
 
 from domain.ports import Clock
-from store.config import StoreConfig
 from store.log import batch
 from store.log.open_batch import Effects, OpenBatch
+from store.settings import StoreConfig
 from store.state import change
 
 

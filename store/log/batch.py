@@ -19,9 +19,9 @@ from __future__ import annotations
 import struct
 from typing import Final, final
 
-from domain.crc32 import crc32
+from domain.message.crc32 import crc32
+from domain.message.record import MAGIC_BLANK
 from domain.octets import uint16, uint32, uint64
-from domain.record import MAGIC_BLANK
 
 HEADER_BYTES: Final = 72
 HEADER_BYTES_V1: Final = 40

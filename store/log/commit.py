@@ -13,18 +13,17 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.histogram import Histogram
-from domain.message import Message
+from domain.message.message import Message
 from domain.ports import Clock, Timer
-from domain.store_event import StoreEventKind
-from store.config import StoreConfig
+from domain.store.store_event import StoreEventKind
+from store.disk_full.errors import is_full
+from store.disk_full.wait import FullDisk
 from store.events import StoreEvents
-from store.full import is_full
 from store.log.accepted import AcceptedBatches
 from store.log.batch import Writer
 from store.log.batch_writer import BatchWriter
 from store.log.cache import TailCache
 from store.log.confirmation import Confirmation
-from store.log.full_disk import FullDisk
 from store.log.open_batch import Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
 from store.log.segment import Segments
@@ -32,6 +31,7 @@ from store.log.sync_delay import SyncDelay
 from store.log.sync_work import SyncWork, UnsyncedBatches
 from store.log.timeouts import AppendTimeouts, LateAppends
 from store.log.waiters import SyncWaiters
+from store.settings import StoreConfig
 
 HELD_BYTES_MAX: Final = 1024 * 1024
 """A batch that waits for its sync is written when it reaches this size: a longer write would block the loop."""

@@ -14,7 +14,7 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
-from domain.store_event import StoreEventKind
+from domain.store.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.log.open_batch import Done, Effects, overdue
 from store.log.recent import RecentBytes

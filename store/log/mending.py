@@ -13,11 +13,11 @@ from domain.ports import Clock, File
 from domain.replication.ports import DamagedPart, ReplicaDataError
 from store.log import batch
 from store.log.segment import Segment, Segments
-from store.turns import Turns
+from store.steps import Turns
 
 _COPY_BYTES: Final = 256 * 1024
 _COPY_COST: Final = 4_096
-"""Cost of one such copy in visits (`store.turns.COST_MAX`): one a turn."""
+"""Cost of one such copy in visits (`store.steps.COST_MAX`): one a turn."""
 _SECTOR_BYTES: Final = 4_096
 
 Ended = Callable[[Failure | None], None]

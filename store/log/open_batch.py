@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
-from domain import record
 from domain.errors import Failure
-from domain.message import Message, Placed
-from domain.store_ports import StateChange
+from domain.message import record
+from domain.message.message import Message, Placed
+from domain.store.store_ports import StateChange
 from store.events import StoreEvents
 from store.log import batch
 from store.queue.queue import Queue

@@ -14,9 +14,9 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from domain.crc32 import crc32
+from domain.message.crc32 import crc32
 from domain.ports import Clock, Disk, File, Timer
-from store.full import is_full
+from store.disk_full.errors import is_full
 
 FOLDER: Final = "promise"
 MARK_BYTES: Final = 80

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain.errors import lacks_descriptor
-from store.config import StoreConfig
 from store.log import batch
 from store.log.segment import Segments
 from store.log.survey import LogSurvey, Stretch
+from store.settings import StoreConfig
 
 DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
@@ -17,7 +17,7 @@ DAMAGED_MAX: Final = 1_024
 SUSPECTS_MAX: Final = 64
 """Segments that wait for a check of their own."""
 _COST_BYTES: Final = 64
-"""Bytes that cost as much as a visit (`store.turns.COST_MAX`)."""
+"""Bytes that cost as much as a visit (`store.steps.COST_MAX`)."""
 
 
 @final

@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
-from domain.store_event import StoreEventKind
+from domain.store.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.log.open_batch import Effects, overdue
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.backup import BackupPlan
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import derived
+from domain.store.backup import BackupPlan
+from store import derived_damage
 from store.checkpoint import points as checkpoints
 from store.keys import run
 from store.log import promise
@@ -23,8 +23,8 @@ MARK: Final = f"{promise.FOLDER}/0"
 def plan(disk: Disk) -> BackupPlan:
     """All files of a data directory that no node has open. Raises OSError."""
     names = [f"{folder}/{name}" for folder in (FOLDER, *DERIVED) for name in disk.names(folder)]
-    if disk.size(derived.REBUILD) >= 0:
-        names.append(derived.REBUILD)
+    if disk.size(derived_damage.REBUILD) >= 0:
+        names.append(derived_damage.REBUILD)
     files = [(name, disk.size(name)) for name in names]
     _, mark, _ = promise.newest(disk)
     segments = log_segments(disk)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from typing import Final, final
 
-from domain.crc32 import crc32
+from domain.message.crc32 import crc32
 from store.queue.row import ROW_BYTES
 
 MAGIC: Final = 0x48474959

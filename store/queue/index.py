@@ -9,11 +9,10 @@ from typing import Final, final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import derived
+from store import derived_damage
 from store.checkpoint.columns import ColumnReader, pack
 from store.checkpoint.snapshot import FILES, Columns
-from store.config import StoreConfig
-from store.derived import DerivedDamageError
+from store.derived_damage import DerivedDamageError
 from store.log.segment import Segments, file_name
 from store.queue import block, table
 from store.queue.entries import TopicEntries
@@ -21,6 +20,7 @@ from store.queue.groups import RowGroups
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 from store.queue.tails import Tails
+from store.settings import StoreConfig
 
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
@@ -230,7 +230,7 @@ class QueueIndex(TopicEntries):
         segment = self._files.at(place)
         name = FOLDER if segment is None else file_name(FOLDER, segment.base)
         text = f"the index block at {place} is damaged; the next start builds the index again from the log"
-        derived.note(self._disk, text)
+        derived_damage.note(self._disk, text)
         return StoreError(text, name)
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:

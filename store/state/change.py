@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 
 STATE_TOPIC: Final = "rmq_sys_headgate_state"
 RECORD_OVERHEAD_BYTES: Final = 160

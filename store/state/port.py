@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.store_ports import PAIRS_BYTES, Expected, StateChange, StatePairs
+from domain.store.store_ports import PAIRS_BYTES, Expected, StateChange, StatePairs
 from store.events import StoreEvents
 from store.log.open_batch import Done
 from store.reads.repair_waits import RepairWaits, unreadable
@@ -18,7 +18,7 @@ _WHAT: Final = "the answer of a question to the state"
 
 @final
 class StoredState:
-    """`domain.store_ports.State`.
+    """`domain.store.store_ports.State`.
 
     append      append changes to the log
     unapplied   (space, key) of changes that are accepted and not durable yet

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.message import Placed
-from domain.store_ports import StateChange
+from domain.message.message import Placed
+from domain.store.store_ports import StateChange
 from store.log.open_batch import Done
 from store.sorted_set import SortedSet
 from store.state import rows

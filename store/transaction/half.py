@@ -8,10 +8,10 @@ from __future__ import annotations
 import struct
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import HALF_TOPIC, UNDECIDED_TOPIC
-from domain.message import SYS_COMMITTED, SYS_TRANSACTION, Message
-from domain.record import Record, encode
+from domain.message import property as properties
+from domain.message.message import SYS_COMMITTED, SYS_TRANSACTION, Message
+from domain.message.record import Record, encode
 from store.delay.parking import message_of
 
 IMMUNE_SECONDS_MAX: Final = 86_400

@@ -14,10 +14,10 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import TRANSACTIONS_OPEN_MAX
-from domain.message import Message, Placed
+from domain.message.message import Message, Placed
+from domain.message.record import Record
 from domain.ports import Clock, Timer
-from domain.record import Record
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
 from store.appends.writer import StoreWriter
 from store.log.reader import RecordReader
@@ -25,8 +25,8 @@ from store.queue.index import QueueIndex
 from store.queue.row import Row
 from store.state.view import HALF, StateView
 from store.transaction import half
+from store.transaction.checks_without_producer import UnansweredChecks
 from store.transaction.half import Half
-from store.transaction.unanswered import UnansweredChecks
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024

@@ -17,7 +17,7 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.config import WebSocketConfig
+from protocols.websocket.settings import WebSocketConfig
 from tests.connection_driver import StrictDriver
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies
 

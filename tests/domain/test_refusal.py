@@ -9,7 +9,7 @@ from pathlib import Path
 from domain.errors import ErrorCode
 from domain.refusal import REASONS, Ending, Reason, is_refusal
 from gateway.node.protocols import installed
-from protocols.coap import message
+from protocols.coap.message import message
 from protocols.grpc import framing
 from protocols.grpc import status as grpc
 from protocols.grpc.messages import messaging_pb2 as pb

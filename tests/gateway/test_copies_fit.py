@@ -10,13 +10,13 @@ from collections.abc import Mapping
 import pytest
 
 from domain import limits
-from domain import property as properties
-from domain.message import SYS_PREPARED, Message
-from domain.property import encode as stored_form
-from domain.record import Record, encode
+from domain.message import property as properties
+from domain.message.message import SYS_PREPARED, Message
+from domain.message.property import encode as stored_form
+from domain.message.record import Record, encode
 from domain.subscription.courier import SinkAnswer
 from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, make_dead_letter
-from gateway.webhooks.dead_letter import dead_letter
+from gateway.webhooks.delivery.dead_letter import dead_letter
 from store.delay import parking
 from store.lease.retry import retry_copy
 from store.transaction import half

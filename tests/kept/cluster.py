@@ -12,9 +12,9 @@ from controller.raft import configuration
 from controller.raft.disk_storage import RaftDiskStorage
 from controller.raft.entry import EntryKind
 from domain.command import Command
-from domain.controller.book import SetControllers
-from gateway.replicas.identity import KnownControllers, ReplicaIdentity
-from store.replica.follower import open_follower
+from domain.controller.controller_list import SetControllers
+from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
+from store.replication.replica_log.follower import open_follower
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.node import Files, disk_of
 from tests.kept.shown import shown

@@ -12,12 +12,12 @@ from typing import Any, Final
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
-from domain.record import Record
-from domain.store_event import StoreEvent, StoreEventKind
-from domain.store_ports import ReadResult, StatePairs
-from domain.store_request import ReadRequest
+from domain.message.record import Record
+from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.store.store_ports import ReadResult, StatePairs
+from domain.store.store_request import ReadRequest
 from gateway.node.composition import compose
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.shown import shown
 from tests.simulation.kit.clock import VirtualClock

@@ -10,10 +10,10 @@ import pytest
 from domain.command import Send
 from domain.errors import Failure
 from domain.event import Sent
-from domain.message import Message
-from domain.record import Record
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from tests.kept.cluster import TOPIC, ask, cluster_on, controller_facts, facts, serving
 from tests.kept.node import Files, files_of, unpacked
 from tests.kept.shown import differences

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.remoting.calls.octets import Out, Reader
-from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kinds
+from protocols.remoting.nodes.calls.octets import Out, Reader
+from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kinds
 from tests.kept.shown import differences, shown
 from tests.kept.vectors import load
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from tests.kept.node import Files, KeptNode, unpacked
 from tests.kept.shown import differences
 from tests.kept.use import use

@@ -13,7 +13,9 @@ from domain.admin.user import ListPolicies, ListUsers
 from domain.command import Acknowledge, QueryLatest, QueryOffset, Receive, Send
 from domain.event import LatestValue, Received, Sent
 from domain.lite import ReceiveLite
-from domain.message import Message
+from domain.message.message import Message
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from domain.mqtt_session import (
     AcceptDeliveries,
     Attach,
@@ -27,8 +29,6 @@ from domain.mqtt_session import (
     Subscribe,
 )
 from domain.nameserver.route import QuerySettings
-from domain.receipt import Receipt
-from domain.record import Record
 from domain.transaction import COMMIT, EndTransaction, RecallMessage
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.node import KeptNode

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pytest
 
 from domain.address import host_bytes
-from domain.message_store import MessageStore
 from domain.nameserver.route import DataVersion, TopicQueues
+from domain.store.message_store import MessageStore
 from domain.topic import Topic
 from nameserver import own_topics
 from nameserver.own_topics import OwnTopics
-from store.config import StoreConfig
 from store.engine import open_store
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 

@@ -8,9 +8,9 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, StreamEnded
 
-from protocols.coap.message import CON, GET, join
-from protocols.coap.message import encode as coap
-from protocols.coap.option import URI_PATH
+from protocols.coap.message.message import CON, GET, join
+from protocols.coap.message.message import encode as coap
+from protocols.coap.message.option import URI_PATH
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Ping, encode

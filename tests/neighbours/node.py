@@ -15,7 +15,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
 from gateway.node.composition import Parts, compose
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from gateway.runtime.compiled import in_use
 from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.adapter import Peer

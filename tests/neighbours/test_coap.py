@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocols.coap import message, option
+from protocols.coap.message import message, option
 from tests.neighbours.node import SharedNode
 
 HOST = "10.0.0.66"

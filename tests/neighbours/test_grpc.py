@@ -14,7 +14,7 @@ import pytest
 from domain import attribute
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
-from domain.receipt import Receipt
+from domain.message.receipt import Receipt
 from domain.topic import Group, Topic
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.neighbours.grpc_peer import GrpcPeer, Operator, framed

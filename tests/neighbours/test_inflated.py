@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from domain.message import SYS_COMPRESSED
+from domain.message.message import SYS_COMPRESSED
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import encode
 from protocols.mqtt.property import NONE

@@ -14,7 +14,7 @@ from domain.command import Command, Send
 from domain.errors import Failure
 from domain.event import Event, LatestValue, Pulled, Received
 from domain.lite import LiteAction, ReceiveLite, SyncSubscription
-from domain.message import Message
+from domain.message.message import Message
 from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.read_turns import BYTES_PER_TURN

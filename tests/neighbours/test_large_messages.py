@@ -8,7 +8,7 @@ import pytest
 
 from domain.command import Send
 from domain.event import Event, Sent
-from domain.message import Message
+from domain.message.message import Message
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish import held_sends
 from tests.neighbours.node import SharedNode

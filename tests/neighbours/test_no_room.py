@@ -13,9 +13,9 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 
 from domain.limits import MILLISECOND_NS
-from protocols.coap import message as coap_message
-from protocols.coap import option, signal
-from protocols.coap.frame import StreamFraming
+from protocols.coap.message import message as coap_message
+from protocols.coap.message import option, signal
+from protocols.coap.message.frame import StreamFraming
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Ping, encode
 from protocols.mqtt.property import NONE

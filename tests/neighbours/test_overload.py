@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
-from protocols.coap import message as coap_message
+from protocols.coap.message import message as coap_message
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import encode
 from protocols.mqtt.property import NONE

@@ -16,7 +16,7 @@ from wsproto.events import TextMessage
 from domain import limits
 from domain.command import Command, Send
 from domain.event import Event
-from domain.message import Message
+from domain.message.message import Message
 from gateway.connection.client_connection import ClientConnection
 from tests.neighbours.node import SharedNode
 from tests.neighbours.socket import KERNEL_BYTES, PeerStream

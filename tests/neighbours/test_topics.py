@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocols.coap import cbor, message, option
+from protocols.coap.message import cbor, message, option
 from tests.neighbours.node import SharedNode
 from tests.neighbours.test_coap import HOST, acknowledge, request
 

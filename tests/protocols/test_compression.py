@@ -12,8 +12,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain import record as records
-from domain.message import Message
+from domain.message import record as records
+from domain.message.message import Message
 from protocols import compression
 
 TEXT = b"headgate " * 500

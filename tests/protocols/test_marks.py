@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
-from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, RETAIN_SET
 from protocols import marks
 
 AT_MS = 1_795_000_000_123

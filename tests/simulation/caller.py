@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from domain.limits import SECOND_NS
-from domain.record import Record
+from domain.message.record import Record
 from protocols.remoting.wire import frame
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from tests.simulation.sdk import RemotingClient

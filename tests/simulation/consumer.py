@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain import property as properties
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
 from tests.simulation.caller import Caller, records

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS
+from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.connection.context import ConnectionContext
-from gateway.forwarding.forwarders import Forwarders
 from gateway.node.composition import Parts
 from gateway.observe.counters import CounterRegistry
-from protocols.remoting.forwarding.stream import UNSIZED, VERSIONS
+from protocols.remoting.nodes.forwarding.stream import UNSIZED, VERSIONS
 from tests.far_node import NodeLink, life
 from tests.simulation.kit.clock import ProcessClock
 from tests.simulation.kit.links import DatagramLink, Link, end_clients

@@ -6,8 +6,8 @@ import random
 from collections import deque
 
 from domain.limits import MILLISECOND_NS
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
 from protocols.remoting.wire import frame
 from tests.simulation.ledger import Ledger
 from tests.simulation.puller import HELD_MS, REPORT, Puller

@@ -9,11 +9,11 @@ import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from domain import property as properties
 from domain.limits import MILLISECOND_NS, MQTT_PACKET_BYTES_MAX
+from domain.message import property as properties
 from domain.ports import Clock, Timer
-from protocols.coap import message as coap
-from protocols.coap import option as coap_option
+from protocols.coap.message import message as coap
+from protocols.coap.message import option as coap_option
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt.connect import Connack, Connect
 from protocols.mqtt.packet import Decoder, encode

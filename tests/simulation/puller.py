@@ -6,8 +6,8 @@ import json
 import random
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
 from protocols.remoting.wire import frame
 from tests.simulation.ledger import Ledger
 from tests.simulation.sdk import Dial, RemotingClient

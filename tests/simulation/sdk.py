@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from domain import property as properties
 from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.message import property as properties
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
 from protocols.remoting.wire import frame
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.simulation.kit.links import Link

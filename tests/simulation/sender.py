@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
 from protocols.remoting.wire.header import FLAG_RESPONSE

@@ -12,20 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain import property as properties
 from domain.address import host_bytes
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.limits import MQTT_PACKET_BYTES_MAX
+from domain.message import property as properties
 from gateway.connection.client_connection import ClientConnection
 from protocols import marks
 from protocols.adapter import Peer
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent, is_json_type
 from protocols.cloudevents.instant import rfc3339, rfc3339_ms
-from protocols.coap import media, option
-from protocols.coap import message as coap
+from protocols.coap.message import media, option
+from protocols.coap.message import message as coap
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.mqtt.connect import Will
 from protocols.mqtt.property import NONE
 from tests.simulation.client import NEVER_S, MqttClient, numbers

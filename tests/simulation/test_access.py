@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
-from gateway.node.config import Config
+from domain.message import property as properties
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.tool import Tool
 from tests.simulation.world import World

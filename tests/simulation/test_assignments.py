@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender

@@ -9,8 +9,8 @@ import lz4.frame
 import pytest
 import zstandard
 
-from domain import property as properties
 from domain.limits import BODY_BYTES_MAX
+from domain.message import property as properties
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from protocols.remoting.wire.header import FLAG_RESPONSE

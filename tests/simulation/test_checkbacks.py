@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.record import Record
+from domain.message.record import Record
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.caller import bodies
 from tests.simulation.sender import COMMIT, ROLLBACK, UNKNOWN, Sender

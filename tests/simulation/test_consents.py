@@ -11,7 +11,7 @@ from domain.limits import MILLISECOND_NS
 from domain.subscription.courier import SinkAnswer, SinkRequest
 from domain.subscription.document import decode
 from domain.subscription.subscription import Status, WebhookSubscription
-from gateway.webhooks.deliverers import Deliverers
+from gateway.webhooks.delivery.deliverers import Deliverers
 from tests.simulation.courier import SimulatedCourier, SimulatedSink
 from tests.simulation.kit.clock import ProcessClock
 from tests.simulation.kit.entropy import SeededEntropy

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from domain.store_event import StoreEventKind
-from gateway.node.config import Config
+from domain.store.store_event import StoreEventKind
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.http_caller import HttpCaller

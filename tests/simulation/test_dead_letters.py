@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from domain.command import Send
-from domain.message import Message
+from domain.message.message import Message
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer

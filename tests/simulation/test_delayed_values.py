@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents.instant import rfc3339
-from protocols.coap import message as coap
+from protocols.coap.message import message as coap
 from protocols.mqtt.property import Properties
 from protocols.mqtt.publish import Publish
 from tests.simulation.client import MqttClient

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from protocols.remoting.connection import SENDS
 from protocols.remoting.dispatch import READERS
-from protocols.remoting.replication.dispatch import READERS as REPLICA_READERS
+from protocols.remoting.nodes.replication.dispatch import READERS as REPLICA_READERS
 from protocols.remoting.wire.frame import Frame
 from tests.simulation.tool import Tool
 from tests.simulation.world import World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer

@@ -15,8 +15,8 @@ from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Send
 from domain.event import Received, Sent, Settled
 from domain.lite import LiteAction, ReceiveLite, SyncSubscription
-from domain.message import Message
-from domain.record import Record
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World

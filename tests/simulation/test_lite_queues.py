@@ -9,7 +9,7 @@ import pytest
 
 from domain import lite
 from domain.topic import Topic
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer

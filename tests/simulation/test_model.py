@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain import property as properties
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from tests.simulation.carried import table
 from tests.simulation.speakers import DELIVERY, EVENT, EXPIRY, LATEST, Said, Speaker, path_of, speakers
 from tests.simulation.world import World

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.remoting import codes
 from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer

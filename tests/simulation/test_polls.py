@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from domain import property as properties
 from domain.limits import LONG_POLLS_PER_KEY_MAX, SECOND_NS
+from domain.message import property as properties
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies, records

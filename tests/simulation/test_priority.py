@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import ConfigError
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from domain import property as properties
-from domain.record import Record
-from gateway.node.config import Config
+from domain.message import property as properties
+from domain.message.record import Record
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.tool import Tool
 from tests.simulation.world import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish

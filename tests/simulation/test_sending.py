@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
-from domain import property as properties
 from domain.limits import BODY_BYTES_MAX
+from domain.message import property as properties
 from protocols.remoting import codes
 from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.simulation.caller import Caller, bodies

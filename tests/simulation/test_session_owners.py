@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.client import MqttClient
 from tests.simulation.tool import Tool

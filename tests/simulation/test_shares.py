@@ -12,7 +12,7 @@ import pytest
 
 from domain.errors import Failure
 from domain.topic import Group
-from gateway.usecase.catalog.policy import LEAST, ROUND_ROBIN, STICKY, STRATEGY
+from gateway.usecase.topics_and_groups.policy import LEAST, ROUND_ROBIN, STICKY, STRATEGY
 from tests.simulation.device import Sensor
 from tests.simulation.puller import Puller
 from tests.simulation.sdk import Member

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
-from gateway.node.config import Config
+from domain.message import property as properties
+from gateway.node.settings import Config
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies

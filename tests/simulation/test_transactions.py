@@ -11,8 +11,8 @@ import random
 import pytest
 
 from domain.errors import Failure
-from domain.message import Message, Placed
-from domain.record import Record
+from domain.message.message import Message, Placed
+from domain.message.record import Record
 from domain.transaction import Recalled, RecallMessage
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.transactor import COMMIT, Transactor

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.http_caller import HttpCaller
 from tests.simulation.tool import Tool

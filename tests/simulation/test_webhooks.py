@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from domain import property as properties
 from domain.address import dead_letter_topic
 from domain.admin.subscription import AttemptList, PutSubscription, QueryAttempts, Redrive, Redriven, SubscriptionFound
 from domain.command import Send
 from domain.event import Event, Sent
 from domain.limits import MILLISECOND_NS
-from domain.message import Message
-from domain.record import Record
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from domain.subscription.document import decode
 from domain.subscription.subscription import WebhookSubscription
 from gateway.connection.handler import Handler
-from gateway.webhooks.asker import Asker
-from gateway.webhooks.deliverers import Deliverers
+from gateway.webhooks.delivery.deliverers import Deliverers
+from gateway.webhooks.internal_client import Asker
 from tests.simulation.courier import Arrival, SimulatedCourier, SimulatedSink
 from tests.simulation.gateways import SimulatedGateway
 from tests.simulation.kit.clock import PausableClock, ProcessClock

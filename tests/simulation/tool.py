@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from domain.record import Record
+from domain.message.record import Record
 from protocols.remoting import codes
 from tests.simulation.caller import Caller, records
 from tests.simulation.world import World

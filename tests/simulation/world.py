@@ -9,14 +9,14 @@ from typing import Any, ClassVar, cast
 
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.record import Record
-from domain.store_event import StoreEvent, StoreEventKind
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.message.record import Record
+from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
 from tests.simulation.gateways import SimulatedGateways

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.record import Record
+from domain.message.record import Record
 from gateway.client.client import Client
 from tests.interop.node import Node
 from tests.simulation.mixed import TOPIC, Mixed

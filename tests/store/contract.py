@@ -8,11 +8,11 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.filter.tag import parse
-from domain.message import Message, Placed
-from domain.once import OnceKey
-from domain.record import Record, check
-from domain.store_ports import StateChange
-from domain.store_request import ReadRequest
+from domain.message.message import Message, Placed
+from domain.message.once import OnceKey
+from domain.message.record import Record, check
+from domain.store.store_ports import StateChange
+from domain.store.store_request import ReadRequest
 from domain.topic import Durability, Group
 from tests.store.driver import Driver, RecordingListener, sure
 from tests.stored_state import pairs, value_of

@@ -8,12 +8,12 @@ from typing import Any, TypeVar, cast
 from domain.errors import Failure
 from domain.event import Leased
 from domain.filter.tag import TagFilter
-from domain.message import Message, Placed
-from domain.record import Record
-from domain.storage_engine import StorageEngine
-from domain.store_event import StoreEvent, StoreEventKind
-from domain.store_ports import LeaseResult, ReadResult, StateChange
-from domain.store_request import LeaseRequest, ReadRequest
+from domain.message.message import Message, Placed
+from domain.message.record import Record
+from domain.store.storage_engine import StorageEngine
+from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.store.store_ports import LeaseResult, ReadResult, StateChange
+from domain.store.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
 from store.engine import LOG
 from store.log_store import LogStore

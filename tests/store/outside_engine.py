@@ -17,10 +17,10 @@ MODULE = '''
 
 from dataclasses import dataclass
 
-from domain.message import LOCAL_HOST
-from domain.storage_engine import StorageEngine
+from domain.message.message import LOCAL_HOST
+from domain.store.storage_engine import StorageEngine
 from domain.topic import Durability
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from store.engine import open_store
 
 

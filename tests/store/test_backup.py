@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from domain.backup import BackupPlan
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
+from domain.message.message import Message
+from domain.store.backup import BackupPlan
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import StateChange
 from store.backup import HOLDS_MAX, LEASE_MS
-from store.config import StoreConfig
 from store.log import promise
 from store.offline import backup
 from store.offline.check import Check
 from store.offline.finding import Severity
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.simulation.kit.platter import Content

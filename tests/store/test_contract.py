@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.node.storage import engine_named
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.store.contract import MessageStoreContract
 from tests.store.driver import Driver
 from tests.store.outside_engine import OUTSIDE, installed, outside_engine

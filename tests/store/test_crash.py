@@ -7,14 +7,14 @@ import random
 import pytest
 
 from domain.errors import Failure
-from domain.message import Message, Placed
-from domain.record import Record
-from domain.store_ports import StateChange
+from domain.message.message import Message, Placed
+from domain.message.record import Record
+from domain.store.store_ports import StateChange
 from domain.topic import Durability
-from store.config import StoreConfig
 from store.log import promise as promises
 from store.log.promise import Promise
 from store.log.segment import OPEN_FILES_MAX
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.errors import Failure
-from domain.message import Message
+from domain.message.message import Message
 from domain.topic import Topic
 from tests.store.driver import Driver
 

@@ -8,13 +8,13 @@ import os
 import pytest
 
 from domain.errors import ErrorCode, Failure, RetryHint
-from domain.message import Message
-from domain.store_event import StoreEventKind
-from domain.store_request import ReadRequest
+from domain.message.message import Message
+from domain.store.store_event import StoreEventKind
+from domain.store.store_request import ReadRequest
 from domain.topic import Durability
-from store.config import StoreConfig
-from store.full import NotWrittenError, is_full, lack_of
+from store.disk_full.errors import NotWrittenError, is_full, lack_of
 from store.log.segment import OPEN_FILES_MAX
+from store.settings import StoreConfig
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.test_crash import Load, check

@@ -9,12 +9,12 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.filter.tag import parse
-from domain.message import Message, Placed
-from domain.record import Record
-from domain.store_event import StoreEventKind
-from domain.store_ports import LeaseResult
-from domain.store_request import LeaseRequest, PullRequest, ReadRequest
-from store.config import StoreConfig
+from domain.message.message import Message, Placed
+from domain.message.record import Record
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import LeaseResult
+from domain.store.store_request import LeaseRequest, PullRequest, ReadRequest
+from store.settings import StoreConfig
 from tests.store.driver import Driver, RecordingListener, sure
 
 UNCACHED = StoreConfig(cache_bytes=0)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from domain import lite
-from domain import property as properties
 from domain.errors import Failure
 from domain.lite import LiteLeaseResult
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Durability
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.store.driver import Driver, RecordingListener, sure
 from tests.stored_state import value_of
 

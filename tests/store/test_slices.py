@@ -7,20 +7,20 @@ import random
 import sys
 from collections.abc import Iterator
 
-from domain.message import Message
-from domain.store_ports import StateChange
+from domain.message.message import Message
+from domain.store.store_ports import StateChange
 from store.checkpoint import checkpointer, snapshot
 from store.checkpoint.columns import ColumnReader
-from store.config import StoreConfig
 from store.deletion.compaction import SNAPSHOT_TABLES
-from store.lease import journal, rows
+from store.lease import idle_tables, journal
 from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
+from store.settings import StoreConfig
 from store.sorted_set import SortedSet
 from store.state import change
 from store.state.view import EMPTY, LEASE
-from store.turns import COST_MAX
+from store.steps import COST_MAX
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.stored_state import value_of
@@ -143,7 +143,7 @@ def test_the_tables_and_queues_of_a_deleted_topic_are_forgotten_in_slices() -> N
     assert (len(tables.live), len(tables), index.tail_rows) == (MANY, MANY, MANY)
     driver.store.metadata.delete_topic("t", lambda _: None)
     assert len(tables) == 0
-    assert len(tables.live) >= MANY - 2 * rows.CHUNK_ROWS, "of two chunks at once"
+    assert len(tables.live) >= MANY - 2 * idle_tables.CHUNK_ROWS, "of two chunks at once"
     assert index.tail_rows >= MANY - FORGET_QUEUES, "of some queues at once"
     assert tables.floor(("g", "t", 13)) == -1
     assert index.queue("t", 13) is None

@@ -7,10 +7,10 @@ import errno
 import os
 
 from domain.errors import ErrorCode, Failure, RetryHint
-from domain.message import Message, Placed
-from domain.store_event import StoreEventKind
+from domain.message.message import Message, Placed
+from domain.store.store_event import StoreEventKind
 from domain.topic import Durability
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.simulation.kit.disk import Operation
 from tests.store.driver import Driver
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain import lite
-from domain.record import Record
-from domain.store_request import KeyQuery
+from domain.message.record import Record
+from domain.store.store_request import KeyQuery
 from tests.store import version1
 from tests.store.driver import Driver
 from tests.stored_state import pairs, value_of

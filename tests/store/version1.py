@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content

@@ -10,8 +10,8 @@ from tests.tidy.source import sources
 
 NUMBERS = ("dict[str, float]", "dict[str, int]", "Mapping[str, float]", "Mapping[str, int]")
 FIGURES_OF_STORES = (
-    "gateway/node/remote/follower_composition.py", "gateway/rocketmq/brokers.py", "gateway/rocketmq/messages/tail.py",
-    "gateway/rocketmq/store.py", "gateway/usecase/catalog/counters.py",
+    "gateway/node/roles/follower_composition.py", "gateway/brokers/broker_links.py", "gateway/brokers/live_tail.py",
+    "gateway/apache/store.py", "gateway/usecase/topics_and_groups/counters.py",
 )  # fmt: skip
 """The page shows all figures of a store, under names of their own; those of the other two files go to Apache's tools."""
 NOT_SHOWN = ("lost", "_lost", "ports", "by_reason", "all_refusals", "all_disconnects", "_segments", "waiting_in")

@@ -18,15 +18,16 @@ CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handle
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
-    ("gateway.node.store_role", PACKAGES),
-    ("gateway.node.gateway_role", PACKAGES),
-    ("gateway.node.gateway_composition", PACKAGES),
-    ("gateway.node.remote.store_address", ("gateway.link.servers",)),
-    ("gateway.node.remote.state_address", ("gateway.link.servers", "gateway.node.remote.store_address")),
-    ("gateway.node.remote", PACKAGES),
-    ("gateway.node.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
-    ("gateway.node.nameserver.registration_settings", ("gateway.link.servers",)),
-    ("gateway.node.nameserver", PACKAGES),
+    ("gateway.node.composition", PACKAGES),
+    ("gateway.node.roles.role_names", ("domain",)),
+    (
+        "gateway.node.roles.role",
+        ("domain", "gateway.connection.client_connection", "gateway.node.client_side", "gateway.observe"),
+    ),
+    ("gateway.node.roles.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
+    ("gateway.node.roles.store_address", ("gateway.link.servers",)),
+    ("gateway.node.roles.state_address", ("gateway.link.servers", "gateway.node.roles.store_address")),
+    ("gateway.node.roles", PACKAGES),
     (
         "gateway.node.client_side",
         (
@@ -35,63 +36,52 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "gateway.guard",
             "gateway.node.protocols",
             "gateway.observe",
-            "gateway.webhooks.granting",
+            "gateway.webhooks.sender_consent",
             *SHELL,
         ),
     ),
-    ("gateway.node.role", ("domain", "gateway.connection.client_connection", "gateway.node.client_side", "gateway.observe")),
-    ("gateway.node.composition", PACKAGES),
     (
-        "gateway.node.renewal",
+        "gateway.node.settings_reload",
         (
             "domain",
             "gateway.access",
             "gateway.connection.context",
             "gateway.guard",
             "gateway.node.client_side",
-            "gateway.node.config",
-            "gateway.node.remote.replication_switch",
+            "gateway.node.settings",
+            "gateway.node.roles.replication_switch",
         ),
     ),
-    ("gateway.node.roles", ("domain",)),
-    ("gateway.node.config", ("domain", "gateway.node.roles", "gateway.node.settings")),
-    ("gateway.node.settings", ("domain",)),
+    ("gateway.node.settings", ("domain", "gateway.node.roles.role_names", "gateway.node.settings_tables")),
+    ("gateway.node.settings_tables", ("domain",)),
     (
         "gateway.node.storage",
         (
             "domain",
-            "gateway.node.config",
             "gateway.node.settings",
-            "gateway.node.remote.state_address",
-            "gateway.rocketmq.relay.settings",
-            "gateway.rocketmq.settings",
+            "gateway.node.settings_tables",
+            "gateway.node.roles.state_address",
+            "gateway.apache.relay.settings",
+            "gateway.apache.settings",
         ),
     ),
-    ("gateway.node.rocketmq_role", PACKAGES),
     (
         "gateway.node.protocols",
-        ("domain", "gateway.node.config", *SHELL, "protocols.registry", "protocols.http2.application"),
+        ("domain", "gateway.node.settings", *SHELL, "protocols.registry", "protocols.http2.application"),
     ),
     (
         "gateway.node.reference",
-        (
-            "domain",
-            "gateway.node",
-            "gateway.guard",
-            "gateway.rocketmq.relay.settings",
-            "gateway.rocketmq.settings",
-        ),
+        ("domain", "gateway.node", "gateway.guard", "gateway.apache.relay.settings", "gateway.apache.settings"),
     ),
     ("gateway.node.cli", ("gateway", "domain")),
-    ("gateway.node.offline", ("domain", "gateway.runtime", "store.offline", "controller.member.identity")),
-    ("gateway.node.backup", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.plan_source", "store.offline")),
-    ("gateway.node.plan_source", ("domain", "gateway.node.offline", "store.offline")),
-    ("gateway.node.restore", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.backup", "store.offline")),
+    (
+        "gateway.node.data_directory",
+        ("domain", "gateway.runtime", "gateway.node.data_directory", "store.offline", "controller.member.identity"),
+    ),
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
     ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.connection.intake", "gateway.observe", "gateway.runtime")),
-    ("gateway.runtime.outgoing.dialer", ("domain", "gateway.link.wire")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
@@ -99,68 +89,69 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.connection", ("domain", "protocols.adapter", "protocols.host_shares", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
     ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
-    (
-        "gateway.usecase",
-        ("domain", "gateway.usecase", "gateway.routing", "gateway.access", *CONNECTION),
-    ),
+    ("gateway.usecase", ("domain", "gateway.usecase", "gateway.routing", "gateway.access", *CONNECTION)),
     ("gateway.routing", ("domain", "gateway.routing")),
     ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
     ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
-    ("gateway.cluster", ("domain", "protocols.remoting", "gateway.client", "gateway.cluster")),
     ("gateway.importing", ("domain", "protocols.remoting", "gateway.client", "gateway.importing")),
     (
-        "gateway.forwarding",
+        "gateway.cluster.operator",
+        ("domain", "protocols.remoting", "gateway.client", "gateway.cluster.operator"),
+    ),
+    (
+        "gateway.cluster.forwarding",
+        ("domain", "protocols.remoting.nodes", "gateway.cluster.forwarding", "gateway.link", *CONNECTION),
+    ),
+    ("gateway.cluster.controller.settings", ("gateway.link.servers",)),
+    (
+        "gateway.cluster.controller",
         (
             "domain",
-            "protocols.remoting.calls",
-            "protocols.remoting.forwarding",
-            "gateway.forwarding",
+            "controller",
+            "protocols.remoting",
+            "gateway.cluster.controller",
             "gateway.link",
+            "gateway.usecase.handler",
             *CONNECTION,
         ),
     ),
+    ("gateway.cluster.replica.settings", ("gateway.link.servers",)),
     (
-        "gateway.rocketmq.relay",
+        "gateway.cluster.replica",
+        (
+            "domain",
+            "store.replication",
+            "protocols.remoting",
+            "gateway.cluster.replica",
+            "gateway.link",
+            "gateway.usecase.handler",
+            *CONNECTION,
+        ),
+    ),
+    ("gateway.cluster.registration.settings", ("gateway.link.servers",)),
+    ("gateway.cluster.registration", PACKAGES),
+    (
+        "gateway.apache.relay",
         (
             "domain",
             "protocols.remoting",
             "protocols.host_shares",
             "gateway.link.wire",
-            "gateway.rocketmq.relay",
+            "gateway.apache.relay",
             *CONNECTION,
         ),
     ),
-    ("gateway.rocketmq.users", ("domain", "protocols.remoting", "gateway.access", "gateway.link", "gateway.rocketmq")),
-    ("gateway.rocketmq", ("domain", "protocols.remoting", "gateway.link", "gateway.rocketmq", *CONNECTION)),
+    (
+        "gateway.apache.users",
+        ("domain", "protocols.remoting", "gateway.access", "gateway.link", "gateway.brokers", "gateway.apache"),
+    ),
+    ("gateway.apache", ("domain", "protocols.remoting", "gateway.link", "gateway.brokers", "gateway.apache", *CONNECTION)),
+    ("gateway.brokers", ("domain", "protocols.remoting", "gateway.link", "gateway.brokers")),
     ("gateway.link.servers", ("domain.address",)),
+    ("gateway.link.dialer", ("domain", "gateway.link.wire")),
+    ("gateway.link.sinks", ("domain", "gateway.link.sinks")),
     ("gateway.link", ("domain", "protocols.remoting.codes", "protocols.remoting.wire", "gateway.link")),
-    ("gateway.controllers.settings", ("gateway.link.servers",)),
-    (
-        "gateway.controllers",
-        (
-            "domain",
-            "controller",
-            "protocols.remoting",
-            "gateway.controllers",
-            "gateway.link",
-            "gateway.usecase.handler",
-            *CONNECTION,
-        ),
-    ),
-    ("gateway.replicas.settings", ("gateway.link.servers",)),
-    (
-        "gateway.replicas",
-        (
-            "domain",
-            "store.replication",
-            "protocols.remoting",
-            "gateway.replicas",
-            "gateway.link",
-            "gateway.usecase.handler",
-            *CONNECTION,
-        ),
-    ),
     ("gateway.pubsub", ("domain", "gateway.pubsub", "gateway.usecase", "gateway.access.path_rights", *CONNECTION)),
     ("gateway.webhooks.settings", ("domain.subscription.sink",)),
     (
@@ -219,12 +210,9 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
-    "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.replica_role",
-    "gateway.node.remote.cluster_access", "gateway.node.remote.follower_port", "gateway.node.remote.server_access",
-    "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
-    "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.cluster", "gateway.connectors",
-    "pyspark_headgate",
+    "gateway.runtime", "gateway.link.dialer", "gateway.link.sinks", "gateway.node.node", "gateway.node.cli",
+    "gateway.node.roles", "gateway.node.data_directory", "gateway.cluster.registration", "gateway.cluster.operator",
+    "gateway.client", "gateway.connectors", "pyspark_headgate",
 )  # fmt: skip
 
 
@@ -268,7 +256,7 @@ def test_domain_stands_on_the_standard_library_and_one_checksum() -> None:
         if source.path.startswith("domain/")
         for line, name in source.imports()
         if name.split(".")[0] not in (*sys.stdlib_module_names, "domain")
-        and (source.path, name.split(".")[0]) != ("domain/crc32.py", "zlib_ng")
+        and (source.path, name.split(".")[0]) != ("domain/message/crc32.py", "zlib_ng")
     ]
     assert wrong == []
 
@@ -284,7 +272,7 @@ def test_only_the_runtime_touches_the_world() -> None:
 
 
 def test_tools_reach_servers_by_one_client() -> None:
-    tools = ("gateway.client", "gateway.cluster", "gateway.connectors", "gateway.importing")
+    tools = ("gateway.client", "gateway.cluster.operator", "gateway.connectors", "gateway.importing")
     openers = {"asyncio", "http", "select", "selectors", "socket", "urllib"}
     found = [
         module_of(source)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tidy import readmes
 from tests.tidy.source import PACKAGES, ROOT, sources
 
 TOPS = (*PACKAGES, "tests", "docs", "benchmarks", "examples", "scripts")
@@ -32,7 +33,7 @@ def is_there(dotted: str) -> bool:
     if f'"{dotted}"' in (ROOT / "pyproject.toml").read_text("utf-8"):
         return True
     parts = dotted.split(".")
-    if parts[0] == "store" and len(parts) == 2 and f"    {parts[1]}" in (ROOT / "store" / "config.py").read_text("utf-8"):
+    if parts[0] == "store" and len(parts) == 2 and f"    {parts[1]}" in (ROOT / "store" / "settings.py").read_text("utf-8"):
         return True
     for count in range(len(parts), 0, -1):
         module = ROOT.joinpath(*parts[:count])
@@ -47,8 +48,10 @@ def is_there(dotted: str) -> bool:
 @pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_files_and_names_are_there(page: Path) -> None:
     text = page.read_text("utf-8")
-    wrong = [path for path in PATH.findall(text) if not (ROOT / path).exists()]
-    wrong += [name for name in (*DOTTED.findall(text), *COMMAND.findall(text)) if not is_there(name)]
+    wrong = [path for path in PATH.findall(text) if not (ROOT / path).exists() and not (page.parent / path).exists()]
+    wrong += [
+        name for name in (*DOTTED.findall(text), *COMMAND.findall(text)) if not name.endswith(".py") and not is_there(name)
+    ]
     assert wrong == []
 
 
@@ -100,3 +103,8 @@ def test_pages_of_protocols_have_a_section_about_answers_and_one_about_tests(pag
         return
     sections = re.findall(r"^## (.+)$", page.read_text("utf-8"), re.MULTILINE)
     assert [name for name in ("Answers", "Tests") if name not in sections] == []
+
+
+@pytest.mark.parametrize("page", readmes.pages(), ids=lambda page: str(page.parent.relative_to(ROOT)))
+def test_the_files_of_a_readme_are_those_of_its_folder(page: Path) -> None:
+    assert page.read_text("utf-8") == readmes.written(page), "python -m tests.tidy.readmes -w"

@@ -1,4 +1,4 @@
-"""Names of message properties are written once, in domain/property.py; every other module takes them from there."""
+"""Names of message properties are written once, in domain/message/property.py; every other module takes them from there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from domain import property as properties
+from domain.message import property as properties
 from tests.tidy.source import Source, sources
 
-OWNER = "domain/property.py"
+OWNER = "domain/message/property.py"
 GENERATED = "_pb2.py"
 NAMES = frozenset(
     {name for name in vars(properties).values() if isinstance(name, str) and name in properties.RESERVED}

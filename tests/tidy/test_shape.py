@@ -20,9 +20,9 @@ USECASE_ENTRIES_MAX = 13
 """Files and folders in `gateway/usecase`."""
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = (
-    "gateway/connection/pump.py", "gateway/forwarding/forwarded.py", "gateway/runtime/admin/port.py",
-    "gateway/runtime/datagrams/pump.py", "gateway/runtime/outgoing/dialer.py",
-    "store/effects.py", "store/events.py", "store/lease/turn.py", "store/listeners.py",
+    "gateway/connection/pump.py", "gateway/cluster/forwarding/forwarded.py", "gateway/runtime/admin/port.py",
+    "gateway/runtime/datagrams/pump.py", "gateway/link/dialer.py",
+    "store/effects.py", "store/events.py", "store/lease/lease_journal.py", "store/listeners.py",
 )  # fmt: skip
 """Files that turn an exception of any kind into the end of one connection, or that tell it and go on with others' work."""
 

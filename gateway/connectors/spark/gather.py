@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain import address, limits
-from domain import property as properties
-from domain.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
+from domain.message import property as properties
+from domain.message.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
 from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from domain import address, limits
-from domain import property as properties
-from domain.message import SYS_COMPRESSED
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import SYS_COMPRESSED
+from domain.message.record import Record
 from gateway.client.answer import QueueRoute
 from gateway.connectors.spark.failure import RecordError, place
 

@@ -1,4 +1,4 @@
-"""Stored properties (`key U+0001 value U+0002` repeated, domain.property) of many records, split with numpy."""
+"""Stored properties (`key U+0001 value U+0002` repeated, domain.message.property) of many records, split with numpy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PropertyTokens:
         self._starts, self._split, self._ends, self._row = starts[named], split[named], ends[named], rows[named]
 
     def values(self, key: bytes) -> pa.Array:
-        """The value of `key` in each record, as `domain.property.find` finds it; null when it is absent or empty."""
+        """The value of `key` in each record, as `domain.message.property.find` finds it; null when it is absent or empty."""
         fits = np.flatnonzero(self._split - self._starts == len(key))
         window = self._bytes[self._starts[fits][:, None] + np.arange(len(key))]
         fits = fits[(window == np.frombuffer(key, np.uint8)).all(axis=1)]

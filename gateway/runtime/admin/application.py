@@ -16,8 +16,8 @@ from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
 from domain.access import BearerToken, Credentials, Password
-from domain.backup import BackupPlan
 from domain.errors import Failure
+from domain.store.backup import BackupPlan
 from gateway.observe.metrics import CONTENT_TYPE
 from gateway.runtime.admin.page import MetricsPage
 from gateway.runtime.admin.port import REQUEST_BYTES_MAX, AdminPort

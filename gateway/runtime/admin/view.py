@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from domain.access import Credentials
-from domain.backup import Backups
 from domain.errors import Failure
 from domain.principal import Principal
+from domain.store.backup import Backups
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from protocols.hosts import Hosts

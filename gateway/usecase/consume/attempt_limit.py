@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from domain import address
 from domain.command import Pull
-from domain.receipt import RETRY_NONE, Receipt
-from domain.record import Record
-from domain.store_ports import ReadResult
-from gateway.usecase.catalog.groups import Groups
+from domain.message.receipt import RETRY_NONE, Receipt
+from domain.message.record import Record
+from domain.store.store_ports import ReadResult
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters
+from gateway.usecase.topics_and_groups.groups import Groups
 
 
 class AttemptLimit:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from domain import lite
-from domain import property as properties
 from domain.errors import Failure
-from domain.receipt import Receipt
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.fan_in import FanIn
 

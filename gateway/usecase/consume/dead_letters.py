@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from domain import address, limits, lite
-from domain import property as properties
 from domain.command import Command, DeadLetter
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.message import Message, Placed
-from domain.receipt import RETRY_NONE, RETRY_V2, Receipt
-from domain.record import Record
-from domain.store_ports import DeadLetterMoves, GroupPositions, Leases, MessageLog, ReadResult
-from domain.store_request import ReadRequest
+from domain.message import property as properties
+from domain.message.message import Message, Placed
+from domain.message.receipt import RETRY_NONE, RETRY_V2, Receipt
+from domain.message.record import Record
+from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MessageLog, ReadResult
+from domain.store.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb

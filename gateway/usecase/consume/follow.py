@@ -12,12 +12,12 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
 from domain.filter.path import is_filter
 from domain.ports import Clock
-from domain.store_ports import MessageLog
+from domain.store.store_ports import MessageLog
 from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.follow_call import FollowCall, FollowContext
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import LiveTails, RightsCheck
 from gateway.usecase.waiting.read_turns import ReadTurns
 

@@ -14,10 +14,10 @@ from domain.errors import ErrorCode, Failure
 from domain.event import TopicFollowed
 from domain.filter.filter import Filter
 from domain.filter.path_filter import path_filter
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
-from domain.store_ports import MessageLog, ReadResult
-from domain.store_request import ReadRequest
+from domain.store.store_ports import MessageLog, ReadResult
+from domain.store.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn

@@ -9,8 +9,8 @@ from domain import limits
 from domain.command import AwaitSettled, Command
 from domain.errors import ErrorCode, Failure
 from domain.event import LeasesEnded, Refused
+from domain.message.receipt import Receipt
 from domain.ports import Clock, Timer
-from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 

@@ -11,16 +11,16 @@ from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received
 from domain.lite import ReceiveLite
+from domain.message.receipt import Receipt
 from domain.ports import Clock
-from domain.receipt import Receipt
-from domain.store_ports import LeaseResult, Leases
+from domain.store.store_ports import LeaseResult, Leases
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.counters import MessageCounters
-from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
+from gateway.usecase.topics_and_groups.counters import MessageCounters
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.waiting.long_polls import Key, LongPolls, WaitingCall
 from gateway.usecase.waiting.read_turns import ReadTurns
 from gateway.usecase.waiting.search_turns import SearchTurns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import final
 
 from domain.admin.replica import ReplicaView
-from domain.record import Record
-from domain.store_ports import ReadResult
+from domain.message.record import Record
+from domain.store.store_ports import ReadResult
 from gateway.connection.client_connection import ClientConnection
 
 

@@ -13,10 +13,10 @@ from domain.event import Refused
 from domain.filter.expression import Expressions
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.pull_poll import PullContext, PullPoll, answer_moved
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import RightsCheck
 
 

@@ -13,12 +13,12 @@ from domain.delivery.expiry import unexpired
 from domain.delivery.retry_owner import kept
 from domain.errors import Failure
 from domain.event import Event, Pulled, Refused
-from domain.message_store import MessageStore
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
 from domain.replication.reads import PulledBy
-from domain.store_ports import Leases, ReadResult
-from domain.store_request import PullRequest, ReadRequest
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import Leases, ReadResult
+from domain.store.store_request import PullRequest, ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.attempt_limit import AttemptLimit, leased

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import read_hold
 from domain.command import Command, HoldQueues
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
-from domain.store_ports import State
+from domain.store import read_hold
+from domain.store.store_ports import State
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.followed_space import FollowedSpace
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
+from gateway.usecase.topics_and_groups.topics import Topics
 
 
 class ReadHolding:

@@ -9,14 +9,14 @@ from domain.command import Receive
 from domain.delivery.retry_owner import retry_filter
 from domain.errors import Failure
 from domain.event import Leased
-from domain.store_ports import LeaseResult
-from domain.store_request import LeaseRequest
+from domain.store.store_ports import LeaseResult
+from domain.store.store_request import LeaseRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.priority import PriorityReads
-from gateway.usecase.catalog.topics import RetryTopic, Topics, retry_topics
 from gateway.usecase.consume.leasing_call import LeasingCall, LeasingContext
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.priority import PriorityReads
+from gateway.usecase.topics_and_groups.topics import RetryTopic, Topics, retry_topics
 from gateway.usecase.waiting.long_polls import Key, LongPolls
 
 

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain import address, limits
-from domain import property as properties
 from domain.admin.group import RedriveGroup
 from domain.admin.subscription import Redriven
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.message import Message, Placed
-from domain.record import Record
-from domain.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
-from domain.store_request import ReadRequest
+from domain.message import property as properties
+from domain.message.message import Message, Placed
+from domain.message.record import Record
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
+from domain.store.store_request import ReadRequest
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.dead_letters import copy_of
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
+from gateway.usecase.topics_and_groups.topics import Topics
 
 REDRIVE_MAX: Final = 10_000
 """Dead letters of one call."""

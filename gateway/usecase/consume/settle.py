@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from domain import address, limits
-from domain import property as properties
 from domain.command import Acknowledge, Command, Extend, SendBack, SendRetry
 from domain.delivery.retry import DEFAULT
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Refused, Sent, Settled
-from domain.message import Placed
-from domain.receipt import RETRY_NONE, Receipt
-from domain.record import Record
-from domain.store_ports import Leases, MessageLog
+from domain.message import property as properties
+from domain.message.message import Placed
+from domain.message.receipt import RETRY_NONE, Receipt
+from domain.message.record import Record
+from domain.store.store_ports import Leases, MessageLog
 from domain.topic import PERM_WRITE, Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, leased_topic, make_dead_letter
 from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 
 _LEVELS = 18
 Outcome = TypeVar("Outcome")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final, final
 
-from domain import property as properties
 from domain.command import Command, Unwatch, Watch
 from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, WatchedMessages, WatchStarted
 from domain.filter.path import is_filter
+from domain.message import property as properties
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.handler import Verb

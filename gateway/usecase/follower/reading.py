@@ -18,18 +18,18 @@ from domain.delivery.expiry import unexpired
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Offset, Refused
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
 from domain.replication.reads import ELSEWHERE, LogReads, PulledBy
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.bounds import answer_bounds
-from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.pull_poll import read_request
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.bounds import answer_bounds
+from gateway.usecase.topics_and_groups.rights import Rights
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 STAY_NS: Final = 5 * limits.SECOND_NS

@@ -12,7 +12,7 @@ from domain.admin.lite import LiteGroup, LiteLag
 from domain.errors import Failure
 from domain.lite import LiteQueues
 from domain.ports import Clock
-from domain.store_ports import GroupPositions, MessageLog
+from domain.store.store_ports import GroupPositions, MessageLog
 
 SLICE: Final = 1_024
 """Lite topics that one turn of the loop looks at."""

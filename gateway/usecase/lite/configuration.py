@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from domain import attribute, lite
 from domain.errors import ErrorCode, Failure
-from domain.store_ports import Metadata
+from domain.store.store_ports import Metadata
 from domain.topic import Group, Topic
 
 

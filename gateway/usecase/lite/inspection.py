@@ -25,7 +25,7 @@ from domain.errors import Failure
 from domain.event import Done, Event, Refused
 from domain.lite import LiteQueues
 from domain.ports import Clock
-from domain.store_ports import GroupPositions, MessageLog, Metadata
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb

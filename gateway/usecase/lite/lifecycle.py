@@ -10,7 +10,7 @@ from domain import limits
 from domain.errors import Failure
 from domain.lite import LiteQueues
 from domain.ports import Clock
-from domain.store_ports import Metadata
+from domain.store.store_ports import Metadata
 from domain.topic import Topic
 from gateway.usecase.lite import configuration
 

@@ -9,7 +9,7 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.lite import ReceiveLite
-from domain.store_ports import GroupPositions, MessageLog, Metadata
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import illegal_lease

@@ -9,8 +9,8 @@ from domain import lite
 from domain.errors import Failure
 from domain.event import Event, Leased, Received
 from domain.lite import LiteLeaseResult, LiteQueues, ReceiveLite
-from domain.record import Record
-from domain.store_ports import LeaseResult
+from domain.message.record import Record
+from domain.store.store_ports import LeaseResult
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import LeasingCall, LeasingContext

@@ -10,15 +10,15 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.ports import Clock
-from domain.store_ports import GroupPositions, MessageLog, Metadata
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 from gateway.usecase.membership.members import Registry
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 
 SILENCE_NS = 180 * limits.SECOND_NS
 """Time without a SyncSubscription after which a subscriber is removed."""

@@ -9,8 +9,8 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Refused
 from domain.lite import LiteQueues, SuspendLite
-from domain.receipt import Receipt
-from domain.store_ports import Leases
+from domain.message.receipt import Receipt
+from domain.store.store_ports import Leases
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.message_store import MessageStore
 from domain.ports import Clock
-from gateway.usecase.catalog.policy import NodePolicy
+from domain.store.message_store import MessageStore
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import UseCase
 from gateway.usecase.lite.inspection import LiteInspection
@@ -16,6 +15,7 @@ from gateway.usecase.lite.receive_poll import LiteReceiveContext
 from gateway.usecase.lite.subscription_sync import LiteSubscriptionSync
 from gateway.usecase.lite.subscriptions import Subscriptions
 from gateway.usecase.lite.suspension import LiteSuspension
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 
 
 def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, policy: NodePolicy) -> Sequence[UseCase]:

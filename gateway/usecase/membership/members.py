@@ -12,12 +12,12 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.ports import Clock
-from domain.store_ports import MemberPulls
+from domain.store.store_ports import MemberPulls
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.topics import Topics
 
 SILENCE_NS: Final = 120 * limits.SECOND_NS
 """Time without a heartbeat after which a member is removed."""

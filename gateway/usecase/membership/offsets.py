@@ -10,14 +10,14 @@ from domain.admin.topic import QueryBounds, SearchOffset
 from domain.command import Command, CommitOffsets, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Offset, Refused
-from domain.store_ports import GroupPositions, MemberPulls, MessageLog
+from domain.store.store_ports import GroupPositions, MemberPulls, MessageLog
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.bounds import answer_bounds
-from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
+from gateway.usecase.topics_and_groups.bounds import answer_bounds
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.topics import Topics
 
 
 class Offsets:

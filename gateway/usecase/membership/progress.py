@@ -15,16 +15,16 @@ from domain.command import Command
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.record import Record
-from domain.store_ports import GroupPositions, MessageLog, Metadata, Outlook, ReadResult
-from domain.store_request import ReadRequest
+from domain.message.record import Record
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata, Outlook, ReadResult
+from domain.store.store_request import ReadRequest
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog import every
-from gateway.usecase.catalog.counters import MessageCounters
-from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups import every
+from gateway.usecase.topics_and_groups.counters import MessageCounters
+from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 QUEUES_MAX: Final = 65_536

@@ -10,8 +10,8 @@ from typing import Final, final
 
 from domain.errors import Failure
 from domain.event import Refused, Sent
-from domain.message import Message, Placed
-from domain.store_ports import MessageLog
+from domain.message.message import Message, Placed
+from domain.store.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
 
 RECORD_BYTES: Final = 256

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from domain.errors import Failure
-from domain.message import Placed
+from domain.message.message import Placed
 from domain.topic import Topic
-from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.topics_and_groups.topics import Topics
 
 Stored = Callable[[list[Placed] | Failure], None]
 """Gets the places of the messages of a send, or why they are not stored."""

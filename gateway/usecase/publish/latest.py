@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, final
 
-from domain import property as properties
-from domain import record
 from domain.address import is_path, path_in
 from domain.command import Command, DeleteLatest, QueryLatest
 from domain.delivery.expiry import has_expired, is_over
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
-from domain.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
+from domain.message import property as properties
+from domain.message import record
+from domain.message.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.ports import Clock
-from domain.store_ports import SpaceLimit, State, StateChange
+from domain.store.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 SPACE: Final = "latest"

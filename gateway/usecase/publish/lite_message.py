@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from domain import limits, lite
-from domain import property as properties
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
+from domain.message import property as properties
+from domain.message.message import Message
 from domain.topic import Topic
 
 OFFSET_BYTES: Final = 48

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain import attribute
-from domain import property as properties
 from domain.address import is_derived_topic
 from domain.errors import Failure
-from domain.message import SYS_PREPARED, Message, Placed
-from domain.once import KEY_BYTES_MAX, OnceKey, digest
-from domain.store_ports import MessageLog, StateChange
+from domain.message import property as properties
+from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message.once import KEY_BYTES_MAX, OnceKey, digest
+from domain.store.store_ports import MessageLog, StateChange
 from domain.topic import Topic
 
 Done = Callable[[list[Placed] | Failure], None]

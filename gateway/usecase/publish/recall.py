@@ -11,8 +11,8 @@ from domain.event import Refused
 from domain.ports import Clock
 from domain.transaction import Recalled, RecallMessage, Timers
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.topics import Topics
 
 
 class Recalling:

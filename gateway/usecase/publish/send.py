@@ -6,27 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain import address, limits
-from domain import property as properties
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
-from domain.message import RETAIN_NONE, Message, Placed
-from domain.once import OnceKey
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, Message, Placed
+from domain.message.once import OnceKey
 from domain.ports import Clock
 from domain.principal import GATEWAY
-from domain.store_ports import MessageLog, StateChange
+from domain.store.store_ports import MessageLog, StateChange
 from domain.topic import PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.placement import Placement
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.priority import prioritize
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GatheredSends
 from gateway.usecase.publish.held_sends import HeldSend, HeldSends, Stored
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
 from gateway.usecase.publish.once import append_each, client_key, key_of
+from gateway.usecase.topics_and_groups.placement import Placement
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.priority import prioritize
+from gateway.usecase.topics_and_groups.topics import Topics
 
 HELD_BYTES: Final = 4_096
 """What a message that waits for its topic counts for beside its body."""

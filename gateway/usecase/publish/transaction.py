@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import property as properties
 from domain.access import PUB, TOPIC, CheckAccess, Need
 from domain.address import UNDECIDED_TOPIC
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.message import SYS_PREPARED, Message, Placed
-from domain.record import Record
-from domain.store_ports import MessageLog
+from domain.message import property as properties
+from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message.record import Record
+from domain.store.store_ports import MessageLog
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import RightsCheck
 
 _HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from domain import property as properties
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.message import Message, Placed
+from domain.message import property as properties
+from domain.message.message import Message, Placed
 from domain.mqtt_session import PacketIdsReleased, ReleasePacketIds, SendOnce
-from domain.store_ports import State
+from domain.store.store_ports import State
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot

@@ -13,9 +13,9 @@ from domain.address import path_in
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.path import matches
+from domain.message.receipt import Receipt
 from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
-from domain.receipt import Receipt
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan
 

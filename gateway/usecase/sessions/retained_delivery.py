@@ -9,15 +9,15 @@ from typing import Final, final
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
+from domain.message.record import Record
 from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock
-from domain.record import Record
-from domain.store_ports import State
+from domain.store.store_ports import State
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.publish.latest import LatestScan, read_value
-from gateway.usecase.sessions.asking import ask_until_answered
+from gateway.usecase.sessions.live_delivery import OutboundDelivery, level_of
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession, RetainedScan
-from gateway.usecase.sessions.outbound import OutboundDelivery, level_of
+from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics
 
 VALUES_PER_TURN: Final = 256

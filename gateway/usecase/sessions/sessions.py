@@ -8,7 +8,6 @@ from typing import Any, Final
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
-from domain.message_store import MessageStore
 from domain.mqtt_session import (
     AcceptDeliveries,
     Attach,
@@ -24,10 +23,9 @@ from domain.mqtt_session import (
     Unsubscribe,
 )
 from domain.ports import Clock
-from domain.store_ports import StateChange
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.handler import Verb
@@ -35,18 +33,20 @@ from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
-from gateway.usecase.sessions.delivery_leases import DeliveryLeases
-from gateway.usecase.sessions.filter_index import FilterIndex
 from gateway.usecase.sessions.inbound import InboundDeduplication
+from gateway.usecase.sessions.index.filter_index import FilterIndex
+from gateway.usecase.sessions.index.index_rebuild import Replay
+from gateway.usecase.sessions.live_delivery import OutboundDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outbound import OutboundDelivery
-from gateway.usecase.sessions.replay import Replay
-from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
-from gateway.usecase.sessions.start_positions import StartPositions
+from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
+from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
+from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
+from gateway.usecase.sessions.shared.start_positions import StartPositions
 from gateway.usecase.sessions.stored_sessions import StoredSessions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_questions import LongQuestions
 
 GONE_MAX: Final = 10_000

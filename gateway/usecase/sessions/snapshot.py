@@ -34,12 +34,12 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final, final
 
-from domain import record
 from domain.errors import Failure
-from domain.message import LOCAL_HOST, Message
+from domain.message import record
+from domain.message.message import LOCAL_HOST, Message
+from domain.message.receipt import Receipt
 from domain.mqtt_session import AT_MOST_ONCE, SHARED, MqttSubscription, Will
-from domain.receipt import Receipt
-from domain.store_ports import State, StateChange, StatePairs
+from domain.store.store_ports import State, StateChange, StatePairs
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession, QueueKey, SessionRecords
 

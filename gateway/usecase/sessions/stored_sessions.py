@@ -9,17 +9,17 @@ from typing import final
 from domain.errors import Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from domain.store_ports import State, StateChange
+from domain.store.store_ports import State, StateChange
 from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.asking import ask_until_answered
-from gateway.usecase.sessions.filter_index import FilterIndex
+from gateway.usecase.sessions.index.filter_index import FilterIndex
+from gateway.usecase.sessions.index.index_rebuild import Replay
+from gateway.usecase.sessions.live_delivery import OutboundDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outbound import OutboundDelivery
-from gateway.usecase.sessions.recovery import SessionRecovery
-from gateway.usecase.sessions.replay import Replay
+from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
-from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
+from gateway.usecase.sessions.session_recovery import SessionRecovery
+from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
 
 
 @final

@@ -18,15 +18,15 @@ from domain.mqtt_session import (
     Unsubscribed,
 )
 from domain.ports import Clock
-from domain.store_ports import MessageLog, Metadata, State
+from domain.store.store_ports import MessageLog, Metadata, State
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.catchup import CLOCKS_MS, CatchUp
+from gateway.usecase.sessions.live_delivery import OutboundDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outbound import OutboundDelivery
-from gateway.usecase.sessions.shared_joins import SharedJoins
-from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
+from gateway.usecase.sessions.resend_and_lag import CLOCKS_MS, CatchUp
+from gateway.usecase.sessions.shared.shared_joins import SharedJoins
+from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.subscription_limits import refusal
 from gateway.usecase.waiting.long_questions import LongQuestions
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from domain import property as properties
-from domain import record
 from domain.address import OTHER_PATHS_TOPIC
 from domain.filter.path import matches
 from domain.limits import SECOND_NS
-from domain.message import LOCAL_HOST, Message
+from domain.message import property as properties
+from domain.message import record
+from domain.message.message import LOCAL_HOST, Message
 from domain.ports import Clock
-from gateway.usecase.sessions.outbound import OutboundDelivery
+from gateway.usecase.sessions.live_delivery import OutboundDelivery
 
 ROOT: Final = "$SYS/broker/"
 INTERVAL_NS: Final = 10 * SECOND_NS

@@ -10,15 +10,15 @@ from domain.admin.topic import EarliestStoreTime, QueryEarliestStoreTime
 from domain.command import AwaitMessages, Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
+from domain.message.record import Record
 from domain.ports import Clock
-from domain.record import Record
-from domain.store_ports import MessageLog, Metadata, Outlook, ReadResult
-from domain.store_request import ReadRequest
+from domain.store.store_ports import MessageLog, Metadata, Outlook, ReadResult
+from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.tools.await_poll import AwaitPoll
+from gateway.usecase.topics_and_groups.rights import Rights
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import LongPolls, RightsCheck
 
 

@@ -10,11 +10,11 @@ from domain.admin.broker import ChangeNodePolicy, NodePolicyFound, QueryNodePoli
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.store_ports import Metadata
+from domain.store.store_ports import Metadata
 from domain.transaction import TransactionCheckPolicy
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
 from gateway.usecase.handler import Verb
+from gateway.usecase.topics_and_groups.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
 
 POLICY: Final = (
     "create_topics", "create_groups", "queues", "permission", "share_strategy",

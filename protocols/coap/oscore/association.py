@@ -17,7 +17,7 @@ from domain.access import ContextProof
 from domain.admin.oscore import RUN_BITS
 from domain.oscore import OscoreContext, OscoreContexts
 from domain.ports import Entropy
-from protocols.coap.echo import Echoes
+from protocols.coap.exchange.echo import Echoes
 from protocols.coap.oscore.keys import Keys
 from protocols.coap.oscore.window import ReplayWindow
 from protocols.setting import Setting

@@ -17,15 +17,16 @@ from domain.admin.oscore import HoldOscoreContext, ReserveOscoreRun
 from domain.command import Command
 from domain.errors import Failure
 from domain.principal import GATEWAY
-from protocols.coap import message, option, status
-from protocols.coap.claim import Claim
-from protocols.coap.exchange import VERIFIED_NS, Exchange
-from protocols.coap.known_options import KnownOptions
-from protocols.coap.option import Fault
+from protocols.coap import status
+from protocols.coap.context_ticket import Claim
+from protocols.coap.exchange.exchange import VERIFIED_NS, Exchange
+from protocols.coap.message import message, option
+from protocols.coap.message.known_options import KnownOptions
+from protocols.coap.message.option import Fault
 from protocols.coap.oscore import cose
 from protocols.coap.oscore.association import Association, Associations
 from protocols.coap.oscore.seal import Seal
-from protocols.coap.outcome import Outcomes
+from protocols.coap.responses import Outcomes
 
 COSE: Final = Fault(message.BAD_OPTION, "Failed to decode COSE")
 UNKNOWN: Final = Fault(message.UNAUTHORIZED, "Security context not found")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from protocols.coap import message
-from protocols.coap.message import Pairs
+from protocols.coap.message import message
+from protocols.coap.message.message import Pairs
 from protocols.coap.oscore import cose
 from protocols.coap.oscore.association import AHEAD, Association
 

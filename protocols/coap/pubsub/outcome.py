@@ -10,17 +10,18 @@ from domain.command import Command, QueryLatest, Watch
 from domain.data_topic import DataTopic
 from domain.event import Event
 from domain.limits import SECOND_NS
-from protocols.coap import media, message, option, translate
-from protocols.coap.exchange import Exchange
-from protocols.coap.message import Pairs
-from protocols.coap.observe import Observation
-from protocols.coap.option import Fault
-from protocols.coap.outcome import Outcomes
+from protocols.coap.exchange.exchange import Exchange
+from protocols.coap.message import media, message, option
+from protocols.coap.message.message import Pairs
+from protocols.coap.message.option import Fault
+from protocols.coap.observe.observations import Observation
 from protocols.coap.pubsub import representation
 from protocols.coap.pubsub.representation import CBOR, FORMAT, ROOT
 from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
+from protocols.coap.resources import translate
+from protocols.coap.resources.translate import Publication, Representation
 from protocols.coap.responder import Condition, Publishing
-from protocols.coap.translate import Publication, Representation
+from protocols.coap.responses import Outcomes
 
 OF_DATA: Final = "\x00ps"
 """What the second part of the key of a feed of data begins with: its observers are told when the data is gone."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final, final
 
 from domain.data_topic import RESOURCE_TYPE, DataTopic, TopicProperties
-from protocols.coap import cbor, message
-from protocols.coap.cbor import CborError, Tagged
-from protocols.coap.option import ABSENT, Fault, Options
+from protocols.coap.message import cbor, message
+from protocols.coap.message.cbor import CborError, Tagged
+from protocols.coap.message.option import ABSENT, Fault, Options
 
 ROOT: Final = "ps"
 DATA: Final = "data"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain import property as properties
 from domain.address import network_of_host, topic_of_path
 from domain.admin.data_topic import (
     ChangeDataTopic,
@@ -16,15 +15,18 @@ from domain.admin.data_topic import (
 )
 from domain.command import Command
 from domain.data_topic import INITIALIZE_BYTES_MAX, RESOURCE_TYPE, TopicProperties
-from domain.message import RETAIN_SET, Message
-from protocols.coap import blockwise, media, message, option, translate
-from protocols.coap.exchange import Exchange
-from protocols.coap.option import ABSENT, Fault
-from protocols.coap.outcome import Outcomes
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET, Message
+from protocols.coap.blockwise import blockwise
+from protocols.coap.exchange.exchange import Exchange
+from protocols.coap.message import media, message, option
+from protocols.coap.message.option import ABSENT, Fault
 from protocols.coap.pubsub import representation
 from protocols.coap.pubsub.representation import CBOR, DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
 from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
-from protocols.coap.translate import Representation
+from protocols.coap.resources import translate
+from protocols.coap.resources.translate import Representation
+from protocols.coap.responses import Outcomes
 
 CONF: Final = "core.ps.conf"
 _EMPTY: Final = TopicProperties()

@@ -10,11 +10,11 @@ import msgspec
 import orjson
 
 from domain import limits
-from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Event, Sent
-from domain.message import Message
+from domain.message import property as properties
+from domain.message.message import Message
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents.event import CloudEventError
 from protocols.cloudevents.instant import instant_ms

@@ -8,11 +8,11 @@ from typing import ClassVar, Final, final
 import orjson
 
 from domain import limits
-from domain import property as properties
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
-from domain.message import RETAIN_NONE, RETAIN_SET, Message
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope

@@ -11,7 +11,7 @@ from domain.admin.message import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.record import Record
+from domain.message.record import Record
 from protocols.cloudevents.instant import rfc3339_ms
 from protocols.http.argument import number, parameters
 from protocols.http.handler import Handler, Outcome

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 from domain.command import DeleteLatest, QueryLatest
 from domain.event import Done, Event, LatestValue
-from domain.record import Record
+from domain.message.record import Record
 from protocols.cloudevents.http import AVRO, PROTOBUF, STRUCTURED_JSON
 from protocols.http.argument import parameters
 from protocols.http.handler import Handler, Match, Outcome

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from domain import property as properties
 from domain.delivery import recall
-from domain.message import Message, Placed
+from domain.message import property as properties
+from domain.message.message import Message, Placed
 
 
 def due_of(message: Message) -> int:

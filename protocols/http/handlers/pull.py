@@ -10,7 +10,7 @@ import orjson
 from domain import limits
 from domain.command import Pull
 from domain.event import Event, Pulled
-from domain.record import Record
+from domain.message.record import Record
 from protocols.cloudevents.http import BATCH_JSON, PROTOBUFS
 from protocols.http.argument import filter_of, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome

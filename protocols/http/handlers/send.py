@@ -7,11 +7,11 @@ from typing import ClassVar, Final
 import orjson
 
 from domain import limits
-from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Event, Sent
-from domain.message import RETAIN_NONE, Message
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, Message
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import flag, idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome

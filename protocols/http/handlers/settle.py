@@ -8,11 +8,11 @@ from typing import ClassVar, Final, final
 import orjson
 
 from domain import limits
-from domain import receipt as receipts
 from domain.command import Acknowledge, Command, Extend
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Extended, Settled
-from domain.receipt import Receipt
+from domain.message import receipt as receipts
+from domain.message.receipt import Receipt
 from protocols.http.argument import group, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse

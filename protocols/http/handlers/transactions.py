@@ -6,11 +6,11 @@ from typing import ClassVar, Final, final
 
 import orjson
 
-from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Sent
-from domain.message import RETAIN_NONE, SYS_PREPARED
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, SYS_PREPARED
 from domain.transaction import COMMIT, ROLLBACK, EndTransaction, Recalled, RecallMessage
 from protocols.http.argument import parameters, topic
 from protocols.http.handler import Handler, Outcome

@@ -10,8 +10,8 @@ from domain.command import FollowTopic
 from domain.errors import ErrorCode
 from domain.event import Event, TopicFollowed
 from domain.filter.path import is_filter
+from domain.message.record import Record
 from domain.principal import Principal
-from domain.record import Record
 from protocols.http.argument import filter_of, number, parameters
 from protocols.http.documents import Documents
 from protocols.http.handler import Match, Outcome

@@ -8,11 +8,11 @@ from typing import Final, final
 import orjson
 
 from domain import limits
-from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
-from domain.message import Message
+from domain.message import property as properties
+from domain.message.message import Message
 from protocols.http.argument import record_key
 from protocols.http.handler import Match
 from protocols.http.handlers.batch import item_of, message_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.controller.book import ChangeControllers, ControllersChanged
+from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,

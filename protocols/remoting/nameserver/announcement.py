@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain.crc32 import crc32
+from domain.message.crc32 import crc32
 from domain.nameserver.route import DataVersion, Registration, TopicPage, TopicQueues
 from protocols.remoting import codes
 from protocols.remoting.wire import fastjson

@@ -7,8 +7,8 @@ from collections.abc import Generator
 from typing import Final, final
 
 from domain.address import is_topic
-from domain.crc32 import crc32
 from domain.event import Event
+from domain.message.crc32 import crc32
 from domain.nameserver.route import (
     BrokerRegistered,
     BrokerRenewed,

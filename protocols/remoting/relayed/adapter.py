@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import final
 
 from protocols.adapter import Peer
-from protocols.remoting.config import RemotingConfig
 from protocols.remoting.relayed.connection import RelayConnection
+from protocols.remoting.settings import RemotingConfig
 from protocols.setting import Setting
 
 

@@ -10,10 +10,10 @@ from domain.errors import Failure
 from domain.event import Event
 from protocols.adapter import Peer
 from protocols.remoting.access import identify
-from protocols.remoting.config import RemotingConfig
 from protocols.remoting.framed_transport import FramedTransport
 from protocols.remoting.relayed.exchange import RelayFrames, RelayOutput, RelayReading
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
+from protocols.remoting.settings import RemotingConfig
 from protocols.remoting.status import response_code
 from protocols.remoting.wire.frame import FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE

@@ -15,11 +15,11 @@ from domain.admin.client import (
     RunningInfo,
 )
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
+from domain.client_inquiry import SendReply
 from domain.event import Event
-from domain.relay import SendReply
-from protocols.remoting import callback, codes
+from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.messages import send
+from protocols.remoting.clients import callback, send
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain import property as properties
 from domain.admin.broker import FlowRate, QueryRates, Rates
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
 from domain.admin.group import ConsumedTopics, QueryConsumedTopics
@@ -20,10 +19,11 @@ from domain.event import Event, Pulled
 from domain.filter.tag import tag_hash
 from domain.limits import RECEIVE_MESSAGES_MAX
 from domain.membership import Subscription
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.messages.pull import without_origin
+from protocols.remoting.clients.pull import without_origin
 from protocols.remoting.ticket import Arguments, Outcome, Rendering, RequestError, Ticket
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame

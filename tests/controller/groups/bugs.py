@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from controller.groups import election, membership, recovery, registration
-from controller.groups.ruling import Ruling
+from controller.groups.decision import Ruling
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup

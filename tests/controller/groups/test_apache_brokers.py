@@ -8,7 +8,7 @@ import orjson
 
 from controller.groups.groups import StoreGroups
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.knowledge import informed
+from controller.groups.replica_reports import informed
 from domain.command import Command
 from domain.controller.change import ElectLeader
 from domain.controller.request import ChangeGroup, GroupChanged, GroupsFound, HearReplica, QueryGroups

@@ -8,10 +8,9 @@ from dataclasses import fields, replace
 import pytest
 
 from controller.groups import command, snapshot
-from controller.groups.bounds import is_within
 from controller.groups.groups import StoreGroups
+from controller.groups.limits import is_within
 from domain.controller import change as changes
-from domain.controller.book import SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -23,6 +22,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
+from domain.controller.controller_list import SetControllers
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from tests.controller.groups.sample import CLUSTER, NAME, incarnation, led, members, says, start
 

@@ -10,8 +10,8 @@ from controller.member.reshaping import begun, reshaped, settled, with_controlle
 from controller.raft.configuration import Configuration
 from controller.raft.persisted import Persisted
 from domain.controller.answer import GroupAnswer
-from domain.controller.book import ControllerBook, ControllerPlace, SetControllers
 from domain.controller.change import SetMinInSync
+from domain.controller.controller_list import ControllerBook, ControllerPlace, SetControllers
 from tests.controller.groups.sample import NAME, led
 from tests.controller.member.stage import Node, Stage
 

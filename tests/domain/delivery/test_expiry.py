@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import record
 from domain.delivery.expiry import SMALL_BYTES, has_expired
-from domain.message import LOCAL_HOST, Message
+from domain.message import record
+from domain.message.message import LOCAL_HOST, Message
 
 
 def stored(properties: bytes, body: bytes = b"body") -> bytes:

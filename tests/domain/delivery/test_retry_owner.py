@@ -7,9 +7,9 @@ import pytest
 from domain.delivery.retry_owner import RetryFilter, kept, origin_topic, parse, retry_filter
 from domain.filter.expression import compiled
 from domain.filter.filter import RETRY, Filter
-from domain.message import Message
-from domain.property import encode as stored_form
-from domain.record import encode
+from domain.message.message import Message
+from domain.message.property import encode as stored_form
+from domain.message.record import encode
 from domain.topic import Group
 
 TOPIC = "%RETRY%a_b_c"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.filter import path, tag
+from domain.message import property as properties
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain import property as properties
 from domain.errors import ErrorCode, Failure
 from domain.filter.expression import KEPT_CHARS_MAX, KEPT_MAX, Expressions
 from domain.filter.sql import EXPRESSION_CHARS_MAX, SqlFilter, parse
 from domain.filter.tag import TagFilter
+from domain.message import property as properties
 from tests.domain.filter import naive
 
 MESSAGE = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domain.command import Command
-from gateway.access.config import AccessConfig, AccessTable
+from gateway.access.settings import AccessConfig, AccessTable
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 
 
 class Sink:

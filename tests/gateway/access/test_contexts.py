@@ -22,7 +22,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
 from domain.oscore import OscoreContext
 from domain.principal import Principal
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from gateway.access.authority import Access
 from gateway.access.context_administration import ContextAdministration
 from gateway.access.contexts import SKIPPED, SPACE

@@ -46,10 +46,10 @@ from domain.command import Acknowledge, Command, Pull, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.message import Message
+from domain.message.message import Message
 from domain.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
 from domain.principal import GATEWAY, Principal
-from domain.store_ports import State
+from domain.store.store_ports import State
 from gateway.access import needs
 from gateway.access.administration import Administration
 from gateway.access.authority import Access

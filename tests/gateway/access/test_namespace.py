@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from domain.access import DENY, PUB, SUB, AccessPolicy
 from domain.command import Pull, Send
-from domain.message import Message
+from domain.message.message import Message
 from tests.gateway.access.test_gate import Scene
 
 

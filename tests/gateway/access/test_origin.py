@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.command import Send
-from domain.message import Message
+from domain.message.message import Message
+from domain.message.property import decode
 from domain.mqtt_session import Attach, SendOnce, Will
 from domain.principal import Principal
-from domain.property import decode
 from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.test_gate import HOST, Scene
 

@@ -7,8 +7,8 @@ import pytest
 from domain.command import FollowTopic, Pull, Receive, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.message import Message
-from domain.record import encode
+from domain.message.message import Message
+from domain.message.record import encode
 from gateway.access.gate import Gate
 from tests.gateway.access.test_gate import Scene, signed
 

@@ -7,8 +7,8 @@ from domain.command import AwaitMessages, Command, FollowTopic, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import MessagesWaiting, Refused, WatchedMessages, WatchStarted
 from domain.lite import ReceiveLite
-from domain.message import LOCAL_HOST, Message
-from domain.record import encode
+from domain.message.message import LOCAL_HOST, Message
+from domain.message.record import encode
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Watches

@@ -12,7 +12,7 @@ from domain.access import DENY, PUB, SUB
 from domain.errors import ConfigError
 from domain.filter.path import is_filter, matches
 from gateway.access.rule import Rule, RuleTable, covers, decide, overlap
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 
 
 def rule(pattern: str, **more: object) -> Rule:

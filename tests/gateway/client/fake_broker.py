@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from domain import property as properties
-from domain import record
-from domain.message import Message
+from domain.message import property as properties
+from domain.message import record
+from domain.message.message import Message
 from gateway.client.answer import QueueRoute
 from gateway.client.security import AccessKey
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.record import Record
+from domain.message.record import Record
 from gateway.client.answer import ClientError, GarbledError, QueueRoute, RejectedError, UnknownTopicError, UnreachableError
 from gateway.client.client import Client
 from gateway.client.request import ROUTE

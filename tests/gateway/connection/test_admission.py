@@ -7,10 +7,10 @@ from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Sent, WatchedMessages
 from domain.limits import SECOND_NS
-from domain.message import Message
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.mqtt_session import AccessRevoked, Deliveries, ReadingResumed, SendOnce
 from domain.principal import GATEWAY, Principal
-from domain.record import Record
 from domain.refusal import Ending
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport

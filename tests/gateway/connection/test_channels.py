@@ -8,7 +8,7 @@ from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
 from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
-from domain.message import Message
+from domain.message.message import Message
 from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection

@@ -9,7 +9,7 @@ import pytest
 from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected, Send
 from domain.limits import SECOND_NS
-from domain.message import Message
+from domain.message.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
     ASKED_NS,

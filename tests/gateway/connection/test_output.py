@@ -12,8 +12,8 @@ from domain.event import Done
 from gateway.connection.client_socket import STALL_NS
 from gateway.connection.context import OUTPUT_BYTES_MAX
 from gateway.connection.pump import Pump
-from gateway.guard.config import LimitsConfig
-from gateway.node.settings import read
+from gateway.guard.settings import LimitsConfig
+from gateway.node.settings_tables import read
 from protocols.host_shares import SHARED_BYTES_MAX
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport, ScriptedConnection

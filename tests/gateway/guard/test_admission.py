@@ -5,8 +5,8 @@ from __future__ import annotations
 from domain.limits import SECOND_NS
 from domain.refusal import Ending
 from gateway.guard.admission import Admission
-from gateway.guard.config import LimitsConfig
 from gateway.guard.flapping import FlappingDetector
+from gateway.guard.settings import LimitsConfig
 
 MINUTE = 60 * SECOND_NS
 

@@ -16,8 +16,8 @@ from gateway.guard.descriptors import (
     rooms,
     sinks_max,
 )
-from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, REPLICA, parts_of
-from gateway.node.roles import STORE as STORE_ROLE
+from gateway.node.roles.role_names import CONTROLLER, GATEWAY, NAMESERVER, REPLICA, parts_of
+from gateway.node.roles.role_names import STORE as STORE_ROLE
 from gateway.runtime.admin.port import CONNECTIONS_MAX
 from gateway.runtime.spare_descriptors import HELD
 from store.log.segment import OPEN_FILES_MAX

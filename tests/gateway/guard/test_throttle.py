@@ -9,11 +9,11 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode
 from domain.event import Refused
 from domain.limits import SECOND_NS
-from domain.message import Message
+from domain.message.message import Message
 from domain.mqtt_session import Attach, SendOnce
 from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
-from gateway.guard.config import Excess, LimitsConfig
+from gateway.guard.settings import Excess, LimitsConfig
 from gateway.guard.throttle import Throttle
 from tests.connection_driver import RecordingDriver
 from tests.gateway.scripted import RecordingHandler

@@ -7,7 +7,7 @@ import pytest
 from gateway.link.backoff import Backoff
 from gateway.link.stream import Stream
 from gateway.link.wire import WireUser
-from tests.gateway.rocketmq.scripted_cluster import WAY_NS, ScriptedServer, ScriptedWire
+from tests.gateway.apache.scripted_cluster import WAY_NS, ScriptedServer, ScriptedWire
 from tests.simulation.kit.clock import VirtualClock
 
 MS = 1_000_000

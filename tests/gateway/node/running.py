@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from gateway.node.composition import known
-from gateway.node.config import load
 from gateway.node.node import Node
 from gateway.node.protocols import installed
+from gateway.node.settings import load
 
 
 def served(folder: Path, scene: Callable[[Node], Awaitable[None]], **options: object) -> None:

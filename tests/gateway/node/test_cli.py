@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cluster.commands import cluster
+from gateway.cluster.operator.commands import cluster
 from gateway.node.cli import app, settings
 from tests.interop.node import ROOT, Node, free_ports
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from domain.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.node.composition import known
-from gateway.node.config import Config, load
-from gateway.node.nameserver.controller_role import ControllerRole
 from gateway.node.node import Node
 from gateway.node.protocols import installed
-from gateway.node.remote.replica_role import ReplicaRole
+from gateway.node.roles.controller import ControllerRole
+from gateway.node.roles.replica import ReplicaRole
+from gateway.node.settings import Config, load
 from gateway.observe.health import SERVING, Health
 from gateway.runtime import process
 from gateway.runtime.admin.server import AdminServer

@@ -12,9 +12,9 @@ import pytest
 from domain.errors import ConfigError
 from gateway.client.link import Link
 from gateway.node.composition import known
-from gateway.node.config import load
 from gateway.node.node import Node
 from gateway.node.protocols import installed
+from gateway.node.settings import load
 from protocols.remoting import codes
 from tests.interop.node import free_ports
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.node.client_side import ClientSide
-from gateway.node.remote.follower_port import FollowerPort
+from gateway.node.roles.follower_port import FollowerPort
 
 
 class Echo(asyncio.Protocol):

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from domain.errors import StoreError
-from gateway.node import store_role
 from gateway.node.composition import StoreSide, known, open_store
-from gateway.node.config import load
-from gateway.node.local_store import LocalStore
 from gateway.node.protocols import installed
-from gateway.node.store_role import StoreRole
+from gateway.node.roles import store
+from gateway.node.roles.local_store import LocalStore
+from gateway.node.roles.store import StoreRole
+from gateway.node.settings import load
 from gateway.observe.health import Health
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.entropy import SystemEntropy
@@ -54,7 +54,7 @@ def played(folder: Path, scene: Scene, main: Callable[[asyncio.Task[None]], Awai
 @pytest.fixture(params=[0, 7])
 def scene(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Scene:
     found = Scene(request.param)
-    monkeypatch.setattr(store_role, "SETTLE_NS", 0)
+    monkeypatch.setattr(store, "SETTLE_NS", 0)
     monkeypatch.setattr(Dispatcher, "ready", property(lambda _self: found.ready))
     return found
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from domain import limits
-from domain import property as properties
+from domain.message import property as properties
+from domain.message.record import Record, check
 from domain.octets import uint32
-from domain.record import Record, check
 from gateway.client.link import Link
 from gateway.node.node import Node
 from protocols.remoting import codes

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from gateway.node.composition import known
-from gateway.node.config import load
 from gateway.node.node import Node
 from gateway.node.protocols import installed
+from gateway.node.settings import load
 from gateway.runtime.disk import is_entry
 from tests.gateway.node.test_depositions import config_of
 from tests.gateway.node.test_embedded_controllers import until

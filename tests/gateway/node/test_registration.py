@@ -13,16 +13,16 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.nameserver.route import Registration
+from gateway.cluster.registration import registration as module
+from gateway.cluster.registration.registration import NameserverConnection, NodeRegistration
+from gateway.link.dialer import SocketDialer
 from gateway.link.wire import Wire, WireUser
-from gateway.node.nameserver import registration as module
-from gateway.node.nameserver.registration import NameserverConnection, NodeRegistration
 from gateway.runtime.clock import LoopClock, new_loop
-from gateway.runtime.outgoing.dialer import SocketDialer
 from protocols.remoting.nameserver import registrar as remoting
 from protocols.remoting.nameserver.registrar import RENEWAL_NS, Registrar
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
-from tests.gateway.rocketmq.scripted_cluster import ScriptedServer, ScriptedWire
+from tests.gateway.apache.scripted_cluster import ScriptedServer, ScriptedWire
 from tests.nameserver.test_registering import Topics
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import SeededEntropy

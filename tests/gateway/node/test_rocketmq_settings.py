@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from domain.errors import ConfigError
+from gateway.apache.relay.settings import RelaySettings
+from gateway.apache.settings import RocketmqSettings
 from gateway.link.servers import Servers
 from gateway.node.cli import OPTIONS, GivenOptions
 from gateway.node.composition import known
-from gateway.node.config import Config, load
 from gateway.node.node import Node
-from gateway.node.remote.cluster_access import has_cluster_users
-from gateway.node.remote.state_address import StateAddress
-from gateway.node.rocketmq_role import _strategy
+from gateway.node.roles.apache import _strategy
+from gateway.node.roles.cluster_access import has_cluster_users
+from gateway.node.roles.state_address import StateAddress
+from gateway.node.settings import Config, load
 from gateway.node.storage import is_rocketmq, of_cluster, settings_of, state_address
-from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.settings import RocketmqSettings
 
 
 def config(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -> Config:

@@ -1,120 +1,134 @@
-"""The one reader of settings: what it takes, and one form for everything that is wrong."""
+"""Configuration: rank of the sources, and one clear sentence for everything that is wrong."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from pathlib import Path
 
 import pytest
-from msgspec import Meta
 
 from domain.errors import ConfigError
-from domain.storage_engine import GIVEN_FIELDS
 from domain.topic import Durability
 from gateway.node.composition import known
-from gateway.node.reference import explained
-from gateway.node.settings import SECRET, declared, from_text, read, wanted
+from gateway.node.settings import Config, admin_address, load
 
-SOURCE = "file a.toml"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One table in a list.
-
-    name   of the row
-    """
-
-    name: str = ""
+KNOWN = known()
 
 
-@dataclass(frozen=True)
-class Everything:
-    """One setting of each kind.
-
-    flag     true or false
-    count    a number with
-             a long explanation
-    """
-
-    flag: bool = False
-    count: Annotated[int, Meta(ge=1, le=9)] = 1
-    least: Annotated[int, Meta(ge=0)] = 0
-    share: Annotated[float, Meta(ge=0, le=1)] = 0.5
-    choice: Literal["a", "b"] = "a"
-    level: Durability = Durability.FLUSHED
-    short: Annotated[str, Meta(max_length=3)] = ""
-    secret: Annotated[str, SECRET] = ""
-    words: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.least > 100:
-            raise ValueError("least is more than 100")
+def test_defaults_need_no_file() -> None:
+    assert load({}, {}, KNOWN) == Config(ports=KNOWN.ports, secrets=frozenset(KNOWN.secrets()))
+    assert load({}, {"PATH": "/bin", "HEADGATE_PURE": "1"}, KNOWN).port("mqtt") == 1883
 
 
-def reading(**given: object) -> Everything:
-    """The table `[every]` of a file."""
-    return read(Everything, "every", given, {f"every.{name}": SOURCE for name in given})
+def test_option_beats_environment_beats_file(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text('cluster = "file"\nbroker = "file"\ndata = "file"\n[ports]\nmqtt = 1\n[mqtt]\nreceive_maximum = 5\n')
+    config = load(
+        {"data": "option", "host": None},
+        {"HEADGATE_DATA": "environment", "HEADGATE_BROKER": "environment", "HEADGATE_MQTT_RECEIVE_MAXIMUM": "9"},
+        KNOWN,
+        str(file),
+    )
+    assert (config.data, config.broker, config.cluster) == ("option", "environment", "file")
+    assert config.ports["mqtt"] == 1
+    assert config.table("mqtt") == {"receive_maximum": 9}
+    sources = {name: source for name, _, source in config.rows()}
+    assert sources["data"] == "option --data"
+    assert sources["broker"] == "environment HEADGATE_BROKER"
+    assert sources["cluster"] == f"file {file}"
+    assert sources["mqtt.receive_maximum"] == "environment HEADGATE_MQTT_RECEIVE_MAXIMUM"
+    assert sources["host"] == "default"
 
 
-def test_values_come_as_their_types() -> None:
-    found = reading(share=1, level="page", words=["x"], rows=[{"name": "y"}], count=9)
-    assert found == Everything(share=1.0, level=Durability.PAGE, words=("x",), rows=(Row("y"),), count=9)
+def test_every_setting_can_be_given_by_environment() -> None:
+    config = load(
+        {},
+        {
+            "HEADGATE_PORT_OFFSET": "100",
+            "HEADGATE_PORTS_GRPC": "9",
+            "HEADGATE_DURABILITY": "page",
+            "HEADGATE_INSECURE": "yes",
+            "HEADGATE_HOST": "0.0.0.0",
+            "HEADGATE_CONNECTIONS_MAX": "7",
+        },
+        KNOWN,
+    )
+    assert config.port("grpc") == 109
+    assert config.port("mqtt") == KNOWN.ports["mqtt"] + 100
+    assert config.durability is Durability.PAGE
+    assert (config.insecure, config.host, config.connections_max) == (True, "0.0.0.0", 7)
+
+
+def test_port_zero_stays_any_free_port() -> None:
+    assert load({"ports.mqtt": 0, "port_offset": 1000}, {}, KNOWN).port("mqtt") == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("options", "environment", "text", "said"),
     [
-        ("flag", 1, "every.flag is 1: true or false is wanted"),
-        ("count", 10, "every.count is 10: a whole number from 1 to 9 is wanted"),
-        ("count", True, "every.count is True: a whole number from 1 to 9 is wanted"),
-        ("count", 2.5, "every.count is 2.5: a whole number from 1 to 9 is wanted"),
-        ("least", -1, "every.least is -1: a whole number of at least 0 is wanted"),
-        ("share", 2, "every.share is 2: a number from 0 to 1 is wanted"),
-        ("choice", "c", "every.choice is 'c': one of a, b is wanted"),
-        ("level", "doubled", "every.level is 'doubled': one of page, flushed, replicated, replicated+flushed is wanted"),
-        ("short", "four", "every.short is 'four': text of at most 3 characters is wanted"),
-        ("secret", 4711, "every.secret is (hidden): text is wanted"),
-        ("words", "x", "every.words is 'x': a list of text is wanted"),
-        ("rows", {"name": "x"}, "every.rows is {'name': 'x'}: a list of tables is wanted"),
-        ("rows", [{"nme": "x"}], "every.rows[0].nme is unknown; did you mean 'name'?"),
-        ("rows", [{}, {"name": 5}], "every.rows[1].name is 5: text is wanted"),
-        ("flags", True, "every.flags is unknown; did you mean 'flag'?"),
-        ("least", 101, "every: least is more than 100"),
+        ({"ports.mqt": "1"}, {}, "", "did you mean 'ports.mqtt'"),
+        ({}, {"HEADGATE_DATTA": "x"}, "", "did you mean 'HEADGATE_DATA'"),
+        ({}, {}, "durabilty = 'page'", "did you mean 'durability'"),
+        ({}, {}, "[ports]\nmqqt = 3", "did you mean 'ports.mqtt'"),
+        ({}, {}, "[stor]\nx = 3", "did you mean 'store'"),
+        ({}, {}, "data = [", "is not TOML"),
+        ({}, {}, "data = 3", "data is 3: text is wanted"),
+        ({"durability": "replicated"}, {}, "", "durability is replicated: this node has no replicas"),
+        ({"durability": "doubled"}, {}, "", "one of page, flushed, replicated"),
+        ({"ports.mqtt": "70000"}, {}, "", "from 0 to 65535"),
+        ({"ports.mqtt": "x"}, {}, "", "a whole number from 0 to 65535 is wanted"),
+        ({"port_offset": 60_000}, {}, "", "at most 65535"),
+        ({"host": "0.0.0.0"}, {}, "", "--insecure"),
+        ({"certificate": "a.pem"}, {}, "", "belong together"),
+        ({}, {"HEADGATE_INSECURE": "perhaps"}, "", "true or false"),
     ],
 )
-def test_every_mistake_says_where_it_is_what_it_is_and_what_is_wanted(name: str, value: object, said: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        reading(**{name: value})
-    assert str(refused.value) == f"{SOURCE}: {said}"
+def test_mistakes_are_named(
+    options: dict[str, object], environment: dict[str, str], text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        load(options, environment, KNOWN, str(file))
 
 
-def test_a_name_that_is_near_to_none_is_answered_with_all_of_them() -> None:
-    with pytest.raises(ConfigError, match=r"every\.zzz is unknown; known are flag, count, least, "):
-        reading(zzz=1)
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_needs_no_consent(host: str) -> None:
+    assert load({"host": host}, {}, KNOWN).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example", "127.example"])
+def test_every_other_host_does(host: str) -> None:
+    with pytest.raises(ConfigError, match="--insecure"):
+        load({"host": host}, {}, KNOWN)
+
+
+def test_absent_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
+        load({}, {}, KNOWN, "nowhere.toml")
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "value"),
+    ("options", "environment", "text"),
     [
-        ("flag", "on", True), ("flag", "0", False), ("count", "7", 7), ("share", "0.25", 0.25), ("short", "7", "7"),
-        ("secret", "true", "true"), ("choice", "b", "b"), ("words", '["a"]', ["a"]), ("count", "seven", "seven"),
+        ({}, {}, ""),
+        ({"port_offset": 1000}, {}, 'admin_host = "::1"\n'),
+        ({}, {"HEADGATE_PORT_OFFSET": "70"}, "port_offset = 5\n[ports]\nadmin = 99\n"),
+        ({"ports.admin": "7"}, {"HEADGATE_PORTS_ADMIN": "8", "HEADGATE_ADMIN_HOST": "127.0.0.9"}, "[ports]\nadmin = 99\n"),
+        ({"ports.admin": "0", "admin_host": "localhost", "port_offset": 3}, {}, ""),
     ],
-)  # fmt: skip
-def test_text_of_a_variable_is_read_as_its_setting_wants_it(name: str, text: str, value: object) -> None:
-    found = from_text(declared(Everything)[name], text)
-    assert found == value
-    assert type(found) is type(value)
+)
+def test_the_admin_port_is_known_before_all_settings_are(
+    options: dict[str, object], environment: dict[str, str], text: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    config = load(options, environment, KNOWN, str(file))
+    assert admin_address(options, environment, str(file)) == (config.admin_host, config.port("admin"))
 
 
-def test_explanations_are_those_of_the_docstring() -> None:
-    assert explained(Everything) == {"flag": "true or false", "count": "a number with a long explanation"}
-
-
-@pytest.mark.parametrize("table", sorted(known().tables))
-def test_every_setting_of_the_tree_is_explained(table: str) -> None:
-    kind = known().tables[table]
-    hints = declared(kind, GIVEN_FIELDS)
-    assert set(hints) <= set(explained(kind))
-    assert all(wanted(hint) for hint in hints.values())
+@pytest.mark.parametrize("text", ["port_offset = 'x'\n", "ports = 3\n", "= 4\n"])
+def test_wrong_settings_are_left_to_who_reads_all_of_them(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    assert admin_address({}, {}, str(file)) is None
+    assert admin_address({}, {}, str(tmp_path / "absent")) is None

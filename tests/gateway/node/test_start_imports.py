@@ -8,11 +8,11 @@ import sys
 from tests.interop.node import ROOT
 
 PROGRAM = "import sys, gateway.node.node; print(*sys.modules)"
-OTHERS = ("controller", "gateway.controllers.controlling", "gateway.node.rocketmq_role", "gateway.rocketmq.users")
+OTHERS = ("controller", "gateway.cluster.controller.controlling", "gateway.node.roles.apache", "gateway.apache.users")
 
 
 def test_a_node_imports_neither_controllers_nor_what_is_before_an_apache_cluster() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
     names = set(done.stdout.split())
-    assert "gateway.node.store_role" in names
+    assert "gateway.node.roles.store" in names
     assert not names & set(OTHERS)

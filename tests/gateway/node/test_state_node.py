@@ -10,8 +10,8 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.node.node import Node
+from tests.gateway.node.roles.test_gateway import config, until
 from tests.gateway.node.running import served
-from tests.gateway.node.test_gateway_role import config, until
 from tests.interop.node import free_ports
 
 

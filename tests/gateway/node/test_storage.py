@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
-from domain.message import Message
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.message.message import Message
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from gateway.node.composition import compose, known
-from gateway.node.config import Config, load
 from gateway.node.reference import defaults
+from gateway.node.settings import Config, load
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import FixedEntropy

@@ -9,10 +9,10 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.node.composition import known
-from gateway.node.config import Config, load
 from gateway.node.protocols import installed
 from gateway.node.reference import defaults, page
-from gateway.node.settings import declared
+from gateway.node.settings import Config, load
+from gateway.node.settings_tables import declared
 
 ROOT = Path(__file__).parents[3]
 KNOWN = known()

@@ -17,9 +17,9 @@ import pytest
 
 from domain.errors import ConfigError, ErrorCode
 from gateway.node.composition import known
-from gateway.node.config import load
 from gateway.node.protocols import Protocols, installed
 from gateway.node.reference import page
+from gateway.node.settings import load
 from protocols.declaration import Declaration, Listener
 from tests.gateway.node import toy_protocol
 from tests.gateway.node.toy_protocol import PROTOCOL, ToyConfig

@@ -17,7 +17,7 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode
 from domain.event import Event, Refused, Sent
 from domain.limits import HANDSHAKE_NS
-from domain.message import Message
+from domain.message.message import Message
 from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.observe.log_format import configure
 from gateway.observe.store_log import log_store_event
 

@@ -18,9 +18,9 @@ from domain.command import Command
 from domain.data_topic import TopicProperties
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
-from domain.message import RETAIN_SET, Message
+from domain.message.message import RETAIN_SET, Message
 from tests.far_node import NodeLink
-from tests.gateway.forwarding.test_forwarder import Two
+from tests.gateway.cluster.forwarding.test_forwarder import Two
 from tests.gateway.usecase.event_recorder import EventRecorder
 
 FIRST = TopicProperties(content_format=0, max_subscribers=2, initialize=b"1")

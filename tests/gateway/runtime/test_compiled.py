@@ -103,7 +103,7 @@ def test_pure_prefers_sources_to_what_lies_beside_them(tree: Path, monkeypatch: 
     monkeypatch.setenv("HEADGATE_PURE", "1")
     assert activate(tree) == "pure Python (HEADGATE_PURE=1)"
     assert found() == set()
-    spec = Pure().find_spec("domain.record", ["domain"])
+    spec = Pure().find_spec("domain.message.record", ["domain"])
     assert spec is not None
     assert spec.origin == str(compiled.ROOT / "domain" / "record.py")
     assert Pure().find_spec("domain", None) is None

@@ -24,8 +24,8 @@ from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
 from gateway.runtime.security.openssl import ffi
 from gateway.runtime.tls import TlsContexts
 from protocols.adapter import Peer
-from protocols.coap import message, option
-from protocols.coap.message import Packet, Pairs
+from protocols.coap.message import message, option
+from protocols.coap.message.message import Packet, Pairs
 from tests.interop import certificates
 from tests.protocols.coap.stage import Stage
 

@@ -22,8 +22,8 @@ from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagrams.group import share_by_host
 from gateway.runtime.datagrams.pump import DatagramPump
+from gateway.runtime.startup_ports.listeners import ClosedListeners
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
-from gateway.runtime.waiting.listeners import ClosedListeners
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 

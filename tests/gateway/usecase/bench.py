@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import pytest
 
-from domain import property as properties
 from domain.address import host_bytes
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Command, CommitOffsets, Receive, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Pulled, Received, Refused, Sent
-from domain.message import Message, Placed
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message, Placed
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_polls import LiveTails
-from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
+from store.settings import StoreConfig
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.late_store import LATENESS, reached
 from tests.simulation.kit.clock import VirtualClock

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.admin.group import PutGroup
 from domain.admin.topic import Bounds, DeleteTopic, PutTopic, QueryBounds, QueryTopic, SearchOffset, TopicFound
 from domain.command import (
@@ -22,11 +21,12 @@ from domain.command import (
 from domain.errors import ErrorCode
 from domain.event import Done, Extended, Offset, Pulled, Received, Refused, Settled
 from domain.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
-from domain.message import Message
-from domain.receipt import Receipt
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from domain.topic import Group, Topic
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.gateway.usecase.bench import Bench, bench, bodies, code, open_bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 

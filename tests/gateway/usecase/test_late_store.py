@@ -29,13 +29,13 @@ from domain.command import (
 from domain.event import Event, Offset, Pulled, Received, Refused, Sent, Settled, TopicFollowed
 from domain.limits import MILLISECOND_NS, PULL_BYTES_MAX
 from domain.membership import Heartbeat
-from domain.message import SYS_PREPARED, Message
-from domain.receipt import Receipt
-from domain.record import Record
+from domain.message.message import SYS_PREPARED, Message
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.usecase.publish.transaction import TransactionEnding
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.gateway.usecase.bench import open_bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.late_store import LATENESS, Lateness

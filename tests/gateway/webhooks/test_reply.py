@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 
-from domain import property as properties
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.record import Record
 from domain.subscription.courier import SinkAnswer
-from gateway.webhooks.dead_letter import reply_of
+from gateway.webhooks.delivery.dead_letter import reply_of
 from tests.protocols.http.stage import record
 
 EVENT = [("ce-id", "r"), ("ce-source", "/s"), ("ce-type", "t"), ("ce-specversion", "1.0"), ("content-type", "text/plain")]

@@ -17,7 +17,7 @@ import aiocoap
 import pytest
 
 from domain.oscore import OscoreContext
-from protocols.coap import message
+from protocols.coap.message import message
 from tests.interop.cluster.cluster import ROLES
 from tests.interop.node import Node
 from tests.interop.webhooks.api import Api

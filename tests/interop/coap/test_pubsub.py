@@ -13,7 +13,7 @@ import aiocoap
 import aiocoap.credentials
 import pytest
 
-from protocols.coap import cbor
+from protocols.coap.message import cbor
 from tests.interop import certificates
 from tests.interop.coap.test_aiocoap import ANSWER_S, Client
 from tests.interop.coap.test_libcoap import COMMAND, coap

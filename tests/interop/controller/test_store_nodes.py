@@ -14,7 +14,7 @@ import pytest
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup
 from gateway.client.link import Link
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator.controllers import ClusterControllers
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from tests.interop.controller.controllers import Controllers, until

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from domain.record import Record
+from domain.message.record import Record
+from gateway.brokers.pull_reply import split
 from gateway.client.link import Link
-from gateway.rocketmq.messages.pull_reply import split
 from protocols.remoting import codes
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient

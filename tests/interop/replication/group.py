@@ -13,7 +13,7 @@ from typing import Any
 
 from domain.controller.group import StoreGroup
 from domain.errors import ConfigError
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.controller.controllers import Controllers, until
 from tests.interop.node import Node
 from tests.store.faults.soak import SOAK

@@ -48,7 +48,7 @@ ELSEWHERE: Final = {
     "headgate cluster remove GROUP --all --even-living": "test_single_node.py",
     "headgate cluster found GROUP": "test_losses.py",
     "headgate cluster found GROUP REPLICA": "test_losses.py",
-    "headgate cluster renew-controller DIR": "tests/gateway/cluster/test_commands.py",
+    "headgate cluster renew-controller DIR": "tests/gateway/cluster/operator/test_commands.py",
 }
 """Commands of the page that are not typed here, and why."""
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from domain.record import Record
+from domain.message.record import Record
 from gateway.client.answer import ClientError
 from gateway.client.client import Client
 from gateway.client.link import Link

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from domain.controller.change import ElectLeader
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.controller.controllers import until
 from tests.interop.node import ROOT, Node
 from tests.interop.replication.all_senders import AllSenders

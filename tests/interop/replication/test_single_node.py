@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.controller.controllers import Controllers, until
 from tests.interop.node import Node
 from tests.interop.replication.group import ask, read_all

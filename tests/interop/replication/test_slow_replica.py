@@ -16,14 +16,14 @@ from typing import Any, cast
 
 import pytest
 
-from controller.grey import record
-from controller.grey.detector import GreyDetector
-from controller.grey.replay import replay
-from controller.grey.verdict import Move
+from controller.slow_replicas import record
+from controller.slow_replicas.detector import GreyDetector
+from controller.slow_replicas.replay import replay
+from controller.slow_replicas.verdict import Move
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness
 from domain.controller.request import ReplicaHeard
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.controller.controllers import until
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes

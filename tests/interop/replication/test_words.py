@@ -17,8 +17,8 @@ import pytest
 import urllib3
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from gateway.cluster import orders
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator import orders
+from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, post, read_all
 from tests.interop.replication.words import WAIT_S, Told, coap_sender, senders, told

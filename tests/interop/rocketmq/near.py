@@ -7,19 +7,19 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from domain import property as properties
 from domain.event import Leased
-from domain.record import Record
-from domain.store_ports import LeaseResult, State, StateChange
-from domain.store_request import LeaseRequest
+from domain.message import property as properties
+from domain.message.record import Record
+from domain.store.store_ports import LeaseResult, State, StateChange
+from domain.store.store_request import LeaseRequest
+from gateway.apache.pop.leases import RocketmqLeases
+from gateway.apache.transactions import RocketmqTransactions
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap
 from gateway.client.link import Link
-from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.pop.leases import RocketmqLeases
-from gateway.rocketmq.transactions import RocketmqTransactions
+from gateway.link.dialer import SocketDialer
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.outgoing.dialer import SocketDialer
 from protocols.remoting import codes
 from tests.interop.rocketmq.apache import ApacheCluster
 

@@ -8,10 +8,10 @@ from domain.errors import Failure
 from domain.event import Leased
 from domain.filter import expression
 from domain.filter.filter import SQL92, TAG
-from domain.receipt import Receipt, parse
-from domain.record import Record
-from gateway.rocketmq.dead_letters import RocketmqDeadLetters
-from gateway.rocketmq.heartbeats import RocketmqHeartbeats
+from domain.message.receipt import Receipt, parse
+from domain.message.record import Record
+from gateway.apache.dead_letters import RocketmqDeadLetters
+from gateway.apache.heartbeats import RocketmqHeartbeats
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.interop.rocketmq.apache import ApacheCluster

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from domain.receipt import parse
+from domain.message.receipt import parse
 from tests.interop.grpc import java as java_sdk
 from tests.interop.grpc.stub_consumer import StubConsumer
 from tests.interop.grpc.test_go import PROJECT as GO_PROJECT

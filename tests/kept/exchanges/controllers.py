@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.book import ControllersChanged
+from domain.controller.controller_list import ControllersChanged
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.peer import ControllerGreeted
 from domain.controller.request import ControllerFound, ControllersFound, GroupChanged, ReplicaHeard, StoreGroupsListed

@@ -11,16 +11,16 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.node import NodeFrameOut, NodeGreeted
 from domain.principal import Principal
-from protocols.remoting.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, optional
-from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.dispatch import READERS
-from protocols.remoting.extension import node_frame
-from protocols.remoting.forwarding import item
-from protocols.remoting.forwarding.greeting import Greeting, Welcome, encode, greeting_of, welcome_of
-from protocols.remoting.forwarding.item import ClientItem
-from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
-from protocols.remoting.forwarding.stream import UNSIZED, VERSION, NodeStream
-from protocols.remoting.node_dialog import NodeDialog
+from protocols.remoting.nodes.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, optional
+from protocols.remoting.nodes.calls.values import FAILURE
+from protocols.remoting.nodes.extension import node_frame
+from protocols.remoting.nodes.forwarding import item
+from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, greeting_of, welcome_of
+from protocols.remoting.nodes.forwarding.item import ClientItem
+from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
+from protocols.remoting.nodes.forwarding.stream import UNSIZED, VERSION, NodeStream
+from protocols.remoting.nodes.node_dialog import NodeDialog
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, frame_of, head_of
 from tests.simulation.kit.clock import VirtualClock
 

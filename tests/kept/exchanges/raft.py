@@ -26,7 +26,6 @@ from controller.raft.message import (
     VoteRequest,
 )
 from controller.raft.persisted import RaftSnapshot
-from domain.controller.book import ControllerBook, ControllerPlace, SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -36,6 +35,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
+from domain.controller.controller_list import ControllerBook, ControllerPlace, SetControllers
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
 from tests.kept.exchanges.exchange import Exchange, Exchanges
 

@@ -20,9 +20,9 @@ from domain.replication.message import (
 )
 from gateway.link.request import Request
 from protocols.remoting import codes
-from protocols.remoting.replication import form
-from protocols.remoting.replication.dialog import FollowDialog
-from protocols.remoting.replication.dispatch import READERS
+from protocols.remoting.nodes.replication import form
+from protocols.remoting.nodes.replication.dialog import FollowDialog
+from protocols.remoting.nodes.replication.dispatch import READERS
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, request
 
 FOLLOW = Follow(None, "broker-a", 2, 77, 5, (Era(3, 0), Era(5, 700)), 100, 900, "10.0.0.2:10913")

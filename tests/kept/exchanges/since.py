@@ -14,7 +14,7 @@ from domain.replication.message import FollowAccepted, FollowRefusal, FollowRefu
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, peer
 from protocols.remoting.controller.dispatch import READERS
-from protocols.remoting.replication.dispatch import READERS as REPLICA_READERS
+from protocols.remoting.nodes.replication.dispatch import READERS as REPLICA_READERS
 from tests.kept.exchanges.controllers import CONTROLLERS, FIGURES, GREET, HEARD, LIST, asked, fields_of
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, request
 from tests.kept.exchanges.raft import BOOK, GROUP, REPORTS, snapshot_exchange, state

@@ -13,14 +13,14 @@ from typing import Any
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.filter import Filter
-from domain.message import LOCAL_HOST, Message, Placed
+from domain.message.message import LOCAL_HOST, Message, Placed
+from domain.message.receipt import Receipt
+from domain.message.record import Record, encode
 from domain.mqtt_session import MqttSubscription
 from domain.principal import Principal
-from domain.receipt import Receipt
-from domain.record import Record, encode
-from protocols.remoting.calls.octets import Out, Reader
-from protocols.remoting.calls.values import FILTER
-from protocols.remoting.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS
+from protocols.remoting.nodes.calls.octets import Out, Reader
+from protocols.remoting.nodes.calls.values import FILTER
+from protocols.remoting.nodes.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS
 from tests.kept.shown import shown
 from tests.kept.vectors import Vector, save
 

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from domain import lite
-from domain import property as properties
 from domain.access import AccessPolicy, Grant, User
 from domain.admin.data_topic import MakeDataTopic
 from domain.admin.group import PutGroup, SetReadable, SetRequestMode
@@ -19,7 +18,8 @@ from domain.data_topic import TopicProperties
 from domain.delivery.retry import RetryPolicy
 from domain.event import Received, Refused
 from domain.lite import LiteAction, ReceiveLite, SyncSubscription
-from domain.message import RETAIN_SET, SYS_PREPARED, Message
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET, SYS_PREPARED, Message
 from domain.mqtt_session import (
     AcceptDeliveries,
     Attach,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents import envelope
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent, CloudEventError

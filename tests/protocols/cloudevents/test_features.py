@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent
 from protocols.mqtt import cloudevent as mqtt

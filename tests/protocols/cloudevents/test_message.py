@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain import limits
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError

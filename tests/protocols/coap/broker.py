@@ -11,11 +11,11 @@ from domain.errors import Failure
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.composition import compose
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.adapter import Connection, Endpoint, Peer
-from protocols.coap import message, option, signal
-from protocols.coap.frame import Frame, StreamFraming
-from protocols.coap.message import Packet, Pairs
+from protocols.coap.message import message, option, signal
+from protocols.coap.message.frame import Frame, StreamFraming
+from protocols.coap.message.message import Packet, Pairs
 from tests.connection_driver import StrictDriver
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk

@@ -14,7 +14,7 @@ from domain.errors import ErrorCode, Failure
 from domain.oscore import OscoreContext
 from domain.ports import Entropy
 from domain.principal import Principal
-from protocols.coap.message import Pairs
+from protocols.coap.message.message import Pairs
 
 pytest.importorskip("cbor2")
 pytest.importorskip("filelock")

@@ -6,9 +6,9 @@ from typing import Any
 
 from domain.admin.oscore import HoldOscoreContext
 from protocols.adapter import Peer
-from protocols.coap import message
-from protocols.coap.frame import Frame
-from protocols.coap.message import Packet
+from protocols.coap.message import message
+from protocols.coap.message.frame import Frame
+from protocols.coap.message.message import Packet
 from tests.protocols.coap.oscore_device import Answer, Authority, Device, context
 from tests.protocols.coap.stage import Stage, peer
 from tests.protocols.coap.test_stream import StreamStage

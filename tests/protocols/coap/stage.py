@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from domain import property as properties
-from domain import record
 from domain.access import Authority
 from domain.address import host_bytes
 from domain.admin.oscore import HoldOscoreContext, OscoreRunReserved, ReserveOscoreRun
@@ -24,16 +22,18 @@ from domain.command import (
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Leased, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
 from domain.filter.path import matches, path_of
-from domain.message import RETAIN_SET, Message, Placed
+from domain.message import property as properties
+from domain.message import record
+from domain.message.message import RETAIN_SET, Message, Placed
+from domain.message.receipt import Receipt
 from domain.oscore import OscoreContexts
-from domain.receipt import Receipt
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from protocols.adapter import Peer
-from protocols.coap import message, option
 from protocols.coap.adapter import CoapAdapter
-from protocols.coap.config import CoapConfig
-from protocols.coap.message import Packet, Pairs
-from protocols.coap.observe import Feed
+from protocols.coap.message import message, option
+from protocols.coap.message.message import Packet, Pairs
+from protocols.coap.observe.observations import Feed
+from protocols.coap.settings import CoapConfig
 from protocols.setting import Setting
 
 SECOND = 1_000_000_000

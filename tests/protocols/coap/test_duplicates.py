@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.address import host_bytes
-from protocols.coap import message, mid_page, option
-from protocols.coap.dedup import (
+from protocols.coap.exchange import message_ids
+from protocols.coap.exchange.dedup import (
     ANSWER_BYTES,
     CROWDED,
     EXPIRED_PAGES_MAX,
@@ -20,7 +20,8 @@ from protocols.coap.dedup import (
     RecentRequests,
     network_of,
 )
-from protocols.coap.observe import Feed
+from protocols.coap.message import message, option
+from protocols.coap.observe.observations import Feed
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
 
 
@@ -91,7 +92,7 @@ def test_message_id_may_be_used_again_after_its_lifetime() -> None:  # 7252-4.8.
     assert stage.endpoint.deadline() is None
 
 
-LONE_BYTES = PAGE_BYTES + mid_page.HEAD_BYTES + mid_page.STRIDE
+LONE_BYTES = PAGE_BYTES + message_ids.HEAD_BYTES + message_ids.STRIDE
 """What a request counts for whose message id is far from all others of its remote."""
 
 
@@ -138,7 +139,7 @@ def of_network(network: int, number: int) -> int:
 
 def lone(number: int) -> int:
     """The lower bits of keys, each with a page of its own."""
-    return number << mid_page.SLOT_BITS
+    return number << message_ids.SLOT_BITS
 
 
 def test_a_host_that_sends_all_that_a_fast_node_handles_is_not_refused() -> None:
@@ -147,16 +148,16 @@ def test_a_host_that_sends_all_that_a_fast_node_handles_is_not_refused() -> None
     ports, of_port = 256, 60_000 * PROTECTED_S // 256
     assert of_port < 65_536
     served = 0
-    for number in range(0, of_port, mid_page.SLOTS):
+    for number in range(0, of_port, message_ids.SLOTS):
         second = number * PROTECTED_S // of_port
         for port in range(ports):
             first = of_network(7, port << 16 | number)
             assert table.begin(first, b"tk", second * SECOND)
-            page = table.pages[first >> mid_page.SLOT_BITS]  # the rest of it at once: this is a test of room, not of speed
-            more = b"".join((page[mid_page.HEAD_BYTES :] * (mid_page.SLOTS - 1),))
+            page = table.pages[first >> message_ids.SLOT_BITS]  # the rest of it at once: this is a test of room, not of speed
+            more = b"".join((page[message_ids.HEAD_BYTES :] * (message_ids.SLOTS - 1),))
             page += more
             table._count(7, len(more))
-            served += mid_page.SLOTS
+            served += message_ids.SLOTS
     assert served >= 60_000 * PROTECTED_S
     assert table.bytes <= 56 * 1024 * 1024 * CROWDED
 
@@ -301,7 +302,7 @@ def test_table_against_a_plain_dictionary(steps: list[Step]) -> None:
             assert answer == known[1] if fresh else answer[:1] in (known[1][:1], b"\x62")
         else:
             assert table.begin(key, b"tk", now * SECOND)
-            assert table.code_of(key, now * SECOND) == mid_page.EXECUTING
+            assert table.code_of(key, now * SECOND) == message_ids.EXECUTING
             answer = b"x" * size or message.encode(message.ACK, message.CHANGED, key & 0xFFFF, b"tk", b"", b"")
             table.settle(key, message.CHANGED, b"x" * size, False)
             plain[key] = (now, answer)

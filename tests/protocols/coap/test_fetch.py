@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from domain import property as properties
 from domain.command import Receive
-from protocols.coap import cbor, message, option
-from protocols.coap.message import Packet, Pairs
+from domain.message import property as properties
+from protocols.coap.message import cbor, message, option
+from protocols.coap.message.message import Packet, Pairs
 from tests.protocols.coap.stage import Stage, values
 
 OBSERVE: tuple[int, bytes] = (option.OBSERVE, b"")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain.command import Acknowledge, Extend, Receive
-from domain.receipt import Receipt
-from protocols.coap import message, option
+from domain.message.receipt import Receipt
+from protocols.coap.message import message, option
 from tests.protocols.coap.stage import Stage, values
 
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.event import WatchedMessages
-from protocols.coap import message, option
-from protocols.coap.blockwise import block
-from protocols.coap.peers import Remotes
+from protocols.coap.blockwise.blockwise import block
+from protocols.coap.exchange.remotes import Remotes
+from protocols.coap.message import message, option
 from tests.protocols.coap.stage import SECOND, Dice, Stage, peer, values
 
 datagrams = st.one_of(

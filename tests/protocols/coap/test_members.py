@@ -9,8 +9,8 @@ import pytest
 from domain.command import Acknowledge, Extend, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from protocols.coap import message, option
-from protocols.coap.message import Packet
+from protocols.coap.message import message, option
+from protocols.coap.message.message import Packet
 from tests.protocols.coap.stage import Stage, values
 
 OBSERVE = (option.OBSERVE, b"")

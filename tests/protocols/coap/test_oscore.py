@@ -11,7 +11,7 @@ from domain.admin.oscore import HoldOscoreContext, ReserveOscoreRun
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.principal import GATEWAY
-from protocols.coap import message, option
+from protocols.coap.message import message, option
 from protocols.coap.oscore import association as associations
 from tests.protocols.coap.oscore_device import Device, context
 from tests.protocols.coap.oscore_scene import UNAUTHORIZED, Scene

@@ -10,9 +10,9 @@ from domain.admin.oscore import RUN_BITS, ReserveOscoreRun
 from domain.command import Receive, Send
 from domain.errors import ErrorCode, Failure
 from domain.principal import GATEWAY
-from protocols.coap import message, option
 from protocols.coap.adapter import CoapStreamAdapter
-from protocols.coap.frame import StreamFraming
+from protocols.coap.message import message, option
+from protocols.coap.message.frame import StreamFraming
 from protocols.coap.oscore import association as associations
 from protocols.coap.oscore import seal
 from protocols.coap.oscore.seal import OVERHEAD

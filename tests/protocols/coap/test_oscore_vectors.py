@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.oscore import OscoreContext
-from protocols.coap import message
+from protocols.coap.message import message
 from protocols.coap.oscore import cose
 from protocols.coap.oscore.keys import Keys, derived
 from protocols.coap.oscore.window import WINDOW, ReplayWindow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocols.coap import message, option
+from protocols.coap.message import message, option
 from tests.protocols.coap.stage import Stage, peer, values
 
 

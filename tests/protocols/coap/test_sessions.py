@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.access import Password
 from domain.address import host_bytes
 from protocols.adapter import Peer
-from protocols.coap import message, option
+from protocols.coap.message import message, option
 from tests.protocols.coap.stage import Stage, values
 
 

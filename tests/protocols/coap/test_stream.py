@@ -13,11 +13,11 @@ from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.mqtt_session import AccessRevoked
 from domain.oscore import OscoreContexts
-from protocols.coap import message, option, signal
 from protocols.coap.adapter import CoapStreamAdapter
 from protocols.coap.connection import CoapConnection
-from protocols.coap.frame import Frame, Framing, StreamFraming, WebSocketFraming
-from protocols.coap.message import Pairs
+from protocols.coap.message import message, option, signal
+from protocols.coap.message.frame import Frame, Framing, StreamFraming, WebSocketFraming
+from protocols.coap.message.message import Pairs
 from tests.protocols.coap.stage import SECOND, Stage, peer
 
 HELLO = b"\x00\xe1"

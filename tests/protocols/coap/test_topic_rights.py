@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from domain.access import AccessPolicy, Password, User
-from domain.record import Record
-from gateway.node.config import Config
-from protocols.coap import cbor, message, option
+from domain.message.record import Record
+from gateway.node.settings import Config
+from protocols.coap.message import cbor, message, option
 from tests.protocols.coap.broker import Broker, Device
 from tests.protocols.coap.test_topics import KIND, OBSERVE, PUBSUB, code, create, links, made, publish, subscribe
 

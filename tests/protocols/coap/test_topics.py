@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from domain import property as properties
 from domain.admin.topic import PutTopic
 from domain.command import QueryLatest, Send
 from domain.data_topic import INITIALIZE_BYTES_MAX, NAME_BYTES_MAX, TYPE_BYTES_MAX
 from domain.event import LatestValue
-from domain.message import RETAIN_DELETE, RETAIN_SET, Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import RETAIN_DELETE, RETAIN_SET, Message
+from domain.message.record import Record
 from domain.topic import Topic
-from gateway.node.config import Config
-from protocols.coap import cbor, message, option
-from protocols.coap.cbor import Tagged
-from protocols.coap.frame import Frame
-from protocols.coap.message import Packet
+from gateway.node.settings import Config
+from protocols.coap.message import cbor, message, option
+from protocols.coap.message.cbor import Tagged
+from protocols.coap.message.frame import Frame
+from protocols.coap.message.message import Packet
 from protocols.coap.pubsub.representation import FORMAT
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.protocols.coap.broker import Broker, Device, Streamed

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message as Proto
 
-from domain import record as records
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Command
 from domain.event import Event, Leased
-from domain.message import Message
-from domain.receipt import Receipt
+from domain.message import record as records
+from domain.message.message import Message
+from domain.message.receipt import Receipt
 from domain.topic import Group
 from protocols.declaration import NoSettings
 from protocols.grpc.adapter import GrpcFactory

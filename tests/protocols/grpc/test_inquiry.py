@@ -6,9 +6,9 @@ import orjson
 import pytest
 
 from domain.admin.group import GroupFound, QueryGroup
+from domain.client_inquiry import ClientAnswered, ConsumptionRequest, Inquiry, PositionsRequest, RunningInfoRequest
 from domain.errors import Failure
 from domain.membership import Heartbeat
-from domain.relay import ClientAnswered, ConsumptionRequest, Inquiry, PositionsRequest, RunningInfoRequest
 from domain.topic import Group
 from protocols.grpc import inquiry
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.admin.topic import QueryTopic, TopicFound
 from domain.command import Send
+from domain.message import property as properties
 from domain.topic import Topic
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb

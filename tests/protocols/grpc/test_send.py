@@ -13,8 +13,8 @@ from domain.command import (
 )
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
-from domain.message import Placed
-from domain.property import decode
+from domain.message.message import Placed
+from domain.message.property import decode
 from protocols import compression
 from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -10,7 +10,7 @@ from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Received, Refused, Settled
 from domain.membership import Leave
-from domain.receipt import parse
+from domain.message.receipt import parse
 from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from domain import record
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Sent
 from domain.membership import Heartbeat
-from domain.message import SYS_PREPARED, Message, Placed
-from domain.property import decode
+from domain.message import record
+from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message.property import decode
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory

@@ -12,8 +12,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain import property as properties
 from domain.event import Leased
+from domain.message import property as properties
 from protocols.grpc import translate_out, wire
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.protocols.grpc.stage import leased

@@ -10,15 +10,15 @@ from domain.access import Credentials, Password
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Sent
-from domain.message import Message, Placed
+from domain.message.message import Message, Placed
+from domain.message.record import encode
 from domain.ports import Entropy
 from domain.principal import Principal
-from domain.record import encode
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
-from protocols.http.config import HttpConfig
+from protocols.http.settings import HttpConfig
 from protocols.setting import Setting, ignore_grant
 from tests.simulation.kit.entropy import FixedEntropy
 

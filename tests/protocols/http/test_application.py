@@ -11,8 +11,8 @@ import pytest
 from domain.command import Command, Extend, Pull, Receive, Send
 from domain.event import Extended, Leased, Pulled, Received
 from domain.limits import SMALL_ANSWER_BYTES
-from domain.message import SYS_COMPRESSED
-from domain.receipt import Receipt
+from domain.message.message import SYS_COMPRESSED
+from domain.message.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http.handlers.batch import AT_ONCE_BYTES
 from protocols.http.handlers.events import PART_EVENTS

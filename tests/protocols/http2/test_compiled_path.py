@@ -14,7 +14,7 @@ from protocols.http.connection import HttpConnection
 from protocols.http2.application import ApplicationFactory
 from protocols.http2.connection import Http2Connection
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.config import WebSocketConfig
+from protocols.websocket.settings import WebSocketConfig
 from tests.protocols.http.stage import EVENT, PEER, adapter, factory, sent
 from tests.protocols.http2.peer import ENGINES, Client
 

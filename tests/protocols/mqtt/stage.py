@@ -8,29 +8,29 @@ from typing import Any, cast
 from domain.command import Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event
-from domain.message import LOCAL_HOST, Message
+from domain.message.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE
-from domain.store_ports import MessageLog, ReadResult
-from domain.store_request import ReadRequest
+from domain.store.store_ports import MessageLog, ReadResult
+from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.settings import read
-from gateway.usecase.catalog.policy import NodePolicy
+from gateway.node.settings_tables import read
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.sessions.sessions import Sessions
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt.adapter import MqttAdapter
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.settings import MqttConfig
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.setting import Setting
-from store.config import StoreConfig
 from store.engine import open_store
+from store.settings import StoreConfig
 from tests.connection_driver import StrictDriver
 from tests.late_store import reached
 from tests.simulation.kit.clock import VirtualClock

@@ -11,17 +11,17 @@ import pytest
 
 from domain.access import AccessPolicy, User
 from gateway.access.authority import Access
-from gateway.access.config import AccessConfig, AccessTable
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
-from gateway.node.settings import read
+from gateway.access.settings import AccessConfig, AccessTable
+from gateway.node.settings_tables import read
 from protocols.mqtt import property as props
 from protocols.mqtt.adapter import MqttAdapter
-from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect
 from protocols.mqtt.packet import Ping
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.settings import MqttConfig
 from tests.gateway.access.test_scram import ScramClient
 from tests.protocols.mqtt.stage import Broker, Client
 from tests.stored_state import memory_state

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.cloudevents import formats, http
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as stored
-from domain.record import Record
-from domain.store_request import ReadRequest
+from domain.message import property as stored
+from domain.message.record import Record
+from domain.store.store_request import ReadRequest
 from protocols.mqtt import property as props
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish

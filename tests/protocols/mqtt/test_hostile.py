@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from domain import limits
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
-from domain.record import Record
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.message.record import Record
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
@@ -19,7 +19,7 @@ from protocols.mqtt.packet import Ping, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.protocols.mqtt.stage import PEER, Broker, Client
 from tests.protocols.mqtt.vectors import CONNECTS, OTHERS, PUBLISHES, Vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.mqtt.property import Properties
 from protocols.mqtt.publish import Ack
 from protocols.mqtt.translate import content

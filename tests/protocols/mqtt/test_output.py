@@ -7,8 +7,8 @@ import zlib
 import pytest
 
 from domain.delivery.routed import Delivery, RoutedRecord
-from domain.message import LOCAL_HOST, SYS_COMPRESSED, Message
-from domain.record import Record, encode
+from domain.message.message import LOCAL_HOST, SYS_COMPRESSED, Message
+from domain.message.record import Record, encode
 from protocols.host_shares import HostShares
 from protocols.mqtt.inflated import BYTES_MAX, InflatedForms
 from protocols.mqtt.output import INFLATED_BYTES, SLOW, Output

@@ -11,11 +11,11 @@ from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import MILLISECOND_NS
-from domain.message import Message, Placed
-from domain.message_store import MessageStore
+from domain.message.message import Message, Placed
 from domain.mqtt_session import SendOnce
 from domain.ports import Clock
-from domain.store_ports import MessageLog, StateChange
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import MessageLog, StateChange
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect, Disconnect
 from protocols.mqtt.packet import encode

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from domain.command import Command
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.remoting.adapter import RemotingAdapter
-from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
+from protocols.remoting.settings import RemotingConfig
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import JSON
 from protocols.setting import Setting

@@ -19,8 +19,8 @@ from protocols.remoting.dispatch import READERS
 from protocols.remoting.framed_transport import REASONS_CLOSED
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
+from tests.protocols.remoting.clients.test_send import V2
 from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, replies, reply, request
-from tests.protocols.remoting.messages.test_send import V2
 
 STREAM = (
     request(310, V2, b"first", serialize=BINARY)

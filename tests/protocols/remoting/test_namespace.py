@@ -5,23 +5,23 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from domain import record
 from domain.address import is_topic
 from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import QueryTopic
+from domain.client_inquiry import ClientAnswered, Inquiry, PositionsRequest
 from domain.command import Pull, Send
 from domain.event import Done, Pulled, Sent
 from domain.membership import Heartbeat, Locked, LockQueues, MembersChanged
-from domain.message import Message, Placed
-from domain.property import decode
-from domain.relay import ClientAnswered, Inquiry, PositionsRequest
+from domain.message import record
+from domain.message.message import Message, Placed
+from domain.message.property import decode
 from domain.transaction import CheckTransaction
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import BINARY, FLAG_RESPONSE, JSON
+from tests.protocols.remoting.clients.test_send import V2
 from tests.protocols.remoting.frames import connection, fields, one, reply, request
-from tests.protocols.remoting.messages.test_send import V2
 
 SPACE = {"nsd": "true", "ns": "shop"}
 PULL = {

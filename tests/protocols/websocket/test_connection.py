@@ -25,11 +25,11 @@ from domain.errors import ConfigError
 from domain.event import Done
 from domain.event import Event as Answer
 from domain.limits import HANDSHAKE_NS
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
+from protocols.websocket.settings import WebSocketConfig
 from protocols.websocket_frame import FRAME_BYTES_MAX, FRAMES_PER_TURN_MAX, FrameOutline
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")

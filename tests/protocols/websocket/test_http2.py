@@ -12,9 +12,9 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from domain.errors import ErrorCode, Failure
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
-from gateway.guard.config import LimitsConfig
+from gateway.guard.settings import LimitsConfig
 from gateway.guard.throttle import Throttle
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from gateway.observe.counters import CounterRegistry
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import STREAM_WINDOW_BYTES, EngineFactory
@@ -24,7 +24,7 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.config import WebSocketConfig
+from protocols.websocket.settings import WebSocketConfig
 from tests.protocols.http2.peer import Client as Http2Client
 from tests.protocols.http2.peer import Notebooks, both_engines
 from tests.protocols.mqtt.stage import PEER, Broker

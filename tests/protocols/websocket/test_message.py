@@ -9,9 +9,9 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.message import WholeMessages
+from protocols.websocket.settings import WebSocketConfig
 
 PEER = Peer("192.0.2.1", 4_000, b"\xc0\x00\x02\x01\x00\x00\x0f\xa0")
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from controller.groups import registration
 from controller.member import grey_moves
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
 from store.replication import leading
-from tests.gateway.replicas.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
+from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
 from tests.simulation.cluster import store_node
 from tests.simulation.cluster.scene import run
 from tests.simulation.kit.bugs import Bugs, Patch

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness
 from domain.errors import ErrorCode, Failure
-from domain.record import Record
+from domain.message.record import Record
 from domain.replication.ports import LeaderStore
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from store.log import batch
 from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
 from tests.simulation.kit.bugs import HistoryError

@@ -6,12 +6,12 @@ from controller.member import identity as identities
 from controller.member.founding import Founding
 from domain.address import endpoint_text
 from domain.errors import StoreError
+from gateway.cluster.controller.controlling import Controlling
+from gateway.cluster.controller.joining import GroupJoining
+from gateway.cluster.controller.links import ControllerLinks
 from gateway.connection.context import ConnectionContext
-from gateway.controllers.controlling import Controlling
-from gateway.controllers.links import ControllerLinks
-from gateway.node.config import Config
-from gateway.node.nameserver.alone import OnlyVerbs
-from gateway.node.nameserver.joining import GroupJoining
+from gateway.node.roles.single_purpose import OnlyVerbs
+from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import remoting_of

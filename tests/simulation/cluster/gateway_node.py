@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.access.records import AccessRecords
+from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.store_connection import StoreConnection
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.forwarding.forwarders import Forwarders
-from gateway.forwarding.store_connection import StoreConnection
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of
-from gateway.node.gateway_composition import compose_gateway
 from gateway.node.protocols import installed
+from gateway.node.roles.gateway_composition import compose_gateway
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
-from protocols.remoting.forwarding.stream import VERSIONS
-from protocols.remoting.node_dialog import NodeDialog
+from protocols.remoting.nodes.forwarding.stream import VERSIONS
+from protocols.remoting.nodes.node_dialog import NodeDialog
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.kit.links import DatagramLink, Link, Party, end_clients
 from tests.simulation.ledger import Traced
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.store_group import SimGroup
 
 PATIENCE_S = (1.0, 2.0)
-"""gateway.node.remote.store_address.StoreAddress.patience_s of a store with several addresses."""
+"""gateway.node.roles.store_address.StoreAddress.patience_s of a store with several addresses."""
 
 
 def _unheard() -> None:

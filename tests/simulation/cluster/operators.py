@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from controller.groups.knowledge import informed
+from controller.groups.replica_reports import informed
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader, GroupChange, SetMinInSync
 from domain.limits import MILLISECOND_NS
-from gateway.controllers.controlling import Controlling
+from gateway.cluster.controller.controlling import Controlling
 from tests.simulation.cluster.controller_node import ControllerNode
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 OPERATED: Final = 1_000
 """The first seed of runs with operators."""
 HAND_OVER_MS: Final = 3_000
-"""How long a node that stops waits for the election of another one, as in gateway.node.remote.replica_role."""
+"""How long a node that stops waits for the election of another one, as in gateway.node.roles.replica."""
 
 
 class Operators:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.ports import Clock, Entropy
 from gateway.connection.context import ConnectionContext
 from gateway.connection.handler import Handler
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from protocols.adapter import Adapter
 from protocols.remoting.adapter import PROTOCOL

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, final
 
-from controller.grey.ejections import FIRST_MS, PROBES
 from controller.member.grey_moves import LOOK_MS
+from controller.slow_replicas.ejections import FIRST_MS, PROBES
 from domain.errors import Failure
-from domain.record import Record
-from domain.store_ports import ReadResult
-from domain.store_request import ReadRequest
+from domain.message.record import Record
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import ReadRequest
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
 from tests.simulation.cluster.load import GROUPS, LEVELS, QUEUES, Load
 from tests.simulation.cluster.operators import OPERATED, Operators

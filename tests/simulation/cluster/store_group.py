@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from domain.message_store import MessageStore
-from gateway.node.config import Config
+from domain.store.message_store import MessageStore
+from gateway.node.settings import Config
 from tests.simulation.cluster.checkers import Checkers
 from tests.simulation.cluster.gateway_node import GatewayNode
 from tests.simulation.cluster.store_node import REMOTING, StoreNode

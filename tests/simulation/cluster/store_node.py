@@ -11,26 +11,26 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.errors import GatewayError, StoreError
 from domain.limits import MILLISECOND_NS
-from domain.message_store import MessageStore
 from domain.replication.ports import LeaderStore
-from domain.store_event import StoreEvent, StoreEventKind
+from domain.store.message_store import MessageStore
+from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.topic import Durability
+from gateway.cluster.replica import identity
+from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.damaged_start import DamagedStart
+from gateway.cluster.replica.identity import ReplicaIdentity
+from gateway.cluster.replica.registration import ReplicaPlace
+from gateway.cluster.replica.repair_sources import PartSources
+from gateway.cluster.replica.replica import ReplicaLife
+from gateway.cluster.replica.settings import SKEW_MS
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
-from gateway.node.nameserver.alone import OnlyVerbs
+from gateway.node.roles.single_purpose import OnlyVerbs
 from gateway.observe.counters import CounterRegistry
-from gateway.replicas import identity
-from gateway.replicas.controllers import GroupControllers
-from gateway.replicas.damaged_start import DamagedStart
-from gateway.replicas.enrolment import ReplicaPlace
-from gateway.replicas.identity import ReplicaIdentity
-from gateway.replicas.part_sources import PartSources
-from gateway.replicas.replica import ReplicaLife
-from gateway.replicas.settings import SKEW_MS
-from store.config import StoreConfig
-from store.replica.damaged import damaged_replica
-from store.replica.follower import Follower, open_follower
 from store.replication.repairing import RepairCounts
+from store.replication.replica_log.damaged import damaged_replica
+from store.replication.replica_log.follower import Follower, open_follower
+from store.settings import StoreConfig
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.kit.disk import MemoryDisk
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 REMOTING = 10911
 SETTLE_NS = 5_000 * MILLISECOND_NS
-"""How long a store that was elected has to take its first writes; see gateway.node.store_role."""
+"""How long a store that was elected has to take its first writes; see gateway.node.roles.store."""
 AGAIN_MS = 50
 """Time in which a process whose life as a replica has ended starts again."""
 CONFIG = StoreConfig(
@@ -127,7 +127,7 @@ class StoreNode(Machine):
 
     def _open(self, settings: StoreConfig, known: ReplicaIdentity, controllers: GroupControllers) -> None:
         """Open the log; when what it has promised is damaged, after other replicas have helped, as in
-        gateway.node.remote.replica_role."""
+        gateway.node.roles.replica."""
         try:
             follower = open_follower(self.disk, self.clock, settings, self._heard)
         except OSError as error:
@@ -246,7 +246,7 @@ class StoreNode(Machine):
         return store
 
     def _elected(self, store: LeaderStore) -> None:
-        """The store of a leader may serve: it is composed as in gateway.node.store_role."""
+        """The store of a leader may serve: it is composed as in gateway.node.roles.store."""
         self.store = store
         try:
             parts = compose(

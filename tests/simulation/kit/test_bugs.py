@@ -11,7 +11,7 @@ import pytest
 import tests.controller.groups.bugs
 import tests.controller.member.bugs
 import tests.controller.raft.bugs
-import tests.gateway.replicas.bugs
+import tests.gateway.cluster.replica.bugs
 import tests.simulation.cluster.bugs
 import tests.store.faults.bugs
 from tests.simulation.kit.bugs import Bug, Bugs, Patch
@@ -20,7 +20,7 @@ LISTS: Final = {
     "raft": tests.controller.raft.bugs.BUGS,
     "groups": tests.controller.groups.bugs.BUGS,
     "member": tests.controller.member.bugs.BUGS,
-    "replicas": tests.gateway.replicas.bugs.BUGS,
+    "replicas": tests.gateway.cluster.replica.bugs.BUGS,
     "cluster": tests.simulation.cluster.bugs.BUGS,
     "store": tests.store.faults.bugs.BUGS,
 }

@@ -23,7 +23,7 @@ from tests.simulation.kit.clock import PausableClock, VirtualClock
 from tests.simulation.kit.network import OpenTransport
 
 CONNECT_NS = 3 * SECOND_NS
-"""When a connection that nobody answers is given up unless the dialer says otherwise: as in gateway.runtime.outgoing.dialer."""
+"""When a connection that nobody answers is given up unless the dialer says otherwise: as in gateway.link.dialer."""
 
 
 class Host(Protocol):

@@ -15,11 +15,11 @@ from domain.event import Event
 from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from protocols.adapter import Peer
-from protocols.coap import cbor, message, option, signal
 from protocols.coap.adapter import CoapStreamAdapter
-from protocols.coap.frame import StreamFraming
-from protocols.coap.message import Pairs
-from protocols.coap.wellknown import links
+from protocols.coap.message import cbor, message, option, signal
+from protocols.coap.message.frame import StreamFraming
+from protocols.coap.message.message import Pairs
+from protocols.coap.resources.wellknown import links
 from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME, Person, Place

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from domain.access import ALL, CLUSTER, DENY, EVERY, GROUP, TOPIC, AccessPolicy, Need, User
 from domain.errors import Failure
-from gateway.node.config import Config
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.http_caller import HttpCaller
 from tests.simulation.tool import Tool

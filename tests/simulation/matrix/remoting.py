@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain import property as properties
+from domain.message import property as properties
 from protocols.remoting import codes
 from protocols.remoting.connection import SENDS
 from protocols.remoting.dispatch import READERS

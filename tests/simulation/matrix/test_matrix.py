@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from domain.access import SUB, AccessPolicy
-from protocols.coap import message
+from protocols.coap.message import message
 from tests.simulation.matrix import coap, grpc, http, mqtt, page, remoting
 from tests.simulation.matrix.operation import OPERATIONS, Operation
 from tests.simulation.matrix.place import NOBODY, ROOT, TOPIC_NAME, Person, Place

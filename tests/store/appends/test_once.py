@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from domain import property as properties
 from domain.errors import ErrorCode, Failure
-from domain.message import Message, Placed
-from domain.once import OnceKey, digest
+from domain.message import property as properties
+from domain.message.message import Message, Placed
+from domain.message.once import OnceKey, digest
 from domain.topic import Durability
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.store.driver import Driver, sure
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from domain import lite
 from domain.errors import Failure
-from domain.message import Message
-from domain.record import Record
-from domain.store_event import StoreEventKind
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_event import StoreEventKind
 from store.delay import parking
+from store.settings import StoreConfig
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.test_effects import damage

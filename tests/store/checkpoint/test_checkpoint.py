@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from domain.errors import Failure
-from domain.message import Message
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
-from domain.store_request import ReadRequest
+from domain.message.message import Message
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import StateChange
+from domain.store.store_request import ReadRequest
 from domain.topic import Durability
 from store.checkpoint import points as checkpoints
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver

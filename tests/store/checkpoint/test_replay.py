@@ -8,18 +8,18 @@ from typing import cast
 
 import pytest
 
-from domain.message import Message
-from domain.record import Record
-from domain.store_ports import StateChange
-from domain.store_request import KeyQuery
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_ports import StateChange
+from domain.store.store_request import KeyQuery
 from domain.topic import Group, Topic
 from store.checkpoint import checkpointer
-from store.config import StoreConfig
 from store.deletion.compaction import SLICE_CHANGES
 from store.effects import StateEffects
 from store.lease import journal
 from store.lease.table import LeaseTable
 from store.queue.settings import created_at
+from store.settings import StoreConfig
 from store.state import change
 from store.state.metadata import Catalogue, encode_group, encode_topic
 from tests.store.checkpoint.test_checkpoint import snapshot_now

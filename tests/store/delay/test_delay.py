@@ -7,11 +7,11 @@ import random
 import pytest
 
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.record import Record
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Durability
-from store.config import StoreConfig
 from store.delay import bucket_load, parking, wheel
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 
 DAY_MS = 86_400_000

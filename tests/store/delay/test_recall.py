@@ -6,9 +6,9 @@ import random
 
 from domain.delivery import recall
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.record import Record
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.record import Record
+from store.settings import StoreConfig
 from tests.store.driver import Driver, sure
 from tests.stored_state import pairs
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from domain import read_hold
-from domain.message import Message
-from domain.store_ports import StateChange
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.store import read_hold
+from domain.store.store_ports import StateChange
+from store.settings import StoreConfig
 from tests.store.driver import Driver, sure
 
 SHORT = StoreConfig(retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000)

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from domain.errors import ErrorCode
-from domain.message import Message
-from domain.record import Record
-from domain.store_ports import StateChange
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_ports import StateChange
 from domain.topic import Group
 from gateway.runtime.compiled import in_use
 from store.appends.writer import StoreWriter
-from store.config import StoreConfig
 from store.deletion import compaction
 from store.deletion.compaction import SLICE_CHANGES, Compaction
 from store.log.open_batch import Done
 from store.log.segment import Segments
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 from tests.stored_state import pairs, value_of
 

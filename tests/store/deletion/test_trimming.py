@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from domain.message import Message
-from domain.record import Record
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.record import Record
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
 from store.queue.window import PIECE_ROWS
-from store.turns import COST_MAX, Turns
+from store.settings import StoreConfig
+from store.steps import COST_MAX, Turns
 from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver, sure
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from domain.errors import Failure, StoreError
-from domain.store_ports import StateChange
-from store import derived
+from domain.store.store_ports import StateChange
+from store import derived_damage
 from store.checkpoint import checkpointer
 from store.checkpoint import points as checkpoints
 from store.checkpoint.checkpointer import Checkpointer
@@ -106,7 +106,7 @@ class _Impatient:
 @BUGS.found_by(partial(check_checkpoints, load=script), 8)
 def torn_checkpoint(patch: Patch) -> None:
     """A checkpoint is appended to a torn one."""
-    patch.setattr(derived, "set_aside", lambda disk, name: None)
+    patch.setattr(derived_damage, "set_aside", lambda disk, name: None)
 
     def finish(self: Any, point: Point) -> None:
         point = point._replace(serial=self.last.serial + 1)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from domain.errors import Failure, GatewayError
-from domain.receipt import Receipt
-from domain.record import Record
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver

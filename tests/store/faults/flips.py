@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from domain.errors import Failure, GatewayError
-from domain.record import Record
-from domain.store_request import ReadRequest
+from domain.message.record import Record
+from domain.store.store_request import ReadRequest
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.errors import StoreError
-from domain.store_ports import LeaseResult
-from domain.store_request import LeaseRequest
+from domain.store.store_ports import LeaseResult
+from domain.store.store_request import LeaseRequest
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.faults.checker import BrokenPromiseError, Life

@@ -9,11 +9,11 @@ from typing import Any, Final
 from domain.address import UNDECIDED_TOPIC
 from domain.errors import Failure
 from domain.event import Leased
-from domain.message import SYS_PREPARED, Message, Placed
-from domain.store_ports import LeaseResult, StateChange
-from domain.store_request import LeaseRequest
+from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.store.store_ports import LeaseResult, StateChange
+from domain.store.store_request import LeaseRequest
 from domain.topic import Durability, Topic
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 from tests.store.faults.promises import Promises
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from domain.errors import Failure
-from domain.message import Message
-from domain.record import Record
-from domain.store_event import StoreEventKind
-from domain.store_request import KeyQuery
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_event import StoreEventKind
+from domain.store.store_request import KeyQuery
 from domain.topic import Durability
-from store.config import StoreConfig
 from store.keys import index, row
 from store.keys.index import KeyIndex
 from store.keys.merge import Merge
@@ -22,6 +21,7 @@ from store.keys.run import RowChunk, Run, open_run
 from store.log import batch
 from store.log.segment import Segments
 from store.reads.reading import Reading
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content

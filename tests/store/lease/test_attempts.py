@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain.record import Record
-from domain.store_ports import LeaseResult
+from domain.message.record import Record
+from domain.store.store_ports import LeaseResult
 from store.lease import attempts
 from store.lease.attempts import Attempts
 from store.lease.table import ATTEMPTS_UNORDERED_MAX, LeaseTable

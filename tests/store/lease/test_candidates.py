@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from domain.record import Record
-from domain.store_ports import LeaseResult
+from domain.message.record import Record
+from domain.store.store_ports import LeaseResult
 from store.lease import candidates
 from store.lease.candidates import QUEUES_FEW, VISITS_MAX, Candidates
 from store.lease.peek import LeasePeek

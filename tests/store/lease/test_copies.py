@@ -5,13 +5,13 @@ from __future__ import annotations
 from domain import limits
 from domain.address import pop_retry_topic, pop_retry_topic_v1
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.property import encode as stored_form
-from domain.property import text
-from domain.record import Record
-from domain.store_request import PullRequest, ReadRequest
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.property import encode as stored_form
+from domain.message.property import text
+from domain.message.record import Record
+from domain.store.store_request import PullRequest, ReadRequest
 from store.lease.member_pulls import LATE_RETURN_MS
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 
 CONFIG = StoreConfig(checkpoint_ms=10_000_000)

@@ -11,10 +11,10 @@ import pytest
 
 from domain.errors import Failure
 from domain.topic import Group
-from store import turns
-from store.config import StoreConfig
+from store import steps
+from store.lease.lease_journal import FREE_COST
 from store.lease.table import LeaseTable
-from store.lease.turn import FREE_COST
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
@@ -42,7 +42,7 @@ def left(driver: Driver, group: str = "g") -> tuple[int, bool]:
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_a_crash_at_each_operation_leaves_all_of_the_group_or_nothing(power: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "COST_MAX", 500)
+    monkeypatch.setattr(steps, "COST_MAX", 500)
     driver = begun()
     moments: list[tuple[Operation, MemoryDisk, bool]] = []
     answers: list[None | Failure] = []
@@ -133,13 +133,13 @@ def test_removed_positions_are_freed_a_few_hundred_in_a_turn() -> None:
     before = live_tables()
     list(turn.rest())
     assert live_tables() == before >= MANY, "the tables that changed last are still known"
-    steps = turn.rest()
-    costs = [next(steps) for _ in range(MANY)]
+    rest = turn.rest()
+    costs = [next(rest) for _ in range(MANY)]
     assert before - MANY <= live_tables() < before
-    costs += steps
+    costs += rest
     assert live_tables() <= before - MANY
     assert sum(costs) >= MANY * FREE_COST
-    assert turns.COST_MAX // FREE_COST <= 512
+    assert steps.COST_MAX // FREE_COST <= 512
 
 
 def live_tables() -> int:

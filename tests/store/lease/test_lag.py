@@ -8,13 +8,13 @@ from typing import cast
 import pytest
 
 from domain.address import is_system_topic
-from domain.message import Message
-from domain.record import Record
-from domain.store_ports import GroupLag
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_ports import GroupLag
 from domain.topic import Durability, Topic
-from store.config import StoreConfig
 from store.lease.lag import LagReader
 from store.lease.peek import LeasePeek
+from store.settings import StoreConfig
 from tests.store.driver import Driver, sure
 
 QUEUES = {"alone": 1, "few": 3, "many": 40, "%RETRY%g5": 1, "many_REPLY_TOPIC": 1, "late": 2}

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from domain.address import pop_retry_topic
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.record import Record
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.record import Record
 from store.lease import journal
 from store.lease.ranges import Ranges
 from store.lease.table import LeaseTable
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain import limits
-from domain import property as properties
 from domain.filter.tag import parse
+from domain.message import property as properties
 from tests.store.driver import Driver
 
 LARGE = 1024 * 1024

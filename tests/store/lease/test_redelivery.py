@@ -12,9 +12,9 @@ import pytest
 
 from domain.address import pop_retry_topic
 from domain.event import Leased
-from domain.record import Record
-from store.config import StoreConfig
+from domain.message.record import Record
 from store.lease.table import FLOOR_HELD_MS_MAX
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 
 RETRY = pop_retry_topic("g", "t")

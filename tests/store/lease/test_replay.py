@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from store.config import StoreConfig
 from store.lease import journal
 from store.lease.replay import WAITING_MAX, LeaseReplay
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 
 PLACE = ("g", "t", 0)

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from domain.errors import Failure, StoreError
-from domain.record import Record
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
-from domain.store_request import ReadRequest
-from store.config import StoreConfig
+from domain.message.record import Record
+from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import StateChange
+from domain.store.store_request import ReadRequest
 from store.log.checked import CheckedRanges
+from store.settings import StoreConfig
 from tests.store import version1
 from tests.store.driver import Driver, sure
 

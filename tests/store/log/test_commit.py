@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from domain.errors import ErrorCode, Failure
-from domain.message import Message, Placed
-from domain.store_event import StoreEventKind
-from domain.store_request import KeyQuery
+from domain.message.message import Message, Placed
+from domain.store.store_event import StoreEventKind
+from domain.store.store_request import KeyQuery
 from domain.topic import Durability
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.store.driver import Driver, sure
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import StoreError
-from domain.message import Message
-from domain.store_event import StoreEventKind
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.store.store_event import StoreEventKind
 from store.log import batch, promise
 from store.log.survey import DamageError
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content

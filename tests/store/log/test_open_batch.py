@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from domain.errors import ErrorCode, Failure
-from domain.message import LOCAL_HOST, Placed
-from domain.record import Record
-from domain.store_event import unheard
-from domain.store_ports import StateChange
+from domain.message.message import LOCAL_HOST, Placed
+from domain.message.record import Record
+from domain.store.store_event import unheard
+from domain.store.store_ports import StateChange
 from store.events import StoreEvents
 from store.log import batch
 from store.log.open_batch import Effects, OpenBatch, Pending

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from store.config import StoreConfig
 from store.log import promise
 from store.log.promise import Promise, PromiseMark
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from domain.store_event import StoreEventKind
-from store.config import StoreConfig
+from domain.store.store_event import StoreEventKind
+from store.settings import StoreConfig
 from tests.store.driver import Driver
 
 CONFIG = StoreConfig(segment_bytes=4_096, fresh_incarnation=99, retention_check_ms=1 << 40)

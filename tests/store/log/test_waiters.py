@@ -7,7 +7,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.store_event import StoreEvent
+from domain.store.store_event import StoreEvent
 from store.events import StoreEvents
 from store.log.waiters import SyncWaiters
 

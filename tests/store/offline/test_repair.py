@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from domain.errors import StoreError
-from domain.message import Message
-from domain.record import Record
-from domain.store_request import ReadRequest
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.store.store_request import ReadRequest
 from store.log import batch, promise
 from store.log.survey import DamageError
 from store.offline.check import Check
 from store.offline.finding import CheckFinding, Severity
 from store.offline.repair import Repair, Repaired
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.simulation.kit.platter import Content

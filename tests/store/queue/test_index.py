@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.filter.tag import parse
-from domain.message import Message
-from domain.record import Record
-from store.config import StoreConfig
+from domain.message.message import Message
+from domain.message.record import Record
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import ROW, Row
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver

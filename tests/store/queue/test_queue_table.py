@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from domain import lite
-from domain.store_event import StoreEventKind
+from domain.store.store_event import StoreEventKind
 from domain.topic import Topic
 from store.checkpoint import checkpointer, columns
-from store.config import StoreConfig
 from store.queue import block, table
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import StoreError
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from store.state import rows
 from store.state.change import LONG_VALUE_BYTES
 from store.state.rows import RowCounts

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from domain.errors import Failure
-from domain.store_ports import Expected, StateChange
+from domain.store.store_ports import Expected, StateChange
 from domain.topic import Group, Topic
-from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.delivery.retry import RetryPolicy
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from store.sorted_set import SortedSet
 from store.state import change, metadata
 from store.state.view import StateView

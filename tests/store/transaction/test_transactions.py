@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from domain import property as properties
 from domain.address import HALF_TOPIC, UNDECIDED_TOPIC
 from domain.errors import ErrorCode, Failure
-from domain.message import SYS_COMMITTED, SYS_PREPARED, SYS_TRANSACTION, Message, Placed
-from domain.record import Record
-from store.config import StoreConfig
+from domain.message import property as properties
+from domain.message.message import SYS_COMMITTED, SYS_PREPARED, SYS_TRANSACTION, Message, Placed
+from domain.message.record import Record
+from store.settings import StoreConfig
 from tests.store.driver import Driver, RecordingListener, sure
 
 GROUP = "producers"

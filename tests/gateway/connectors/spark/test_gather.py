@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain import record
-from domain.message import Message
-from domain.record import Record
+from domain.message import record
+from domain.message.message import Message
+from domain.message.record import Record
 from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import column, gather, reference
 from gateway.connectors.spark.failure import RecordError

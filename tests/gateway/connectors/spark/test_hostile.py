@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from domain.message import Message
+from domain.message.message import Message
 from gateway.connectors.spark import column, gather
 from protocols import compression
 from tests.gateway.connectors.spark.lines import lines_of

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from domain.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.connection.intake import PumpIntake
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot

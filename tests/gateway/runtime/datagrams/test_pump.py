@@ -11,7 +11,7 @@ import pytest
 from domain.command import Command, Send
 from domain.event import Event, Refused
 from domain.limits import MILLISECOND_NS
-from domain.message import Message
+from domain.message.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.observe.counters import CounterRegistry

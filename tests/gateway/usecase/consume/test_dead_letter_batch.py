@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from domain import record
 from domain.errors import ErrorCode, Failure
-from domain.message import LOCAL_HOST, Message
-from domain.receipt import RETRY_NONE, Receipt
+from domain.message import record
+from domain.message.message import LOCAL_HOST, Message
+from domain.message.receipt import RETRY_NONE, Receipt
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.command import FollowTopic, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, TopicFollowed
 from domain.filter.expression import Expressions
 from domain.filter.filter import TAG, Filter
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Topic
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder

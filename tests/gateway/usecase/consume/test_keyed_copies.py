@@ -6,7 +6,7 @@ from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Pull, SendBack
 from domain.event import Done, Pulled
-from domain.record import Record
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, append, bench, bodies
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from domain.command import Extend, Pull
 from domain.errors import Failure
 from domain.event import Pulled
-from domain.store_ports import ReadResult
-from domain.store_request import PullRequest, ReadRequest
+from domain.store.store_ports import ReadResult
+from domain.store.store_request import PullRequest, ReadRequest
 from gateway.usecase.consume.pull_poll import withdraw
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.consume.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send

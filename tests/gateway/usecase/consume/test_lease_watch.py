@@ -7,7 +7,7 @@ import pytest
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, AwaitSettled, Extend
 from domain.event import Extended, LeasesEnded
-from domain.receipt import Receipt
+from domain.message.receipt import Receipt
 from domain.topic import Topic
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.command import Pull, QueryOffset, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Event, Offset, Pulled, Received
@@ -13,8 +12,9 @@ from domain.filter.expression import compiled
 from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.sql import SqlFilter
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from gateway.usecase.membership.members import INHERITED_NS
 from tests.gateway.usecase.bench import Bench, bench, bodies, code
 from tests.gateway.usecase.event_recorder import EventRecorder

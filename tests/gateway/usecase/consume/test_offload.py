@@ -17,7 +17,7 @@ from domain.topic import Topic
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
-from nameserver.settings import StoredSettings
+from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder

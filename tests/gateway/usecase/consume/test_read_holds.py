@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from domain import read_hold
 from domain.admin.topic import Bounds, QueryBounds
 from domain.command import HoldQueues
 from domain.errors import ErrorCode
 from domain.event import Done, Event
+from domain.store import read_hold
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.stored_state import pairs
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.admin.group import PutGroup, RedriveGroup
 from domain.admin.subscription import Redriven
 from domain.admin.topic import PutTopic
@@ -12,8 +11,9 @@ from domain.command import Acknowledge, AwaitMessages, Pull, Receive, Send, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Event, MessagesWaiting, Pulled, Received
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.consume.redrive import PART, Redriving
 from gateway.usecase.tools.inspect import Inspecting

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from domain import property as properties
 from domain.admin.group import DeleteGroup, PutGroup
 from domain.admin.topic import DeleteTopic, PutTopic, QueryTopic, TopicFound
 from domain.command import Acknowledge, Pull, Receive, SendBack, SendRetry
@@ -16,8 +15,9 @@ from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Pulled, Received, Sent
 from domain.membership import Heartbeat, LockQueues, Membership, Subscription
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder

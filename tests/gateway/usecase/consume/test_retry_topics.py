@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from domain import limits
-from domain import property as properties
 from domain.address import pop_retry_topic, pop_retry_topic_v1
 from domain.admin.group import PutGroup, RedriveGroup
 from domain.admin.message import MessagesFound, Peek, Peeked, QueryMessages
@@ -25,9 +24,10 @@ from domain.command import (
 )
 from domain.errors import ErrorCode
 from domain.event import Done, Extended, MessagesWaiting, Pulled, Received, Settled, TopicFollowed
-from domain.message import Message
-from domain.receipt import RETRY_V1, RETRY_V2, Receipt
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.receipt import RETRY_V1, RETRY_V2, Receipt
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.tools.inspect import Inspecting

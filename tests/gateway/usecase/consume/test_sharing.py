@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.admin.group import PutGroup
 from domain.admin.position import ResetPositions
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, CommitOffsets, Disconnected, Extend, Pull, QueryOffset, Receive
 from domain.event import Event, Leased, Offset, Pulled, Received
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.message import Message
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder

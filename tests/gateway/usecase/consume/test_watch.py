@@ -7,9 +7,9 @@ from collections.abc import Callable
 from domain.command import Unwatch, Watch
 from domain.errors import ErrorCode
 from domain.event import Event, Refused, WatchedMessages, WatchStarted
-from domain.message import LOCAL_HOST, Message
+from domain.message.message import LOCAL_HOST, Message
+from domain.message.record import Record, encode
 from domain.ports import Timer
-from domain.record import Record, encode
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume import watch
 from gateway.usecase.consume.watch import Watches

@@ -11,16 +11,16 @@ from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarl
 from domain.command import Command, Pull
 from domain.errors import ErrorCode
 from domain.event import Event, Offset, Refused
-from domain.record import Record
+from domain.message.record import Record
 from domain.replication.reads import ELSEWHERE, PulledBy
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.follower.reading import AGAIN_NS, STAY_NS, FollowerReading
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.rights import Rights
+from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_questions import LongQuestions
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.replica.pair import Leading, apply_all, ship
-from tests.store.replica.test_follower import Two
+from tests.store.replication.replica_log.pair import Leading, apply_all, ship
+from tests.store.replication.replica_log.test_follower import Two
 
 OWN = 2
 COUNT = 40

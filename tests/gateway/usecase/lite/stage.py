@@ -16,12 +16,12 @@ from domain.lite import (
     ReceiveLite,
     SyncSubscription,
 )
-from domain.message import Message
-from domain.record import Record
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Group, Topic
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.lite.use_cases import lite_use_cases
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 

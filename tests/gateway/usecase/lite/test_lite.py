@@ -24,7 +24,7 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Sent
 from domain.lite import LiteAction, ReceiveLite, SyncSubscription
-from domain.message import Message
+from domain.message.message import Message
 from domain.topic import Group, Topic
 from gateway.usecase.lite.backlog import SLICE
 from tests.gateway.usecase.bench import Bench, bench

@@ -13,9 +13,9 @@ from domain.lite import (
     ReceiveLite,
     SuspendLite,
 )
-from domain.message import Message
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.mqtt_session import ReadingResumed
-from domain.record import Record
 from domain.topic import Group
 from gateway.usecase.waiting.read_turns import LARGE_BYTES
 from tests.gateway.usecase.bench import Bench, bench

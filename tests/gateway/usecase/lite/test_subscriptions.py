@@ -9,8 +9,8 @@ from domain.command import Disconnected
 from domain.errors import ErrorCode
 from domain.event import Done
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
-from domain.record import Record
-from gateway.usecase.catalog.policy import NodePolicy
+from domain.message.record import Record
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (

@@ -16,8 +16,8 @@ from domain.command import Acknowledge, CommitOffsets, Disconnected, Pull, Recei
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Received
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.message import Message
-from domain.record import Record
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder

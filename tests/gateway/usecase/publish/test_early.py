@@ -7,7 +7,7 @@ import pytest
 from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Refused, Sent
-from domain.message import Message
+from domain.message.message import Message
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import property as properties
 from domain.command import DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
 from domain.filter.path import matches
-from domain.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
-from domain.record import Record, check
-from domain.store_ports import SpaceLimit, State, StateChange
+from domain.message import property as properties
+from domain.message.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
+from domain.message.record import Record, check
+from domain.store.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.publish.latest import LatestChanges, LatestScan, LatestValues, read_value, retain
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.read_turns import ReadTurns
 from tests.connection_driver import RecordingDriver
 from tests.simulation.kit.clock import VirtualClock

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from domain import property as properties
 from domain.admin.topic import PutTopic
 from domain.command import Pull, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Refused, Sent
-from domain.message import RETAIN_SET, Message
-from domain.once import digest
-from domain.record import Record
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET, Message
+from domain.message.once import digest
+from domain.message.record import Record
 from domain.topic import Topic
 from gateway.usecase.publish.latest import SPACE
 from tests.gateway.usecase.bench import Bench, bench, code

@@ -10,8 +10,8 @@ from domain.delivery import recall
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Sent
 from domain.membership import Heartbeat, Leave
-from domain.message import SYS_PREPARED, Message, Placed
-from domain.record import Record
+from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message.record import Record
 from domain.topic import Topic
 from domain.transaction import (
     COMMIT,

@@ -7,7 +7,7 @@ from typing import Any
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Done, Refused
-from domain.message import Message
+from domain.message.message import Message
 from domain.mqtt_session import Attach, PacketIdsReleased, ReleasePacketIds, SendOnce
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from domain.delivery.routed import RoutedRecord
 from domain.filter.path import matches
+from domain.message.receipt import RETRY_NONE, Receipt
+from domain.message.record import Record
 from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription
-from domain.receipt import RETRY_NONE, Receipt
-from domain.record import Record
 from gateway.usecase.sessions.mqtt_session import (
     MATCH_CACHE_MAX,
     WINDOW_BYTES_MAX,

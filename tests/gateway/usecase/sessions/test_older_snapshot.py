@@ -6,10 +6,10 @@ from typing import Final
 
 import pytest
 
-from domain.message import Message
+from domain.message.message import Message
+from domain.message.receipt import Receipt
 from domain.mqtt_session import MqttSubscription, Will
-from domain.receipt import Receipt
-from domain.store_ports import StateChange
+from domain.store.store_ports import StateChange
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
 from tests.gateway.usecase.sessions.test_snapshot import facts, fresh, loaded, outlined, put, store

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
-from domain.store_ports import Expected, State, StateChange
+from domain.store.store_ports import Expected, State, StateChange
+from gateway.usecase.sessions.live_delivery import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
-from gateway.usecase.sessions.outbound import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
 from tests.gateway.usecase.sessions.test_snapshot import store
 
 Done = Callable[[None | Failure], None]

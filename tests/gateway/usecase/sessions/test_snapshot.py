@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import ErrorCode, Failure
-from domain.message import Message
-from domain.message_store import MessageStore
+from domain.message.message import Message
 from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
-from domain.store_ports import State, StateChange
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import State, StateChange
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
-from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
+from store.settings import StoreConfig
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.stored_state import pairs

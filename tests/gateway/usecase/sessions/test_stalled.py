@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.usecase.catalog import policy
-from tests.gateway.usecase.sessions.test_shared_subscriptions import member, send, sender
+from gateway.usecase.topics_and_groups import policy
+from tests.gateway.usecase.sessions.shared.test_shared_subscriptions import member, send, sender
 from tests.gateway.usecase.sessions.test_strategies import keyed, tell
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 

@@ -10,16 +10,16 @@ from domain.admin.client import Connections, QueryConnections
 from domain.command import Command, Receive
 from domain.event import Event, Leased, Received
 from domain.membership import Heartbeat, Members, MembersChanged, Membership, QueryMembers, Subscription
-from domain.store_request import ReadRequest
+from domain.store.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog import policy
-from gateway.usecase.sessions.strategy import strategy_of
+from gateway.usecase.sessions.shared.share_strategy import strategy_of
+from gateway.usecase.topics_and_groups import policy
 from protocols.mqtt import property as props
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Unsubscribe
 from tests.connection_driver import RecordingDriver
-from tests.gateway.usecase.sessions.test_shared_subscriptions import member, numbers, send, sender
+from tests.gateway.usecase.sessions.shared.test_shared_subscriptions import member, numbers, send, sender
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies, with_number
 
 

@@ -19,10 +19,10 @@ from domain.admin.topic import (
 from domain.command import Acknowledge, AwaitMessages, CommitOffsets, Disconnected, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Leased, MessagesWaiting, Received, Sent
-from domain.message import Message
+from domain.message.message import Message
 from domain.topic import Durability, Topic
-from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.tools.inspect import Inspecting
+from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
 

@@ -19,7 +19,7 @@ from domain.errors import ErrorCode
 from domain.event import Done
 from domain.nameserver.route import Registration, TopicQueues
 from domain.topic import Topic
-from gateway.usecase.catalog.modes import Modes
+from gateway.usecase.topics_and_groups.modes import Modes
 from nameserver.table import RouteTable
 from tests.gateway.usecase.bench import Bench, bench, code
 

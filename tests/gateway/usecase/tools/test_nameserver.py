@@ -42,15 +42,15 @@ from domain.nameserver.route import (
     WritableChanged,
 )
 from domain.topic import Group, Topic
-from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
+from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_questions import LongQuestions
-from nameserver.settings import StoredSettings
+from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
-from store.config import StoreConfig
 from store.engine import open_store
+from store.settings import StoreConfig
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk

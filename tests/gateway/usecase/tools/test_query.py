@@ -11,8 +11,8 @@ from domain.admin.topic import ConsumersFound, PutTopic, QueryConsumers
 from domain.command import CommitOffsets, Send
 from domain.errors import ErrorCode
 from domain.membership import Heartbeat, Membership, Subscription
-from domain.message import Message
-from domain.record import Record
+from domain.message.message import Message
+from domain.message.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.query import Querying
 from tests.gateway.usecase.bench import Bench, bench, code

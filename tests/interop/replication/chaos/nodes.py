@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final
 
 from domain.controller.group import StoreGroup
-from gateway.cluster.controllers import ClusterControllers
+from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.controller.controllers import until
 from tests.interop.node import Node, free_ports
 from tests.interop.replication.chaos.damage import Damage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 
-from domain import property as properties
+from domain.message import property as properties
 from gateway.client.answer import QueueRoute
 from gateway.client.link import Request
 from protocols.remoting import codes

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from domain import property as properties
 from domain.command import Send
-from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.message import property as properties
+from domain.message.message import RETAIN_NONE, RETAIN_SET
 from protocols.http.handlers.batch import AT_ONCE_BYTES, MESSAGES_MAX, PROPERTIES_JSON_BYTES_MAX
 from tests.protocols.http.stage import NOW_MS, PEER, Answer, Client, adapter, request
 

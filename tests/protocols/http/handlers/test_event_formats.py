@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from domain import property as properties
 from domain.access import BearerToken, Credentials, Password
 from domain.command import Command, Pull, QueryLatest, Send
 from domain.errors import Failure
 from domain.event import Event, LatestValue, Pulled
+from domain.message import property as properties
 from domain.principal import Principal
 from protocols.cloudevents import formats, protobuf
 from protocols.cloudevents import message as mapping

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from domain import property as properties
 from domain.command import Command, Send
 from domain.errors import ConfigError, ErrorCode, Failure
 from domain.event import Event, Refused
-from gateway.node.settings import read
+from domain.message import property as properties
+from gateway.node.settings_tables import read
 from protocols.cloudevents.event import CloudEvent, CloudEventError
 from protocols.cloudevents.routes import KNOWN_MAX, ROUTES_MAX, EventRoute, EventRoutes
-from protocols.http.config import HttpConfig
 from protocols.http.handlers.events import PART_EVENTS
+from protocols.http.settings import HttpConfig
 from tests.protocols.http.stage import EVENT_FIELDS, TLS_PEER, Client, sent
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}

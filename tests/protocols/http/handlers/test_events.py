@@ -8,11 +8,11 @@ import json
 import pytest
 
 from domain import limits
-from domain import property as properties
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
-from domain.message import RETAIN_SET
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET
 from protocols.cloudevents.json import AT_ONCE_BYTES, SLICE_CHARACTERS
 from protocols.http.handlers.events import PART_EVENTS, SLICE_MEMBERS
 from protocols.http.status import PHRASE

@@ -12,7 +12,7 @@ from domain.admin.message import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
-from domain.message import SYS_COMPRESSED
+from domain.message.message import SYS_COMPRESSED
 from tests.protocols.http.stage import Client, record
 
 MESSAGES = "/v1/topics/orders/messages"

@@ -15,8 +15,8 @@ from domain.command import Acknowledge, Command, DeleteLatest, Extend, Pull, Que
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Extended, LatestValue, Leased, Pulled, Received, Refused, Settled
 from domain.filter.tag import TagFilter
-from domain.message import SYS_COMPRESSED
-from domain.receipt import Receipt
+from domain.message.message import SYS_COMPRESSED
+from domain.message.receipt import Receipt
 from domain.topic import Topic
 from tests.protocols.http.stage import NOW_MS, Client, record
 

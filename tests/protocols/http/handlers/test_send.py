@@ -7,9 +7,9 @@ import urllib.parse
 
 import pytest
 
-from domain import property as properties
 from domain.command import Send
-from domain.message import RETAIN_SET
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET
 from tests.protocols.http.stage import NOW_MS, Client, parse, request
 
 TARGET = "/v1/topics/orders/messages"

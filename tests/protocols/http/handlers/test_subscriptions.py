@@ -14,7 +14,7 @@ from domain.command import Command
 from domain.event import Done, Event
 from domain.subscription.sink import Network, networks
 from protocols.http.adapter import HttpAdapter
-from protocols.http.config import HttpConfig
+from protocols.http.settings import HttpConfig
 from tests.domain.subscription.test_sink import INSIDE, LOOPBACK, SPELLINGS
 from tests.protocols.http.stage import Answer, Client, setting
 

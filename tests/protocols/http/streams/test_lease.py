@@ -7,7 +7,7 @@ import json
 import pytest
 
 from domain.command import Acknowledge, Extend
-from domain.receipt import Receipt, parse
+from domain.message.receipt import Receipt, parse
 from tests.gateway.usecase.bench import Bench
 from tests.protocols.http.streams.visit import VERSIONS, Reply, Visit, furnished, put
 

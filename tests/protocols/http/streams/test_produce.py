@@ -9,7 +9,7 @@ import pytest
 from domain.command import FollowTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
-from domain.record import Record
+from domain.message.record import Record
 from tests.gateway.usecase.bench import Bench
 from tests.protocols.http.streams.visit import VERSIONS, Reply, Visit, furnished
 

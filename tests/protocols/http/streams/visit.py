@@ -14,22 +14,22 @@ from wsproto.connection import Connection as Frames
 from wsproto.connection import ConnectionType
 from wsproto.events import CloseConnection, Event, TextMessage
 
-from domain import property as properties
 from domain.address import host_bytes
 from domain.admin.topic import PutTopic
 from domain.command import Command, Disconnected, Send
 from domain.event import Event as Answer
-from domain.message import Message
+from domain.message import property as properties
+from domain.message.message import Message
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from protocols.adapter import Draining
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
-from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
+from protocols.http.settings import HttpConfig
 from protocols.http2.connection import Http2Connection
 from protocols.setting import Setting
-from store.config import StoreConfig
+from store.settings import StoreConfig
 from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.bench import Bench, open_bench
 from tests.protocols.http.stage import PEER

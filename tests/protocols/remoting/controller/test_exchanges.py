@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.groups.bounds import is_within
+from controller.groups.limits import is_within
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import (

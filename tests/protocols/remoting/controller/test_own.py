@@ -9,7 +9,6 @@ import pytest
 from domain.command import Command
 from domain.controller import change as changes
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.book import ChangeControllers, ControllersChanged
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -21,6 +20,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
+from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import REPLICAS_MAX, ReplicaReport, SetMember, StoreGroup, StoreReplica
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.request import (

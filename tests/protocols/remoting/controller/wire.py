@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from domain.command import Command
 from domain.event import Event
-from gateway.node.settings import read
+from gateway.node.settings_tables import read
 from protocols.remoting.client import Client, NodeInfo
-from protocols.remoting.config import RemotingConfig
 from protocols.remoting.controller.dispatch import READERS
+from protocols.remoting.settings import RemotingConfig
 from protocols.remoting.ticket import RequestError, Ticket
 from protocols.remoting.wire.frame import Frame, FrameDecoder
 from protocols.setting import Setting

@@ -6,9 +6,9 @@ from domain.command import Disconnected
 from domain.limits import SECOND_NS
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares
-from protocols.remoting.config import RemotingConfig
 from protocols.remoting.relayed.connection import RelayConnection
 from protocols.remoting.relayed.exchange import RelayFrames, RelayReading
+from protocols.remoting.settings import RemotingConfig
 from protocols.remoting.wire.frame import encode
 from protocols.setting import Setting
 from protocols.upload import RETRY_NS

@@ -6,11 +6,7 @@ import pytest
 
 from domain.admin.client import ClientPositions, ConsumeDirectly, QueryClientPositions, QueryRunningInfo, RunningInfo
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
-from domain.errors import ErrorCode, Failure
-from domain.event import Refused, Sent
-from domain.message import Message, Placed
-from domain.record import encode as encode_record
-from domain.relay import (
+from domain.client_inquiry import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,
@@ -19,6 +15,10 @@ from domain.relay import (
     RunningInfoRequest,
     SendReply,
 )
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused, Sent
+from domain.message.message import Message, Placed
+from domain.message.record import encode as encode_record
 from protocols.remoting import connection as connections
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, encode

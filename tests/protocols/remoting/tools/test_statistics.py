@@ -16,9 +16,9 @@ from domain.admin.topic import ListTopics, TopicList
 from domain.command import Pull
 from domain.event import Event, Pulled
 from domain.membership import QueryMembers, Subscription
-from domain.message import Message
+from domain.message.message import Message
+from domain.message.record import encode as encode_record
 from domain.nameserver.route import BrokerAddresses, ClusterFound, QueryCluster
-from domain.record import encode as encode_record
 from domain.topic import Topic
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.wire.frame import Frame

@@ -1,0 +1,230 @@
+"""The detector: compares what replicas measure with their peers and with their own past, and says who should not lead.
+
+    ordinary --out of the ordinary--> suspicious --SUSPICIONS looks in a row, room, and a better member--> out
+             a leader that is out is moved away from, a follower is passed over
+    out --its time is over, PROBES ordinary looks in a row--> fit
+
+Comparable with outlier ejection of load balancers: deviations from the median, a growing time out, a bound on how many are out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final, final
+
+from controller.slow_replicas.clocks import ClockWatch
+from controller.slow_replicas.ejections import Ejections, Place
+from controller.slow_replicas.history import FiguresHistory
+from controller.slow_replicas.measure import MEASURES, PATH, Excess, Measure, excess_of, excess_over, level_of
+from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, told
+from domain.controller.group import StoreGroup
+from domain.controller.health import Fitness, ReplicaFigures, Standing
+
+SUSPICIONS: Final = 5
+"""Looks in a row at which a replica has to be out of the ordinary."""
+BETWEEN_MS: Final = 60_000
+"""Time between two moves of one group at least: a move costs its clients a moment."""
+BETTER: Final = 0.5
+"""A target's figure is at most this share of the leader's, where both have one."""
+STALE_MS: Final = 5_000
+"""Figures that are older say nothing about now."""
+PLACES_MAX: Final = 16_384
+"""Replicas whose figures are kept."""
+
+
+@final
+class GreyDetector:
+    """`controller.slow_replicas.verdict.ReplicaJudge` by statistics. `now_ms`: monotonic milliseconds, handed in.
+
+    _histories    figures of replicas
+    _suspicions   looks in a row at which a replica was suspicious
+    _moved_ms     when leadership of a group was last moved, or a move was last attempted
+    _why          figures by which a replica was ejected, for people
+    _clocks_told  replicas whose clocks were said to be off
+    """
+
+    def __init__(self) -> None:
+        self._histories: dict[Place, FiguresHistory] = {}
+        self._suspicions: dict[Place, int] = {}
+        self._moved_ms: dict[str, int] = {}
+        self._why: dict[Place, str] = {}
+        self._ejections = Ejections()
+        self._clocks = ClockWatch()
+        self._clocks_told: set[Place] = set()
+
+    def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
+        """ReplicaJudge.heard."""
+        found = self._histories.get((group, replica))
+        if found is None:
+            if len(self._histories) >= PLACES_MAX:
+                return
+            found = self._histories[group, replica] = FiguresHistory()
+        found.add(figures, leads, now_ms)
+        for follower, micros in figures.paths if leads else ():
+            known = self._histories.get((group, follower))
+            if known is not None:
+                known.add_path(micros, now_ms)
+
+    def ticked(self, wall_ms: int, now_ms: int) -> None:
+        """ReplicaJudge.ticked."""
+        self._clocks.ticked(wall_ms, now_ms)
+        self._clocks.look((place, each) for place, each in self._histories.items() if now_ms - each.heard_ms <= STALE_MS)
+
+    def standing(self, group: str, replica: int) -> Standing:
+        """ReplicaJudge.standing."""
+        place = group, replica
+        off = self._clocks.off.get(place)
+        if off is not None:
+            return Standing(Fitness.CLOCK_OFF, told([off]))
+        if self._ejections.is_out(place):
+            return Standing(Fitness.SLOW, self._why.get(place, ""))
+        return Standing()
+
+    def out(self) -> int:
+        """ReplicaJudge.out."""
+        return self._ejections.count()
+
+    def look(self, groups: Iterable[StoreGroup], alive: Iterable[Place], now_ms: int) -> list[Verdict]:
+        """ReplicaJudge.look."""
+        known = list(groups)
+        self._forget(known)
+        living = set(alive)
+        replicas = sum(len(each.replicas) for each in known)
+        verdicts: list[Verdict] = []
+        for group in known:
+            verdicts += self._probed(group, now_ms)
+            verdicts += self._clock_changes(group)
+            for each in group.replicas:
+                verdict = self._judged(group, each.id, living, replicas, now_ms)
+                if verdict is not None:
+                    verdicts.append(verdict)
+        return verdicts
+
+    def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
+        """ReplicaJudge.moved. A move that failed is tried again after BETWEEN_MS; who was to be ejected stays out."""
+        self._moved_ms[move.group] = now_ms
+
+    def _forget(self, groups: Sequence[StoreGroup]) -> None:
+        """Forget what is of no group any more."""
+        places = {(group.name, each.id) for group in groups for each in group.replicas}
+        of_replicas: tuple[dict[Place, FiguresHistory] | dict[Place, int] | dict[Place, str], ...] = (
+            self._histories, self._suspicions, self._why,
+        )  # fmt: skip
+        for table in of_replicas:
+            for place in [each for each in table if each not in places]:
+                del table[place]
+        self._ejections.keep(places)
+        self._clocks_told &= places
+        names = {group.name for group in groups}
+        for name in [each for each in self._moved_ms if each not in names]:
+            del self._moved_ms[name]
+
+    def _probed(self, group: StoreGroup, now_ms: int) -> list[Verdict]:
+        """The replicas of a group that have become fit again."""
+        return [
+            Returned(group.name, each.id)
+            for each in group.replicas
+            if self._ejections.looked((group.name, each.id), self._is_ordinary(group, each.id, now_ms), now_ms)
+        ]
+
+    def _clock_changes(self, group: StoreGroup) -> list[Verdict]:
+        """The replicas whose clocks are off since this look, and those whose clocks are right again."""
+        found: list[Verdict] = []
+        for each in group.replicas:
+            place = group.name, each.id
+            off = self._clocks.off.get(place)
+            if (off is not None) != (place in self._clocks_told):
+                self._clocks_told ^= {place}
+                found.append(ClockOff(*place, () if off is None else (off,)))
+        return found
+
+    def _is_ordinary(self, group: StoreGroup, replica: int, now_ms: int) -> bool:
+        history = self._fresh(group.name, replica, now_ms)
+        return history is not None and not self._excesses(group, replica, history, now_ms)
+
+    def _judged(self, group: StoreGroup, replica: int, alive: set[Place], replicas: int, now_ms: int) -> Verdict | None:
+        """What becomes of a replica; None: nothing. Followers that do not count for what is confirmed slow nobody."""
+        place, leads = (group.name, replica), replica == group.leader
+        history = self._fresh(group.name, replica, now_ms)
+        known = group.replica(replica)
+        counts = known is not None and group.is_in_sync(known)
+        excesses = self._excesses(group, replica, history, now_ms) if history is not None and counts else []
+        if leads and place in self._clocks.off:
+            excesses.append(self._clocks.off[place])
+        if not excesses or (not leads and self._ejections.is_out(place)):
+            self._suspicions.pop(place, None)
+            return None
+        count = self._suspicions[place] = self._suspicions.get(place, 0) + 1
+        if count < SUSPICIONS or (count - SUSPICIONS) % SUSPICIONS:
+            return None
+        last_ms = self._moved_ms.get(group.name) if leads else None
+        if last_ms is not None and now_ms - last_ms < BETWEEN_MS:
+            return Held(group.name, replica, excesses, "it was moved, or was to be moved, less than a minute ago")
+        if not self._ejections.is_out(place) and not self._ejections.has_room(replicas):
+            return Held(group.name, replica, excesses, f"{self._ejections.count()} of {replicas} replicas are out already")
+        target = self._target(group, replica, excesses, alive, now_ms)
+        if not target:
+            return Held(group.name, replica, excesses, "no other member of the SyncStateSet is better")
+        del self._suspicions[place]
+        self._why[place] = told(excesses)
+        out_ms = self._ejections.eject(place, now_ms)
+        if not leads:
+            return PassedOver(group.name, replica, excesses, out_ms)
+        self._moved_ms[group.name] = now_ms
+        return Move(group.name, replica, target, excesses, out_ms)
+
+    def _fresh(self, group: str, replica: int, now_ms: int) -> FiguresHistory | None:
+        found = self._histories.get((group, replica))
+        return found if found is not None and found.is_full and now_ms - found.heard_ms <= STALE_MS else None
+
+    def _excesses(self, group: StoreGroup, replica: int, history: FiguresHistory, now_ms: int) -> list[Excess]:
+        """How a replica is slow; empty: it is not."""
+        peers: list[ReplicaFigures] = []
+        for each in group.replicas:
+            other = self._fresh(group.name, each.id, now_ms) if each.id != replica else None
+            if other is not None:
+                peers += other.recent
+        found = [excess_of(each, history.recent, peers if each.by_peers else history.past) for each in MEASURES]
+        found.append(self._path_excess(group, replica, history, now_ms))
+        return [each for each in found if each is not None]
+
+    def _path_excess(self, group: StoreGroup, replica: int, history: FiguresHistory, now_ms: int) -> Excess | None:
+        """How much slower the leader's path to a replica is than those to the other followers."""
+        since_ms = now_ms - STALE_MS
+        own = history.paths(since_ms)
+        if not own or replica == group.leader:
+            return None
+        others: list[int] = []
+        for each in group.replicas:
+            known = self._histories.get((group.name, each.id))
+            if known is not None and each.id not in (replica, group.leader):
+                others += known.paths(since_ms)
+        return excess_over(PATH, median(own), others)
+
+    def _target(self, group: StoreGroup, instead: int, excesses: Sequence[Excess], alive: set[Place], now_ms: int) -> int:
+        """The best other member of the SyncStateSet; 0: none is better."""
+        wrong = {each.name: each for each in excesses}
+        measures = [each for each in MEASURES if each.name in wrong]
+        best, best_rank = 0, float("inf")
+        for each in group.replicas:
+            history = self._fresh(group.name, each.id, now_ms)
+            if (
+                each.id == instead
+                or history is None
+                or not group.is_in_sync(each)
+                or (group.name, each.id) not in alive
+                or self.standing(group.name, each.id).fitness is not Fitness.FIT
+                or self._excesses(group, each.id, history, now_ms)
+            ):
+                continue
+            shares = [_share(measure, wrong[measure.name].level, history) for measure in measures]
+            if max(shares, default=0.0) <= BETTER and sum(shares) < best_rank:
+                best, best_rank = each.id, sum(shares)
+        return best
+
+
+def _share(measure: Measure, of: float, history: FiguresHistory) -> float:
+    """The figure of a replica as a share of another's; 0 where it has none, since it does not do that yet."""
+    level = level_of(measure, history.recent)
+    return 0.0 if level is None else level / of

@@ -1,0 +1,113 @@
+"""What a judge of replicas decides, and who judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller.slow_replicas.measure import Excess
+from domain.controller.group import StoreGroup
+from domain.controller.health import ReplicaFigures, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Leadership should go elsewhere.
+
+    group      store group
+    source     the leader that is out of the ordinary
+    target     the member of the SyncStateSet that should lead
+    excesses   why
+    out_ms     how long the source is passed over, at least
+    """
+
+    group: str
+    source: int
+    target: int
+    excesses: Sequence[Excess]
+    out_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A follower is slow: it should not lead, and its leader should not wait for it.
+
+    group      store group
+    replica    the follower
+    excesses   why
+    out_ms     for how long, at least
+    """
+
+    group: str
+    replica: int
+    excesses: Sequence[Excess]
+    out_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A replica is out of the ordinary, and nothing is done.
+
+    group      store group
+    source     the replica
+    excesses   how it is slow
+    reason     why it was left, for people
+    """
+
+    group: str
+    source: int
+    excesses: Sequence[Excess]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A replica is as fast as the others again."""
+
+    group: str
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOff:
+    """The wall clock of a replica is off, or is not any more.
+
+    group      store group
+    replica    the replica
+    excesses   how far; empty: it is right again
+    """
+
+    group: str
+    replica: int
+    excesses: Sequence[Excess]
+
+
+Verdict = Move | PassedOver | Held | Returned | ClockOff
+
+
+class ReplicaJudge(Protocol):
+    """Decides by figures. Another one can be compared over the same record (`controller/slow_replicas/replay.py`)."""
+
+    def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
+        """A replica has said how it is."""
+
+    def ticked(self, wall_ms: int, now_ms: int) -> None:
+        """The controller's own wall clock, each second, whether it leads or not; UNMEASURED: it is not known."""
+
+    def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
+        """Decide. Call it about once a second. `alive`: (group, replica id) of the replicas that were heard in time."""
+
+    def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
+        """A move that was decided has been carried out, or could not be."""
+
+    def standing(self, group: str, replica: int) -> Standing:
+        """Whether a replica should lead."""
+
+    def out(self) -> int:
+        """How many replicas should not lead because they were slow."""
+
+
+def told(excesses: Iterable[Excess]) -> str:
+    """Figures of a verdict, for people."""
+    return ", ".join(f"{each.name} {each.level:,.0f}, usual {each.ordinary:,.0f}, bound {each.bound:,.0f}" for each in excesses)

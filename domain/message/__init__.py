@@ -1,0 +1,1 @@
+"""Messages: their fields, properties, receipts, and their stored form."""

@@ -1,0 +1,45 @@
+"""What groups could receive, as far as a gateway before Apache RocketMQ knows: the brokers know it, and are asked for lags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from domain.ports import Clock
+from domain.store.store_ports import LagWalk
+from gateway.apache.lag.group_topics import GroupPairs
+from gateway.apache.lag.walk import ClusterLagWalk
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap
+
+
+@final
+class RocketmqOutlook:
+    """`Outlook`. Positions of groups are told by the brokers, to tools that ask them through the remoting port."""
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupPairs) -> None:
+        """`pairs`: whose lag is told."""
+        self._servers = servers
+        self._cluster = cluster
+        self._clock = clock
+        self._pairs = pairs
+
+    def places(self) -> Sequence[tuple[str, str, int]]:
+        """Outlook.places: none."""
+        return ()
+
+    def places_after(self, place: tuple[str, str, int] | None, limit: int) -> Sequence[tuple[str, str, int]]:
+        """Outlook.places_after: none."""
+        return ()
+
+    def lags(self, most: int) -> LagWalk:
+        """Outlook.lags: of the groups that have received here and of the others in turn, as the brokers tell it."""
+        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs, most)
+
+    def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+        """Outlook.can_lease: True, a Receive finds out."""
+        return True
+
+    def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
+        """Outlook.delivered_below: 0."""
+        return 0

@@ -1,0 +1,54 @@
+"""Requests of servers that a client has not answered yet, and the numbers under which it has them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from gateway.apache.relay.uplink import Uplink
+
+ASKED_MAX: Final = 4_096
+"""Requests of servers that a client has not answered; beyond, the oldest is forgotten."""
+_OWN_NUMBERS: Final = 0x40000000
+"""The first number that the relay gives to a request of a server whose own number another one uses."""
+_NUMBER_MAX: Final = 0x7FFFFFF0
+
+
+@final
+class AskedOfClient:
+    """A request keeps the number of its server, unless another server has an unanswered one of that number.
+
+    _asked   number that the client was given -> the server, and the number that it gave
+    """
+
+    __slots__ = ("_asked", "_number")
+
+    def __init__(self) -> None:
+        self._asked: dict[int, tuple[Uplink, int]] = {}
+        self._number = _OWN_NUMBERS
+
+    def add(self, uplink: Uplink, opaque: int) -> int:
+        """A server asks, with the number `opaque`. Returns the number for the client."""
+        asked = self._asked
+        number = opaque
+        if number in asked:
+            number = self._number
+            while number in asked:
+                number += 1
+            self._number = number + 1 if number < _NUMBER_MAX else _OWN_NUMBERS
+        if len(asked) >= ASKED_MAX:
+            del asked[next(iter(asked))]
+        asked[number] = (uplink, opaque)
+        return number
+
+    def answered(self, number: int) -> tuple[Uplink, int] | None:
+        """The client has answered: the server, and the number that it gave. None: the client was not asked."""
+        return self._asked.pop(number, None)
+
+    def forget(self, uplink: Uplink) -> None:
+        """The connection to a server has ended: it takes no answers."""
+        for number in [each for each, (asker, _) in self._asked.items() if asker is uplink]:
+            del self._asked[number]
+
+    def clear(self) -> None:
+        """Forget all requests: the client is disconnected."""
+        self._asked.clear()

@@ -1,0 +1,225 @@
+"""The relay of a node: what the sessions of its client connections share, in front of the other use cases."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, final
+
+from domain.address import endpoint_of, endpoint_text
+from domain.command import Command
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.nameserver.route import BrokerAddresses
+from domain.ports import Clock
+from gateway.apache.relay import routes, stored
+from gateway.apache.relay.brokers import OpenPort, RelayBrokers
+from gateway.apache.relay.session import NAMESERVER, RelaySession
+from gateway.apache.relay.settings import RelaySettings
+from gateway.apache.relay.uplink import Address, Uplink, UplinkUser
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+from gateway.link.wire import Dialer
+from protocols.host_shares import HostShares
+from protocols.remoting import codes
+from protocols.remoting.relayed.exchange import RelayFrames
+from protocols.remoting.relayed.frame_slice import FrameSlice
+
+HELD_BYTES_MAX: Final = 48 * 1024 * 1024
+"""Bytes of all clients that wait for servers which take nothing now."""
+REST_NS: Final = 250 * MILLISECOND_NS
+"""Time in which no client tries a server again that has just refused a connection."""
+LOG_NS: Final = 10 * SECOND_NS
+"""Time between two lines of the log about one server."""
+
+log = logging.getLogger("headgate.rocketmq")
+
+
+@final
+class Relay:
+    """Takes RelayFrames of all connections.
+
+    brokers    what is known of the cluster
+    held       bounds the bytes that wait for servers which are not connected yet, or do not read
+    losses     connections to servers that have ended, or could not be made
+    _resting   address -> monotonic time until which it is not tried, and why
+    _told      address -> when the log was last told of it
+    """
+
+    def __init__(
+        self,
+        nameservers: Sequence[Address],
+        brokers: RelayBrokers,
+        ports: Mapping[str, int],
+        dialer: Dialer,
+        clock: Clock,
+        settings: RelaySettings,
+        frame_bytes_max: int,
+    ) -> None:
+        """`ports`: listener -> port of this gateway; `nameserver` is that of the name server."""
+        self.brokers = brokers
+        self.clock = clock
+        self.unanswered_bytes_max = settings.unanswered_bytes
+        self.held = HostShares(HELD_BYTES_MAX)
+        self.losses = 0
+        self._nameservers = list(nameservers)
+        self._ports = ports
+        self._dialer = dialer
+        self._settings = settings
+        self._frame_bytes_max = frame_bytes_max
+        self._sessions: dict[ClientConnection, RelaySession] = {}
+        self._resting: dict[str, tuple[int, str]] = {}
+        self._told: dict[str, int] = {}
+        self._turn = 0
+
+    def before(self, handler: Handler) -> Handler:
+        """What takes the commands of clients: the relay's here, all others in `handler`."""
+        return RelayFirst(self, handler)
+
+    def start(self, open_port: OpenPort) -> None:
+        """Clients are served from now on. `open_port` opens the port of each broker that `told` names."""
+        self.brokers.open_port = open_port
+
+    def stop(self) -> None:
+        """Open no more ports."""
+        self.brokers.open_port = None
+
+    def told(self, brokers: Iterable[BrokerAddresses]) -> None:
+        """These are all the brokers that there are: the port of each is opened before a client asks for a route."""
+        found = sorted(brokers, key=lambda each: each.broker)
+        for each in found:
+            if self.brokers.learn(each.broker, each.cluster, each.addresses):
+                for _, where in sorted(each.addresses.items()):
+                    self.brokers.reached_at(where)
+        if found:
+            self.brokers.forget_others({each.broker for each in found})
+
+    def take(self, connection: ClientConnection, command: RelayFrames) -> None:
+        """Frames of a client."""
+        session = self._sessions.get(connection)
+        if session is None:
+            nameserver = command.local_port == self._ports.get("nameserver")
+            pin = NAMESERVER if nameserver else self.brokers.pin(command.local_port)
+            session = self._sessions[connection] = RelaySession(self, connection, pin)
+            connection.known_elsewhere = True
+            connection.on_close.append(lambda: self._end(connection))
+        session.take(command.frames)
+
+    def _end(self, connection: ClientConnection) -> None:
+        del self._sessions[connection]
+
+    def unanswered_bytes(self) -> int:
+        """Bytes of requests that servers have not answered."""
+        return sum(each.unanswered_bytes() for each in self._sessions.values())
+
+    def figures(self) -> dict[str, float]:
+        """Counters for the metrics page."""
+        return {
+            "relay_clients": len(self._sessions),
+            "relay_unanswered_bytes": self.unanswered_bytes(),
+            "relay_losses_total": self.losses,
+            "relay_brokers": len(self.brokers.ports),
+        }
+
+    # RelayPart
+
+    def link(self, key: str, user: UplinkUser) -> Uplink | str:
+        """A new connection."""
+        if key == NAMESERVER:
+            self._turn = (self._turn + 1) % len(self._nameservers)
+            found = self._nameservers[self._turn :] + self._nameservers[: self._turn]
+            now = self.clock.monotonic_ns()
+            found.sort(key=lambda each: self._resting.get(endpoint_text(*each), (0, ""))[0] > now)
+            return Uplink(NAMESERVER, found, user, self._dialer, self._frame_bytes_max)
+        until, reason = self._resting.get(key, (0, ""))
+        name = NAMESERVER if key in self.nameservers() else self.brokers.name_at(key) or "the broker"
+        if until > self.clock.monotonic_ns():
+            return f"{name} at {key}: {reason}"
+        address = endpoint_of(key)
+        if address is None:
+            return f"{name} has no address that can be connected to: {key[:120]!r}"
+        return Uplink(name, [address], user, self._dialer, self._frame_bytes_max)
+
+    def nameservers(self) -> list[str]:
+        """The addresses of all name servers."""
+        return [endpoint_text(*each) for each in self._nameservers]
+
+    def master(self, broker: str) -> str:
+        """The address of a broker's master."""
+        return self.brokers.master(broker)
+
+    def masters(self) -> list[str]:
+        """The addresses of all masters."""
+        return self.brokers.masters()
+
+    def holds(self, broker: str, address: str) -> bool:
+        """Whether an address is of a broker."""
+        return self.brokers.holds(broker, address)
+
+    def where(self) -> str:
+        """At which ports which brokers are served."""
+        found = [f"{self.brokers.name_at(address)} {port}" for address, port in self.brokers.ports.items()]
+        return ", ".join(found) or "none, since broker_ports is 0"
+
+    def rewritten(self, code: int) -> bool:
+        """True when a name server's replies to a request code carry addresses."""
+        return code in routes.REWRITTEN
+
+    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
+        """A reply with the addresses at which clients reach the brokers; None: as it is.
+
+        direct   a route has the brokers' own addresses
+        """
+        if code in stored.REWRITTEN:
+            records = stored.rewritten(frame.body, self.brokers.host, self.brokers.ports)
+            return None if records is None else frame.with_body(records)
+        try:
+            found = routes.parsed(frame.body)
+            brokers = routes.brokers_of(found)
+        except routes.RouteError as fault:
+            log.warning("a name server's answer about brokers was not given on: %s", fault)
+            return routes.refusal(frame, f"the name server's answer cannot be read: {fault}")
+        strange = {each.name for each in brokers if not self.brokers.learn(each.name, each.cluster, each.addresses)}
+        if strange:
+            routes.drop(found, strange)
+            brokers = [each for each in brokers if each.name not in strange]
+        at: Callable[[str], str] = self.brokers.reached_at
+        if not self._settings.broker_ports and code == codes.GET_ROUTE and not direct:
+            at = self._own
+        return frame.with_body(routes.rewritten(found, brokers, at))
+
+    def _own(self, _address: str) -> str:
+        """The address of this gateway, where requests name their broker."""
+        return endpoint_text(self.brokers.host, self._ports.get("remoting", 0))
+
+    def lost(self, uplink: Uplink, reason: str) -> None:
+        """Count a connection to a server that has ended, or could not be made; write it to the log from time to time."""
+        self.losses += 1
+        now = self.clock.monotonic_ns()
+        where = endpoint_text(*uplink.where)
+        if not uplink.was_open:
+            if len(self._resting) >= 1_024:
+                self._resting = {each: rest for each, rest in self._resting.items() if rest[0] > now}
+            self._resting[where] = (now + REST_NS, reason)
+        told = self._told.get(where)
+        if told is None or now - told >= LOG_NS:
+            if len(self._told) >= 1_024:
+                self._told.clear()
+            self._told[where] = now
+            waits = f"; {len(uplink.waiting)} requests of a client were not answered" if uplink.waiting else ""
+            log.warning("%s at %s: %s%s", uplink.name, where, reason, waits)
+
+
+@final
+class RelayFirst:
+    """A handler that gives the relay what is for it, and passes all else on."""
+
+    def __init__(self, relay: Relay, handler: Handler) -> None:
+        self._take = relay.take
+        self._handle = handler.handle
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Carry out a command."""
+        if type(command) is RelayFrames:
+            self._take(connection, command)
+        else:
+            self._handle(connection, command)

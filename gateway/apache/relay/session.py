@@ -1,0 +1,388 @@
+"""One client connection of the relay, with its own connections to servers: requests out, replies and servers' requests back."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, final
+
+from domain.address import endpoint_text
+from domain.limits import SECOND_NS
+from domain.ports import Clock
+from gateway.apache.relay import stored
+from gateway.apache.relay.asked import AskedOfClient
+from gateway.apache.relay.fan import Fan
+from gateway.apache.relay.target import (
+    FROM_BROKERS,
+    TO_ALL_BROKERS,
+    TO_ALL_NAMESERVERS,
+    TO_ANY_BROKER,
+    TO_NAMESERVER,
+    named_broker,
+    names_brokers,
+)
+from gateway.apache.relay.uplink import FULL_BYTES, Uplink, UplinkUser
+from gateway.connection.client_connection import ClientConnection
+from protocols.host_shares import HostShare, HostShares
+from protocols.remoting import codes
+from protocols.remoting.relayed.exchange import RelayOutput, RelayReading
+from protocols.remoting.relayed.frame_slice import FrameSlice
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE
+
+NAMESERVER: Final = "the name server"
+"""The pin of connections to the port of the name server."""
+WAITING_MAX: Final = 65_536
+"""Requests that one server has not answered; beyond, the client is not read."""
+FORGET_NS: Final = 60 * SECOND_NS
+"""Time after which a request that was not answered counts no more while it keeps the client from being read."""
+TO_SEVERAL: Final = TO_ALL_BROKERS | TO_ALL_NAMESERVERS
+FANNED: Final = -1
+"""In `Uplink.special`: the reply is one of several."""
+
+
+class RelayPart(Protocol):
+    """What the sessions of a node share (`gateway.apache.relay.relay`)."""
+
+    clock: Clock
+    unanswered_bytes_max: int
+    held: HostShares
+
+    def link(self, key: str, user: UplinkUser) -> Uplink | str:
+        """A new connection: to a name server for the key NAMESERVER, else to an address -> it, or why there is none."""
+
+    def nameservers(self) -> list[str]:
+        """The addresses of all name servers."""
+
+    def master(self, broker: str) -> str:
+        """The address of a broker's master, "" for an unknown one."""
+
+    def masters(self) -> list[str]:
+        """The addresses of all masters."""
+
+    def holds(self, broker: str, address: str) -> bool:
+        """Whether an address is of a broker; True when nothing is known of it."""
+
+    def where(self) -> str:
+        """At which ports which brokers are served, for people."""
+
+    def rewritten(self, code: int) -> bool:
+        """True when a name server's replies to a request code carry addresses."""
+
+    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
+        """A reply with the addresses at which clients reach the brokers; None: as it is.
+
+        direct   a route has the brokers' own addresses
+        """
+
+    def lost(self, uplink: Uplink, reason: str) -> None:
+        """A connection has ended without being asked to."""
+
+
+@final
+class RelaySession:
+    """The relay of one client connection.
+
+    pin        address of the server that the client's port stands for, NAMESERVER, or "": requests say where they go
+    _uplinks   key -> connection: an address, or NAMESERVER
+    _fans      number of a request that goes to several servers -> their replies so far
+    _asked     requests of servers that the client has not answered
+    _direct    numbers of route requests of clients that do not name the broker in their requests
+    _held      what waits for servers that take nothing now, of the bound that all clients share
+    _heartbeat the client's last heartbeat, which a new connection to a broker begins with where requests say where they go
+    """
+
+    def __init__(self, part: RelayPart, client: ClientConnection, pin: str) -> None:
+        self.pin = pin
+        self._part = part
+        self._client = client
+        self._uplinks: dict[str, Uplink] = {}
+        self._fans: dict[int, Fan] = {}
+        self._asked = AskedOfClient()
+        self._heartbeat = b""
+        self._direct: set[int] = set()
+        self._out: list[bytes] = []
+        self._reading = True
+        self._forgetting = False
+        self._held = HostShare(part.held, client.host)
+        self._ended = False
+        client.on_close.append(self.end)
+        client.on_stalled = self._stalled
+        client.on_writable = self._writable
+
+    def unanswered_bytes(self) -> int:
+        """Bytes of requests that servers have not answered, and of those that wait for a connection."""
+        return sum(each.waiting_bytes + each.queued_bytes for each in self._uplinks.values())
+
+    # From the client
+
+    def take(self, frames: list[FrameSlice]) -> None:
+        """Pass on frames of the client. Neighbours that go to the same server are written in one piece."""
+        run: Uplink | None = None
+        start = end = 0
+        data = frames[0].data
+        for frame in frames:
+            if run is not None and frame.code in TO_SEVERAL and self.pin in ("", NAMESERVER):
+                run.write(data[start:end])
+                run = None
+            uplink = self._answer_of_client(frame) if frame.flag & 1 else self._target(frame)
+            if uplink is not run or frame.data is not data or frame.start != end:
+                if run is not None:
+                    run.write(data if start == 0 and end == len(data) else data[start:end])
+                run, data, start = uplink, frame.data, frame.start
+            end = frame.end
+        if run is not None:
+            run.write(data if start == 0 and end == len(data) else data[start:end])
+        self._flush()
+        self.regulate()
+
+    def _target(self, frame: FrameSlice) -> Uplink | None:
+        """The connection to which a request is written as it is; None: it is taken care of."""
+        pin = self.pin
+        if pin and pin != NAMESERVER:
+            name = frame.field("bname")
+            key = pin if not name or self._part.holds(name, pin) else self._part.master(name)
+        elif pin or frame.code in TO_NAMESERVER or frame.code in FROM_BROKERS:
+            key = self._nameserver(frame)
+        else:
+            key = self._broker(frame)
+        if not key:
+            return None
+        uplink = self._uplinks.get(key) or self._linked(key, frame)
+        if uplink is None:
+            return None
+        if (uplink.full or not uplink.open) and not self._held.take(frame.size):
+            self._refuse(frame, codes.SYSTEM_BUSY, f"{uplink.name} does not take what waits for it: send later, or elsewhere")
+            return None
+        if uplink.full and not pin:
+            self._refuse(
+                frame, codes.SYSTEM_BUSY, f"{uplink.name} does not read what this client sends: send later, or elsewhere"
+            )
+            return None
+        if frame.flag & FLAG_ONEWAY == 0:
+            if self._part.rewritten(frame.code) if key == NAMESERVER else stored.looked_at(frame):
+                uplink.special[frame.opaque] = frame.code
+                if frame.code == codes.GET_ROUTE and not names_brokers(frame):
+                    self._direct.add(frame.opaque)
+            uplink.asked(frame)
+        return uplink
+
+    def _nameserver(self, frame: FrameSlice) -> str:
+        if frame.code in FROM_BROKERS:
+            self._refuse(frame, codes.NOT_SUPPORTED, "brokers register at the name servers, and not at a gateway before them")
+            return ""
+        if frame.code in TO_ALL_NAMESERVERS and not frame.oneway and len(self._part.nameservers()) > 1:
+            self._fan(frame, self._part.nameservers(), all_must=True)
+            return ""
+        return NAMESERVER
+
+    def _broker(self, frame: FrameSlice) -> str:
+        """The address for a request that comes to the port of no broker; "" when it is taken care of."""
+        name = named_broker(frame)
+        found = self._part.master(name) if name else ""
+        masters = self._part.masters() if not found else []
+        if found or (len(masters) == 1 and not name):
+            return found or masters[0]
+        if not name and masters:
+            if frame.code in TO_ALL_BROKERS:
+                if frame.code == codes.HEARTBEAT:
+                    self._heartbeat = frame.numbered(frame.opaque, FLAG_ONEWAY)
+                self._fan(frame, masters, all_must=False)
+                return ""
+            if frame.code in TO_ANY_BROKER:
+                return masters[0]
+        if not masters:
+            self._refuse(frame, codes.SERVICE_NOT_AVAILABLE, "no broker is known yet: the name servers have told of none")
+        elif name:
+            self._refuse(frame, codes.SERVICE_NOT_AVAILABLE, f"broker {name[:80]} is not known to the name servers")
+        else:
+            text = f"the request names no broker; each has a port of its own here: {self._part.where()}"
+            self._refuse(frame, codes.NOT_SUPPORTED, text)
+        return ""
+
+    def _linked(self, key: str, frame: FrameSlice) -> Uplink | None:
+        """A new connection; None: there is none to be had, and the request is answered."""
+        made = self._part.link(key, self)
+        if isinstance(made, str):
+            self._refuse(frame, codes.SERVICE_NOT_AVAILABLE, made)
+            return None
+        self._uplinks[key] = made
+        if self._client.stalled:
+            made.set_reading(False)
+        if self._heartbeat and not self.pin and key != NAMESERVER:
+            made.write(self._heartbeat)
+        return made
+
+    def _fan(self, frame: FrameSlice, keys: list[str], all_must: bool) -> None:
+        """Send a request to several servers, and answer it once."""
+        fan = Fan(all_must)
+        if not frame.oneway:
+            self._fans[frame.opaque] = fan
+        for key in keys:
+            uplink = self._uplinks.get(key)
+            if uplink is None:
+                made = self._part.link(key, self)
+                if isinstance(made, str):
+                    fan.failed(self._refusal(frame.opaque, frame.serialize, codes.SERVICE_NOT_AVAILABLE, made))
+                    continue
+                uplink = self._uplinks[key] = made
+            if not frame.oneway:
+                uplink.asked(frame)
+                uplink.special[frame.opaque] = FANNED
+                fan.wait_for(uplink)
+            uplink.write(frame.whole)
+        if not frame.oneway:
+            self._end_fan(frame.opaque, fan)
+
+    def _end_fan(self, opaque: int, fan: Fan) -> None:
+        if fan.complete:
+            del self._fans[opaque]
+            self._out.append(fan.answer)
+
+    def _answer_of_client(self, frame: FrameSlice) -> Uplink | None:
+        """The client's reply to a request of a server."""
+        found = self._asked.answered(frame.opaque)
+        if found is None:
+            return None
+        uplink, opaque = found
+        if opaque == frame.opaque:
+            return uplink
+        uplink.write(frame.numbered(opaque))
+        return None
+
+    def _refuse(self, frame: FrameSlice, code: int, text: str) -> None:
+        if not frame.oneway:
+            self._out.append(self._refusal(frame.opaque, frame.serialize, code, text))
+
+    def _refusal(self, opaque: int, serialize: int, code: int, text: str) -> bytes:
+        return encode(code, opaque, fields={}, flag=FLAG_RESPONSE, remark=text, serialize=serialize)
+
+    def _flush(self) -> None:
+        if self._out:
+            out, self._out = self._out, []
+            self._client.answer(RelayOutput(out))
+
+    # From servers
+
+    def received(self, uplink: Uplink, frames: list[FrameSlice]) -> None:
+        """Pass on frames of a server. Neighbours that are not changed are written in one piece."""
+        data = frames[0].data
+        start = end = frames[0].start
+        for frame in frames:
+            piece: bytes | None = None
+            if frame.flag & 1:
+                uplink.answered(frame.opaque)
+                if uplink.special and frame.opaque in uplink.special:
+                    piece = self._special(uplink, frame)
+            elif frame.flag & FLAG_ONEWAY == 0:
+                piece = self._asked_by(uplink, frame)
+            if piece is not None:
+                if end > start:
+                    self._out.append(data[start:end])
+                if piece:
+                    self._out.append(piece)
+                start = frame.end
+            end = frame.end
+        if end > start:
+            self._out.append(data if start == 0 and end == len(data) else data[start:end])
+        self._flush()
+        if not self._reading:
+            self.regulate()
+
+    def _special(self, uplink: Uplink, frame: FrameSlice) -> bytes | None:
+        """What is written in place of a reply; b"" for nothing, None for the reply as it is."""
+        code = uplink.special.pop(frame.opaque)
+        if code != FANNED:
+            if frame.code != codes.SUCCESS or frame.body_at == frame.end:
+                return None
+            direct = frame.opaque in self._direct
+            self._direct.discard(frame.opaque)
+            return self._part.reply(code, frame, direct)
+        fan = self._fans.get(frame.opaque)
+        if fan is not None:
+            fan.answered(uplink, frame)
+            self._end_fan(frame.opaque, fan)
+        return b""
+
+    def _asked_by(self, uplink: Uplink, frame: FrameSlice) -> bytes | None:
+        """A request of a server as the client gets it; None: as it is."""
+        number = self._asked.add(uplink, frame.opaque)
+        return None if number == frame.opaque else frame.numbered(number)
+
+    def lost(self, uplink: Uplink, reason: str) -> None:
+        """The connection to a server has ended. The requests that it has not answered are refused.
+
+        A client that has connected to the port of that server is disconnected: it looks for another one then, or tries again.
+        """
+        self._part.lost(uplink, reason)
+        key = next((key for key, each in self._uplinks.items() if each is uplink), None)
+        if key is not None:
+            del self._uplinks[key]
+        text = f"{uplink.name} at {endpoint_text(*uplink.where)}: {reason}"
+        for opaque in list(uplink.waiting):
+            refusal = self._refusal(opaque, uplink.serialize, codes.SERVICE_NOT_AVAILABLE, text)
+            fan = self._fans.get(opaque) if uplink.special.get(opaque) == FANNED else None
+            if fan is None:
+                self._out.append(refusal)
+            else:
+                fan.lost(uplink, refusal)
+                self._end_fan(opaque, fan)
+        self._asked.forget(uplink)
+        self._flush()
+        if self.pin and key == self.pin and not self._ended:
+            self._client.driver.close()
+        else:
+            self.regulate()
+
+    # Back-pressure
+
+    def regulate(self) -> None:
+        """Stop reading from the client while servers do not read what it has sent, or leave too much of it unanswered."""
+        if self._ended:
+            return
+        size = count = 0
+        full = waits = False
+        for each in self._uplinks.values():
+            size += each.waiting_bytes + each.queued_bytes
+            count += len(each.waiting)
+            full = full or each.full or each.queued_bytes > FULL_BYTES
+            waits = waits or each.full or not each.open
+        if not waits and self._held.held:
+            self._held.release()
+        beyond = size > self._part.unanswered_bytes_max or count > WAITING_MAX
+        reading = not beyond and not (full and self.pin != "")
+        if beyond and not self._forgetting:
+            self._forgetting = True
+            self._part.clock.call_at(self._part.clock.monotonic_ns() + FORGET_NS, self._forget)
+        if reading is not self._reading:
+            self._reading = reading
+            self._client.answer(RelayReading(reading))
+
+    def _forget(self) -> None:
+        """The client was not read for long: servers do not answer all requests. The older half of them counts no more."""
+        self._forgetting = False
+        if self._reading or self._ended:
+            return
+        for uplink in self._uplinks.values():
+            for opaque in list(uplink.waiting)[: (len(uplink.waiting) + 1) // 2]:
+                uplink.answered(opaque)
+                uplink.special.pop(opaque, None)
+        self.regulate()
+
+    def _stalled(self) -> None:
+        """The client does not read."""
+        for each in self._uplinks.values():
+            each.set_reading(False)
+
+    def _writable(self) -> None:
+        """The client reads again."""
+        for each in self._uplinks.values():
+            each.set_reading(True)
+
+    def end(self) -> None:
+        """The client's connection has ended: so do those to the servers."""
+        self._ended = True
+        for each in self._uplinks.values():
+            each.close()
+        self._uplinks.clear()
+        self._fans.clear()
+        self._asked.clear()
+        self._held.release()

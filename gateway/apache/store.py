@@ -1,0 +1,162 @@
+"""A `MessageStore` over an Apache RocketMQ cluster, with a local store beside it for what a cluster has no place for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from domain.errors import Failure
+from domain.histogram import Histogram
+from domain.ports import Clock
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook
+from domain.transaction import Timers, Transactions
+from gateway.apache.dead_letters import RocketmqDeadLetters
+from gateway.apache.heartbeats import RocketmqHeartbeats
+from gateway.apache.lag.group_topics import GroupPairs
+from gateway.apache.lag.receivable import RocketmqOutlook
+from gateway.apache.lag.search import GroupSearch
+from gateway.apache.pop.leases import RocketmqLeases
+from gateway.apache.pulls import RocketmqPulls
+from gateway.apache.timers import RocketmqTimers
+from gateway.apache.topics.await_metadata import KnownFirst
+from gateway.apache.topics.broker_capabilities import ClusterFacts
+from gateway.apache.topics.capability_watch import FactWatch
+from gateway.apache.topics.metadata import RocketmqMetadata
+from gateway.apache.transactions import RocketmqTransactions
+from gateway.brokers.appends import Appends
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap
+from gateway.brokers.live_tail import Tail
+from gateway.brokers.message_log import RocketmqLog
+from gateway.brokers.once_keys import OnceKeys
+from gateway.brokers.positions import RocketmqPositions
+from gateway.brokers.queue_choice import QueueChoice
+from gateway.connection.handler import Handler
+from gateway.link.link import AnswerBack
+from protocols.remoting import codes
+from protocols.remoting.wire.frame import Frame
+
+
+@final
+class RocketmqStore:
+    """`MessageStore`. Messages, positions, leases, timers and transactions are the cluster's; `state` is the local store's."""
+
+    def __init__(
+        self,
+        servers: Brokers,
+        cluster: ClusterMap,
+        metadata: RocketmqMetadata,
+        local: MessageStore,
+        choice: QueueChoice,
+        facts: ClusterFacts,
+        clock: Clock,
+        client_id: str,
+    ) -> None:
+        self._fact_watch = FactWatch(servers, cluster, clock, facts, self._promise)
+        self._servers = servers
+        self._cluster = cluster
+        self._local = local
+        metadata.durability = facts.durability
+        self.state = local.state
+        self.lite_queues = local.lite_queues
+        self.metadata: Metadata = metadata
+        self._metadata = metadata
+        self._appends = Appends(servers, cluster, local.log, choice, clock)
+        self._log = RocketmqLog(servers, cluster, self._appends, OnceKeys(local.state, clock))
+        self.log: MessageLog = self._log
+        self.positions: GroupPositions = RocketmqPositions(servers, cluster)
+        leases = RocketmqLeases(servers, cluster, clock, self._log.freed)
+        self.leases: Leases = leases
+        self.pulls: MemberPulls = RocketmqPulls()
+        self._pairs = GroupPairs()
+        self._search = GroupSearch(servers, cluster, clock, self._pairs)
+        self.outlook: Outlook = RocketmqOutlook(servers, cluster, clock, self._pairs)
+        self.timers: Timers = RocketmqTimers(servers)
+        self._transactions = RocketmqTransactions(servers)
+        self.transactions: Transactions = self._transactions
+        self.dead_letters: DeadLetterMoves | None = RocketmqDeadLetters(servers, leases)
+        self.heartbeats = RocketmqHeartbeats(servers, cluster, clock, client_id, leases.reading, self._has_producers)
+        leases.on_read = self._reads
+        self._transactions.on_producer = self.heartbeats.produces
+        self._producers: Callable[[str], bool] = _nobody
+        self.tail = Tail(servers, cluster, clock, self._log.arrived)
+        self._log.tail = self.tail
+        self._appends.half_stored = self._transactions.half_stored
+        servers.on_request = self._requested
+
+    def begin(self, has_producers: Callable[[str], bool]) -> None:
+        """Clients are served from now on. `has_producers` tells whether a producer group has a producer here."""
+        self._producers = has_producers
+        self.heartbeats.start()
+        self._fact_watch.start()
+        self._search.start()
+
+    @property
+    def facts(self) -> ClusterFacts:
+        """What the brokers have said of themselves."""
+        return self._fact_watch.facts
+
+    def _promise(self, facts: ClusterFacts) -> None:
+        """Brokers have other settings now."""
+        self._metadata.durability = facts.durability
+
+    def _reads(self, group: str, topic: str) -> None:
+        """A group begins to receive from a topic here."""
+        self._pairs.add(group, topic)
+        self.heartbeats.reads()
+
+    def _has_producers(self, group: str) -> bool:
+        return self._producers(group)
+
+    def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
+        """What a broker asks."""
+        if frame.code == codes.CHECK_TRANSACTION:
+            self._transactions.checked(broker, frame)
+        elif not frame.oneway:
+            answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
+
+    def before(self, handler: Handler) -> Handler:
+        """The handler that commands go to: it waits for topics and groups that are not known yet."""
+        return KnownFirst(handler, self._metadata, self.tail)
+
+    @property
+    def broken(self) -> Failure | None:
+        """MessageStore.broken."""
+        return self._local.broken
+
+    def timed(self) -> tuple[int, int]:
+        """MessageStore.timed: a cluster does not tell."""
+        return 0, 0
+
+    def figures(self) -> dict[str, float]:
+        """MessageStore.figures: of the local store, and of the connections to the cluster."""
+        return {**self._local.figures(), **self._servers.figures(), **self.tail.figures()}
+
+    def unanswered_bytes(self) -> int:
+        """MessageStore.unanswered_bytes."""
+        return self._appends.unanswered_bytes + self._local.unanswered_bytes()
+
+    def histograms(self) -> dict[str, Histogram]:
+        """MessageStore.histograms."""
+        return self._local.histograms()
+
+    def drain(self, done: Callable[[], None]) -> None:
+        """MessageStore.drain."""
+        self.heartbeats.stop()
+        self._fact_watch.stop()
+        self._search.stop()
+        self.tail.stop()
+        self._metadata.stop()
+        self._cluster.stop()
+        self._local.drain(done)
+
+    def close(self) -> None:
+        """MessageStore.close."""
+        self._servers.close()
+        self._local.close()
+
+
+def _nobody(_group: str) -> bool:
+    """No producer is here before clients are served."""
+    return False

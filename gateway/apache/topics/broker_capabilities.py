@@ -1,0 +1,229 @@
+"""What the brokers of a cluster say of themselves: versions, flush and replication, and what therefore is not to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from domain.errors import Failure
+from domain.topic import Durability
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap
+from gateway.brokers.document import value_in
+from gateway.link.request import Request
+from protocols.remoting import codes
+from protocols.remoting.wire.frame import Frame
+
+ALWAYS_MISSING: Final = (
+    "lite topics and priority topics",
+    "retention, durability and deduplication by topic",
+    "static topics",
+    "latest values of delayed and transactional messages",
+    "pulls of members through a gateway's own use cases: a group is POP there",
+)
+"""What no cluster has behind this gateway."""
+DENIED: Final = "has no permission"
+"""In the remark of a broker that knows who asks, and does not allow what was asked."""
+NEVER: Final = 0
+IN_SYNC: Final = 1
+ALWAYS: Final = 2
+"""When a broker waits for a replica before it answers a send: while one is in sync, or at all times."""
+
+_NEWEST: Final = (1 << 30,)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker.
+
+    broker    its name
+    version   as it says, "" when it does not tell
+    settings  its configuration, empty when it does not tell
+    fault     why it does not answer or is not what the name servers say, "": nothing is wrong
+    refuses   True: it does not know the access key of this node, and answers nothing else either
+    silent    True: it did not answer
+    """
+
+    broker: str
+    version: str
+    settings: Mapping[str, str]
+    fault: str = ""
+    refuses: bool = False
+    silent: bool = False
+
+    def on(self, name: str, absent: str) -> bool:
+        """A setting that is true or false; `absent` when it is not told."""
+        return self.settings.get(name, absent) == "true"
+
+    @property
+    def copies(self) -> int:
+        """NEVER, IN_SYNC or ALWAYS. From 5.0 on, a SYNC_MASTER waits for `inSyncReplicas` brokers, of which it is one.
+
+        RocketMQ's CommitLog (asyncPutMessage, handleHA) and GroupTransferService; 4.9: CommitLog.submitReplicaRequest.
+        """
+        if self.settings.get("brokerRole") != "SYNC_MASTER":
+            return NEVER
+        if version_of(self.version) < (5,):
+            return ALWAYS
+        wanted, least = self._number("inSyncReplicas"), self._number("minInSyncReplicas")
+        if self.on("enableControllerMode", "false"):
+            if self.on("allAckInSyncStateSet", "false"):
+                return ALWAYS if least > 1 else IN_SYNC
+        elif self.on("enableSlaveActingMaster", "false") and self.on("enableAutoInSyncReplicas", "false"):
+            return ALWAYS if least > 1 else IN_SYNC if wanted > 1 else NEVER
+        return ALWAYS if wanted > 1 else NEVER
+
+    def _number(self, name: str) -> int:
+        """A setting that is a number of replicas, Apache's default 1 when it is not told."""
+        text = self.settings.get(name, "")
+        return int(text) if text.isdigit() and len(text) < 10 else 1
+
+    def kind(self) -> str:
+        """How it flushes and copies."""
+        if not self.settings:
+            return "not told"
+        alone = self.settings.get("brokerRole") == "SYNC_MASTER" and self.copies == NEVER
+        note = f" that waits for no replica since inSyncReplicas={self._number('inSyncReplicas')}" if alone else ""
+        return f"{self.settings.get('flushDiskType')}, {self.settings.get('brokerRole')}{note}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """All brokers, by name."""
+
+    cluster: str
+    brokers: Sequence[BrokerFacts]
+
+    @property
+    def durability(self) -> Durability:
+        """FLUSHED when every broker that tells its settings flushes before it answers a send; else PAGE."""
+        told = [each for each in self.brokers if each.settings]
+        flushed = bool(told) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in told)
+        return Durability.FLUSHED if flushed else Durability.PAGE
+
+    @property
+    def copies(self) -> int:
+        """NEVER, IN_SYNC or ALWAYS: the weakest of the brokers that tell their settings."""
+        return min((each.copies for each in self.brokers if each.settings), default=NEVER)
+
+    def promise(self) -> str:
+        """What an acknowledged message survives by the settings of the brokers, as a sentence for operators."""
+        survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
+        lost = "the loss of a broker with its disk"
+        copied = {NEVER: "", IN_SYNC: f", and {lost} while a replica is in sync", ALWAYS: f", and {lost}"}[self.copies]
+        kinds = sorted({each.kind() for each in self.brokers})
+        return f"by the brokers' settings ({'; '.join(kinds)}): an acknowledged message survives {survives}{copied}"
+
+    def refusal(self) -> str:
+        """The reasons of all brokers, if all of them refuse the access key of this node; else ""."""
+        if not self.brokers or not all(each.refuses for each in self.brokers):
+            return ""
+        return "; ".join(f"{each.broker}: {each.fault}" for each in self.brokers)
+
+    def missing(self) -> list[str]:
+        """What is not to be had, each by name."""
+        found: list[str] = []
+        for what, name, since in (
+            ("SQL92 filters (enablePropertyFilter)", "enablePropertyFilter", (4,)),
+            ("delays in milliseconds (timerWheelEnable)", "timerWheelEnable", (5,)),
+            ("recall of delayed messages (recallMessageEnable)", "recallMessageEnable", (5, 3, 2)),
+        ):
+            # A broker tells settings of its file that it does not know too.
+            without = [
+                each.broker
+                for each in self.brokers
+                if each.settings and (not each.on(name, "false") or version_of(each.version) < since)
+            ]
+            if without:
+                found.append(f"{what} at {', '.join(without)}")
+        old = [each.broker for each in self.brokers if version_of(each.version) < (5,)]
+        if old:
+            found.append(f"message-level consumption (POP) at {', '.join(old)}: older than 5.0")
+        return [*found, *ALWAYS_MISSING]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(what, how it is) for the table that is printed at the start."""
+        told = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
+        out = [("cluster", f"{self.cluster}: {told}"), ("durability", self.promise())]
+        out += [("not to be had", each) for each in self.missing()]
+        out += [("broker", f"{each.broker}: {each.fault}") for each in self.brokers if each.fault]
+        return out
+
+
+@final
+class FactFinding:
+    """Asks all brokers that are known."""
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap) -> None:
+        self._servers = servers
+        self._cluster = cluster
+        self._done: Callable[[ClusterFacts], None]
+        self._found: dict[str, BrokerFacts] = {}
+        self._left = 0
+
+    def start(self, done: Callable[[ClusterFacts], None]) -> None:
+        """Ask all brokers. `done` gets their facts, once each of them has answered or failed."""
+        self._done = done
+        brokers = list(self._cluster.brokers)
+        self._left = len(brokers)
+        for broker in brokers:
+            request = Request(codes.GET_BROKER_CONFIG, {"bname": broker})
+            self._servers.ask(broker, request, lambda answer, broker=broker: self._configured(broker, answer))  # type: ignore[misc]
+        if not brokers:
+            self._done(ClusterFacts("", ()))
+
+    def _configured(self, broker: str, answer: Frame | Failure) -> None:
+        if isinstance(answer, Failure):
+            self._end(BrokerFacts(broker, "", {}, answer.text, silent=True))
+            return
+        if answer.code == codes.NO_PERMISSION:
+            # Who is known, and may not read the settings, may be allowed to send and to receive.
+            refuses = DENIED not in answer.remark
+            self._end(BrokerFacts(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
+            return
+        settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
+        request = Request(codes.GET_RUNTIME_INFO, {"bname": broker})
+        self._servers.ask(broker, request, lambda found: self._told(broker, settings, found))
+
+    def _told(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> None:
+        version = "" if isinstance(answer, Failure) or answer.code != codes.SUCCESS else version_from(answer.body)
+        listed = self._cluster.brokers.get(broker)
+        fault = ""
+        for name, wanted in (("brokerName", broker), ("brokerClusterName", listed.cluster if listed is not None else "")):
+            said = settings.get(name, "")
+            if said and wanted and said != wanted:
+                fault = f"it says that its {name} is {said}, and the name servers say {wanted}"
+                self._servers.refuse(broker, fault)
+        self._end(BrokerFacts(broker, version, settings, fault))
+
+    def _end(self, facts: BrokerFacts) -> None:
+        self._found[facts.broker] = facts
+        self._left -= 1
+        if not self._left:
+            clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
+            self._done(ClusterFacts(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
+
+
+def properties_from(body: bytes) -> dict[str, str]:
+    """Java's properties text -> its values."""
+    found: dict[str, str] = {}
+    for line in body.decode("utf-8", "replace").splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith(("#", "!")):
+            found[name.strip()] = value.strip()
+    return found
+
+
+def version_from(body: bytes) -> str:
+    """KVTable of the runtime information -> the version, "" when it is not there."""
+    found = value_in(body)
+    table = found.get("table") if isinstance(found, dict) else None
+    version = table.get("brokerVersionDesc") if isinstance(table, dict) else None
+    return version if isinstance(version, str) else ""
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """`V5_3_2` -> (5, 3, 2); for anything else a version above all."""
+    parts = text.removeprefix("V").split("_")
+    return tuple([int(each) for each in parts]) if all(each.isdigit() and len(each) < 6 for each in parts) else _NEWEST

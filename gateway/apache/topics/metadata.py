@@ -1,0 +1,368 @@
+"""`Metadata` over a cluster: topics and groups from memory, changed at the brokers."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.address import is_derived_topic, is_system_topic
+from domain.errors import ErrorCode, Failure
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.ports import Clock
+from domain.topic import PERM_READ, PERM_WRITE, Durability, Group, Topic
+from gateway.apache.topics.configuration import attributes_from, group_request, refused, topic_request, type_of
+from gateway.apache.topics.group_question import GroupQuestion
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap, Known
+from gateway.brokers.refusal import BrokerAnswerError
+from gateway.brokers.route import names_from
+from gateway.link.request import Request
+from protocols.remoting import codes
+from protocols.remoting.wire.frame import Frame
+
+NAMES_NS: Final = 10 * SECOND_NS
+"""Time between two looks at the names of all topics."""
+NAMES_PER_LOOK: Final = 500
+"""Topics whose routes are asked for at one look at all names."""
+GROUPS_MAX: Final = 100_000
+"""Groups that are remembered, before those that no broker knows are forgotten."""
+GROUP_NS: Final = 30 * SECOND_NS
+"""Time after which a group that is used is asked for again."""
+UNKNOWN_NS: Final = SECOND_NS
+MADE_NS: Final = 100 * MILLISECOND_NS
+MADE_TRIES: Final = 50
+"""A topic that was created is looked for at the name servers so often, MADE_NS apart."""
+
+log = logging.getLogger("headgate.rocketmq")
+
+Done = Callable[[None | Failure], None]
+
+
+@final
+class KnownGroup:
+    """A group as a broker has told it; None: no broker knows it. `asked_ns`: when it was asked for."""
+
+    __slots__ = ("asked_ns", "group")
+
+    def __init__(self, group: Group | None, asked_ns: int) -> None:
+        self.group = group
+        self.asked_ns = asked_ns
+
+
+@final
+class RocketmqMetadata:
+    """`Metadata`. A topic or group that is not known yet has to be asked for: `ensure_topic`, `ensure_group`.
+
+    durability   what the cluster promises, by the settings that its brokers have
+    """
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, own: Sequence[str]) -> None:
+        """`own`: topics that every cluster has, named after the cluster and its brokers."""
+        self.durability = Durability.PAGE
+        self._servers = servers
+        self._cluster = cluster
+        self._clock = clock
+        self._own = frozenset(own)
+        self._attributes: dict[str, dict[str, str]] = {}
+        self._topics: dict[str, Topic] = {}
+        self._sorted: list[str] | None = None
+        self._groups: dict[str, KnownGroup] = {}
+        self._asking: dict[str, list[Known]] = {}
+        self._followers: list[Callable[[str], None]] = []
+        self._names_asked = False
+        self._stopped = False
+        cluster.follow(self._changed)
+
+    # Asking
+
+    def start(self) -> None:
+        """Learn the names of all topics, now and every NAMES_NS."""
+        self._look()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped = True
+
+    def ensure_topic(self, name: str, done: Known) -> None:
+        """`done` gets None when the topic is known, else why not, as `ClusterMap.ensure`; NOT_SUPPORTED for lite topics."""
+        if name in self._topics or self._is_own(name):
+            done(None)
+            return
+
+        def routed(failure: Failure | None) -> None:
+            if failure is not None:
+                done(failure)
+            else:
+                self._configure(name, done)
+
+        self._cluster.ensure(name, routed)
+
+    def _configure(self, name: str, done: Known) -> None:
+        """Learn the attributes of a topic that has a route."""
+        brokers = self._cluster.brokers_of(name, 0)
+
+        def answered(answer: Frame | Failure) -> None:
+            if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
+                try:
+                    self._attributes[name] = attributes_from(answer.body)
+                except BrokerAnswerError as error:
+                    log.warning("the configuration of topic %s at broker %s: %s", name, brokers[0], error)
+            # Brokers before 5.0 do not know the request, and have no attributes.
+            self._take(name)
+            topic = self._topics.get(name)
+            done(None if topic is None else refused(topic) if topic.type == "LITE" else None)
+
+        if name in self._attributes or not brokers:
+            self._take(name)
+            done(None)
+            return
+        request = Request(codes.GET_TOPIC, {"topic": name, "lo": "false", "bname": brokers[0]})
+        self._servers.ask(brokers[0], request, answered)
+
+    def ensure_group(self, name: str, done: Known) -> None:
+        """`done` gets None when it is known whether the group exists, else why not."""
+        now = self._clock.monotonic_ns()
+        known = self._groups.get(name)
+        if known is not None and now - known.asked_ns < (GROUP_NS if known.group is not None else UNKNOWN_NS):
+            done(None)
+            return
+        waiting = self._asking.get(name)
+        if known is not None and known.group is not None:
+            done(None)
+            if waiting is not None:
+                return
+            self._asking[name] = []
+        elif waiting is not None:
+            waiting.append(done)
+            return
+        else:
+            self._asking[name] = [done]
+        GroupQuestion(self._servers, name, self._answering(), lambda result: self._grouped(name, result)).ask()
+
+    def _answering(self) -> list[str]:
+        return [broker for broker in self._cluster.brokers if not self._servers.waits(broker)]
+
+    def _grouped(self, name: str, result: Group | None | Failure) -> None:
+        if isinstance(result, Failure):
+            self._asked(name, result)
+        else:
+            if result is None and len(self._groups) >= GROUPS_MAX:
+                self._groups = {each: known for each, known in self._groups.items() if known.group is not None}
+            self._groups[name] = KnownGroup(result, self._clock.monotonic_ns())
+            self._asked(name, None)
+
+    def _asked(self, name: str, failure: Failure | None) -> None:
+        for done in self._asking.pop(name, ()):
+            done(failure)
+
+    def _look(self) -> None:
+        if self._stopped:
+            return
+        self._clock.call_at(self._clock.monotonic_ns() + NAMES_NS, self._look)
+        if not self._names_asked:
+            self._names_asked = True
+            self._servers.ask_nameserver(Request(codes.GET_TOPICS, {"bname": "any"}), self._named)
+
+    def _named(self, answer: Frame | Failure) -> None:
+        self._names_asked = False
+        if isinstance(answer, Failure) or answer.code != codes.SUCCESS:
+            return
+        try:
+            names = names_from(answer.body)
+        except BrokerAnswerError as error:
+            log.warning("the names of all topics: %s", error)
+            return
+        new = [name for name in names if name not in self._topics and not self._is_own(name)]
+        for name in new[:NAMES_PER_LOOK]:
+            self.ensure_topic(name, _nobody)
+
+    def _is_own(self, name: str) -> bool:
+        """True for topics that the cluster has for itself."""
+        if name in self._own or name in self._cluster.brokers or name in self._cluster.clusters:
+            return True
+        return is_system_topic(name) and not is_derived_topic(name)
+
+    # Topics
+
+    def _changed(self, name: str) -> None:
+        """Follower of the cluster map: the route of a topic has changed or gone. "": brokers have."""
+        if not name or self._is_own(name):
+            return
+        if self._cluster.route(name) is None:
+            self._attributes.pop(name, None)
+        if name in self._topics or self._cluster.route(name) is None:
+            self._take(name)
+
+    def _take(self, name: str) -> None:
+        """Make, change or remove a topic in memory, as its route and its attributes are now; tell the followers."""
+        before = self._topics.get(name)
+        route = self._cluster.route(name)
+        if route is None:
+            if before is not None:
+                del self._topics[name]
+                self._sorted = None
+                self._tell(name)
+            return
+        count = len(self._cluster.queues(name))
+        perm = (PERM_READ if self._cluster.readable(name) else 0) | (PERM_WRITE if self._cluster.writable(name) else 0)
+        attributes = self._attributes.get(name, {})
+        topic = Topic(
+            name, count, count, perm, type_of(attributes), self.durability,
+            sys_flag=max((each.sys_flag for each in route.queues), default=0), attributes=attributes,
+        )  # fmt: skip
+        if topic != before:
+            self._topics[name] = topic
+            if before is None:
+                self._sorted = None
+            self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        for changed in self._followers:
+            changed(name)
+
+    def _names(self) -> list[str]:
+        if self._sorted is None:
+            self._sorted = sorted(self._topics)
+        return self._sorted
+
+    def topic(self, name: str) -> Topic | None:
+        """Metadata.topic."""
+        found = self._topics.get(name)
+        if found is not None:
+            self._cluster.route(name)
+        return found
+
+    def topics(self) -> list[Topic]:
+        """Metadata.topics: those that are known so far."""
+        return [self._topics[name] for name in self._names()]
+
+    def topic_names(self) -> list[str]:
+        """Metadata.topic_names: those that are known so far."""
+        return list(self._names())
+
+    def lite_topics(self) -> list[Topic]:
+        """Metadata.lite_topics: none is served."""
+        return []
+
+    def topics_after(self, name: str, limit: int) -> list[Topic]:
+        """Metadata.topics_after."""
+        names = self._names()
+        at = bisect_right(names, name)
+        return [self._topics[each] for each in names[at : at + limit]]
+
+    def topic_count(self) -> int:
+        """Metadata.topic_count."""
+        return len(self._topics)
+
+    def put_topic(self, topic: Topic, done: Done) -> None:
+        """Metadata.put_topic: at all brokers that answer. NOT_SUPPORTED: the cluster has no place for what is wanted."""
+        if self._is_own(topic.name):
+            done(None)
+            return
+        failure = refused(topic)
+        if failure is not None:
+            done(failure)
+            return
+        known = self._cluster.route(topic.name)
+        brokers = self._answering()
+        if known is not None:
+            brokers = [broker for broker in brokers if broker in {each.broker for each in known.queues}] or brokers
+        if not brokers:
+            done(
+                Failure(ErrorCode.STORE_UNAVAILABLE, f"topic {topic.name} cannot be created: no broker of the cluster answers")
+            )
+            return
+        read, write = (max(1, -(-count // len(brokers))) if count else 0 for count in (topic.read_queues, topic.write_queues))
+        attributes = self._attributes.get(topic.name, {})
+        requests = [(broker, topic_request(topic, broker, read, write, attributes)) for broker in brokers]
+
+        def made(result: None | Failure) -> None:
+            if result is not None:
+                done(result)
+                return
+            self._attributes.pop(topic.name, None)
+            self._topics.pop(topic.name, None)
+            self._sorted = None
+            self._find(topic.name, MADE_TRIES, done)
+
+        self._servers.ask_all(requests, made)
+
+    def _find(self, name: str, tries: int, done: Done) -> None:
+        """Wait until the name servers tell the route of a topic that was created."""
+        self._cluster.learn(name)
+
+        def looked(failure: Failure | None) -> None:
+            if failure is None or failure.code is not ErrorCode.TOPIC_NOT_FOUND or tries <= 1:
+                done(failure)
+                return
+            again = self._clock.monotonic_ns() + MADE_NS
+            self._clock.call_at(again, lambda: self._find(name, tries - 1, done))
+
+        self.ensure_topic(name, looked)
+
+    def delete_topic(self, name: str, done: Done) -> None:
+        """Metadata.delete_topic: at its brokers, then at all name servers."""
+        route = self._cluster.route(name)
+        if route is None:
+            done(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} has no route at the name servers"))
+            return
+        requests = [(each.broker, Request(codes.DELETE_TOPIC, {"topic": name, "bname": each.broker})) for each in route.queues]
+
+        def deleted(failure: None | Failure) -> None:
+            if failure is not None:
+                done(failure)
+                return
+            request = Request(codes.DELETE_TOPIC_ROUTE, {"topic": name})
+            self._servers.tell_nameservers(request, lambda: self._forgotten(name, done))
+
+        self._servers.ask_all(requests, deleted)
+
+    def _forgotten(self, name: str, done: Done) -> None:
+        self._cluster.learn(name)
+        done(None)
+
+    def follow_topics(self, changed: Callable[[str], None]) -> None:
+        """Metadata.follow_topics."""
+        self._followers.append(changed)
+
+    # Groups
+
+    def group(self, name: str) -> Group | None:
+        """Metadata.group."""
+        known = self._groups.get(name)
+        return None if known is None else known.group
+
+    def groups(self) -> list[Group]:
+        """Metadata.groups: those that were used here."""
+        return sorted((each.group for each in self._groups.values() if each.group is not None), key=lambda group: group.name)
+
+    def groups_after(self, name: str, limit: int) -> list[Group]:
+        """Metadata.groups_after."""
+        return [group for group in self.groups() if group.name > name][:limit]
+
+    def put_group(self, group: Group, done: Done) -> None:
+        """Metadata.put_group: at all brokers that answer."""
+        brokers = self._answering()
+        if not brokers:
+            done(
+                Failure(ErrorCode.STORE_UNAVAILABLE, f"group {group.name} cannot be created: no broker of the cluster answers")
+            )
+            return
+
+        def put(failure: None | Failure) -> None:
+            if failure is None:
+                self._groups[group.name] = KnownGroup(group, self._clock.monotonic_ns())
+            done(failure)
+
+        request = group_request(group)
+        self._servers.ask_all([(broker, request) for broker in brokers], put)
+
+    def default_durability(self) -> Durability:
+        """Metadata.default_durability."""
+        return self.durability
+
+
+def _nobody(_: Failure | None) -> None:
+    """Whether a topic is known now does not matter: it is asked for again when it is used."""

@@ -1,0 +1,106 @@
+"""Users and policies as a broker tells them: the answers to LIST_USER (3005) and LIST_ACL (3010)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import orjson
+
+from domain.access import ALLOW, AccessPolicy, Grant
+from gateway.access.policy import Entry
+from gateway.access.records import POLICIES_MAX, encoded, grant_key, user_key
+from gateway.access.settings import name_fault, password_fault
+from gateway.brokers.refusal import BrokerAnswerError
+from protocols.remoting.access import SUBJECT, policies_of, user_of
+from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.bean import Bean
+
+FAULTS_MAX: Final = 20
+"""Users and policies that cannot be used, and are told by name."""
+
+
+class ToldRights(NamedTuple):
+    """What a broker has told.
+
+    values   key -> value in the space of `gateway.access.records`
+    faults   what cannot be used here, each with its reason, at most FAULTS_MAX
+    normal   there is a user who is no Super user
+    """
+
+    values: dict[bytes, bytes]
+    faults: list[str]
+    normal: bool = False
+
+
+def rights_of(users: bytes, acls: bytes) -> ToldRights:
+    """The bodies of both answers -> users and policies. Raises BrokerAnswerError when they are no lists of objects.
+
+    A user without a password, or with a name that none has here, is left out. A policy that no policy is here is left out when
+    it allows; one that denies leaves the user without policies.
+    """
+    told = ToldRights({}, [])
+    normal = False
+    for each in _beans(users, "users"):
+        name = str(each.get("username", ""))
+        try:
+            user = user_of(name, each)
+        except RequestError as error:
+            _note(told, f"User:{name[:80]}: {error}")
+            continue
+        fault = name_fault(name) or password_fault(user.password)
+        if fault:
+            _note(told, f"User:{name[:80]}: {fault}")
+        else:
+            told.values[user_key(name)] = encoded(user)
+            normal = normal or not user.privileged
+    for each in _beans(acls, "policies"):
+        subject = str(each.get("subject", ""))
+        name = subject.removeprefix(SUBJECT)
+        if name == subject or name_fault(name):
+            _note(told, f"policies of {subject[:80]!r}: a subject is {SUBJECT} and the name of a user")
+            continue
+        policies = _usable(told, name, each)
+        if policies:
+            told.values[grant_key(name)] = encoded(Grant(name, policies))
+    return told._replace(normal=normal)
+
+
+def _usable(told: ToldRights, name: str, acl: Bean) -> tuple[AccessPolicy, ...]:
+    try:
+        policies = policies_of(acl)
+    except RequestError as error:
+        _note(told, f"policies of User:{name}: {error}")
+        return ()
+    if len(policies) > POLICIES_MAX:
+        _note(told, f"User:{name} has {len(policies)} policies, {POLICIES_MAX} are taken: it has none here")
+        return ()
+    found: list[AccessPolicy] = []
+    for policy in policies:
+        try:
+            Entry(policy)
+        except ValueError as error:
+            if policy.decision != ALLOW:
+                _note(told, f"a policy of User:{name} that denies: {error}; the user has no rights here")
+                return ()
+            _note(told, f"a policy of User:{name}: {error}")
+        else:
+            found.append(policy)
+    return tuple(found)
+
+
+def _note(told: ToldRights, fault: str) -> None:
+    if len(told.faults) < FAULTS_MAX:
+        told.faults.append(fault)
+
+
+def _beans(body: bytes, what: str) -> list[Bean]:
+    """A JSON list of objects; no body is an empty one."""
+    if not body:
+        return []
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BrokerAnswerError(f"its list of {what} is not JSON: {error}") from error
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise BrokerAnswerError(f"its list of {what} is no list of objects")
+    return found

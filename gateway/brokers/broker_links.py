@@ -1,0 +1,217 @@
+"""The servers of one cluster: brokers by name, and the name servers. Requests to them, and what brokers ask of this node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, final
+
+from domain.address import endpoint_of
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock, Entropy
+from gateway.brokers.refusal import refusal
+from gateway.link.link import AnswerBack, Answered, RemotingLink, Requested
+from gateway.link.request import Request, Sign
+from gateway.link.wire import Dialer
+from protocols.remoting.codes import NOT_SUPPORTED, SUCCESS
+from protocols.remoting.wire.frame import Frame
+
+TIMEOUT_MS: Final = 3_000
+
+
+@final
+class Brokers:
+    """Connections to all servers of one cluster, one pipelined connection each, made when they are needed.
+
+    on_request   gets what a broker asks: (broker, request, answers it); None: it is answered as not supported
+    """
+
+    def __init__(
+        self,
+        nameservers: Sequence[tuple[str, int]],
+        dialer: Dialer,
+        clock: Clock,
+        entropy: Entropy,
+        sign: Sign | None = None,
+    ) -> None:
+        """`sign` signs each request with the access key of this node; None: they are not signed."""
+        self.on_request: Requested | None = None
+        self._dialer = dialer
+        self._clock = clock
+        self._entropy = entropy
+        self._sign = sign
+        self._links: dict[str, RemotingLink] = {}
+        self._addresses: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        self._nameservers = [self._link("name server", host, port) for host, port in nameservers]
+        self._nameserver = 0
+        self._closed = False
+
+    def locate(self, broker: str, address: str) -> None:
+        """The master of `broker` is at `address` (`host:port`), "": it is not known where. A connection elsewhere is ended."""
+        if self._addresses.get(broker, "") == address or self._closed or broker in self._refused:
+            return
+        link = self._links.pop(broker, None)
+        found = endpoint_of(address)
+        if found is None:
+            self._addresses.pop(broker, None)
+        else:
+            self._addresses[broker] = address
+            self._links[broker] = self._link(broker, *found)
+        if link is not None:
+            link.close("it is no longer there" if found is None else f"it is at {address} now")
+
+    def refuse(self, broker: str, reason: str) -> None:
+        """Never ask this broker again: it is not what the name servers say."""
+        self.locate(broker, "")
+        self._refused[broker] = reason
+
+    def address(self, broker: str) -> str:
+        """`host:port` of the master of a broker, "" when it is not known."""
+        return self._addresses.get(broker, "")
+
+    def ask(self, broker: str, request: Request, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:
+        """Ask the master of `broker`. `done` gets the response whatever its code.
+
+        Failure: STORE_UNAVAILABLE: there is no answer, it is not known whether the request was carried out unless nothing could
+        be sent; OVERLOADED: nothing was sent, since too many requests are unanswered.
+        """
+        link = self._links.get(broker)
+        if link is None:
+            done(Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} is not asked: {self.waits(broker)}"))
+            return
+        link.ask(request, done, timeout_ms)
+
+    def ask_all(self, requests: Sequence[tuple[str, Request]], done: Callable[[None | Failure], None]) -> None:
+        """Send each (broker, request). `done` gets None when all have succeeded, else the first failure."""
+        left = len(requests) + 1
+        failures: list[Failure] = []
+
+        def answered(broker: str, answer: Frame | Failure) -> None:
+            if isinstance(answer, Failure):
+                failures.append(answer)
+            elif answer.code != SUCCESS:
+                failures.append(refusal(broker, answer))
+            one_less()
+
+        def one_less() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done(failures[0] if failures else None)
+
+        for broker, request in requests:
+            self.ask(broker, request, partial(answered, broker))
+        one_less()
+
+    def oneway(self, broker: str, request: Request) -> None:
+        """Tell the master of `broker`. Nobody knows whether it arrives."""
+        link = self._links.get(broker)
+        if link is not None:
+            link.oneway(request)
+
+    def ask_nameserver(self, request: Request, done: Answered, unless: frozenset[int] = frozenset()) -> None:
+        """Ask the name server that has answered last; when it fails, the next one, until all were asked.
+
+        A response with a code in `unless` is believed only when no other name server has another response.
+        """
+        NameserverQuestion(self, request, done, unless).ask()
+
+    def tell_nameservers(self, request: Request, done: Callable[[], None]) -> None:
+        """Ask all name servers; `done` when each has answered or failed."""
+        left = len(self._nameservers)
+
+        def answered(_: Frame | Failure) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done()
+
+        for link in self._nameservers:
+            link.ask(request, answered, TIMEOUT_MS)
+
+    def nameserver(self, tried: int) -> RemotingLink | None:
+        """The name server to be asked when `tried` others have failed; None: there is none left."""
+        if tried >= len(self._nameservers):
+            return None
+        return self._nameservers[(self._nameserver + tried) % len(self._nameservers)]
+
+    def prefer(self, link: RemotingLink) -> None:
+        """This name server has answered."""
+        self._nameserver = self._nameservers.index(link)
+
+    def waits(self, broker: str) -> str:
+        """Why requests to `broker` fail at once; "": they do not."""
+        link = self._links.get(broker)
+        if link is not None:
+            return link.waits
+        return self._refused.get(broker, "the name servers know no master of it")
+
+    def in_flight(self, broker: str) -> int:
+        """Requests that `broker` has not answered yet."""
+        link = self._links.get(broker)
+        return 0 if link is None else link.in_flight
+
+    def figures(self) -> Mapping[str, float]:
+        """Numbers for the metrics page."""
+        links = self._links.values()
+        return {
+            "rocketmq_brokers": len(self._links),
+            "rocketmq_brokers_connected": sum(link.connected for link in links),
+            "rocketmq_requests_in_flight": sum(link.in_flight for link in links),
+            "rocketmq_losses_total": sum(link.losses for link in links),
+            "rocketmq_late_answers_total": sum(link.late for link in links),
+        }
+
+    def nameservers_waiting(self) -> list[str]:
+        """A line for each name server that does not answer: where it is, and why."""
+        return [f"{link.where}: {link.waits}" for link in self._nameservers if link.waits]
+
+    def close(self) -> None:
+        """End all connections; what waits fails."""
+        self._closed = True
+        for link in (*self._links.values(), *self._nameservers):
+            link.close("this node stops")
+
+    def _link(self, name: str, host: str, port: int) -> RemotingLink:
+        return RemotingLink(name, host, port, self._dialer, self._clock, self._entropy, self._sign, self._requested)
+
+    def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
+        if self.on_request is not None:
+            self.on_request(broker, frame, answer)
+        else:
+            answer(NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
+
+
+@final
+class NameserverQuestion:
+    """One request to the name servers, one after the other."""
+
+    def __init__(self, brokers: Brokers, request: Request, done: Answered, unless: frozenset[int]) -> None:
+        self._brokers = brokers
+        self._request = request
+        self._done = done
+        self._unless = unless
+        self._tried = 0
+        self._doubted: Frame | None = None
+        self._failure: Failure | None = None
+
+    def ask(self) -> None:
+        """Ask the next name server, or give up."""
+        link = self._brokers.nameserver(self._tried)
+        if link is None:
+            self._done(self._doubted or self._failure or Failure(ErrorCode.STORE_UNAVAILABLE, "there is no name server"))
+            return
+        self._tried += 1
+        link.ask(self._request, lambda answer: self._answered(link, answer), TIMEOUT_MS)
+
+    def _answered(self, link: RemotingLink, answer: Frame | Failure) -> None:
+        if isinstance(answer, Failure):
+            self._failure = self._failure or answer
+            self.ask()
+        elif answer.code in self._unless:
+            self._doubted = answer
+            self.ask()
+        else:
+            self._brokers.prefer(link)
+            self._done(answer)

@@ -1,0 +1,400 @@
+"""New messages of the topics that somebody watches: a held pull at each of their queues.
+
+A tail begins at the end of each queue. Who watches is answered when the brokers have told the ends, or when one of them has
+not: then the tail of its queues begins, as soon as it answers, with what has been stored since the tail was asked for. By
+then others may have sent messages there, which must not be passed over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.address import is_derived_topic, is_system_topic, topic_of_path
+from domain.errors import ErrorCode, Failure
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.ports import Clock
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap
+from gateway.brokers.message_log import ask_number
+from gateway.brokers.pull_reply import LATER_MS, pull_request, pulled
+from gateway.brokers.topic_tail import QueueTail, TopicTail
+from protocols.remoting import codes
+from protocols.remoting.wire.frame import Frame
+
+HOLD_MS: Final = 15_000
+"""Time for which a broker holds a pull while there is nothing new."""
+ANSWER_MS: Final = 25_000
+PAUSE_NS: Final = 500 * MILLISECOND_NS
+"""Pause after a pull that failed."""
+RECORDS: Final = 256
+BYTES: Final = 1024 * 1024
+"""Records and bytes of one pull."""
+KEPT_NS: Final = 10 * SECOND_NS
+"""Time for which a topic is tailed after the last interest in it, and after the tail was asked for."""
+QUEUES_MAX: Final = 8_192
+"""Queues that are tailed at once."""
+
+LEFT_NS: Final = 3_600 * SECOND_NS
+"""Time for which it is remembered where the tail of a topic without a route has ended."""
+
+log = logging.getLogger("headgate.rocketmq")
+
+Arrived = Callable[[str, int, Sequence[bytes]], None]
+Ready = Callable[[Failure | None], None]
+Lost = Callable[[str, int, int], None]
+
+
+@final
+class Tail:
+    """The tails of all topics.
+
+    Interests are counted by topic: `watch` says that a filter is there or gone. `ready` begins a tail before its interest is
+    there, so that nothing is missed between the answer to a subscription and the first message after it.
+
+    all       interests in every topic: filters that begin with a wildcard
+    _left     tails that ended for want of a route, of topics that are watched still
+    _behind   queues whose last request failed -> since when they may have what was not told, monotonic
+    """
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:
+        self.all = 0
+        self._lost: Lost = _nobody
+        self._servers = servers
+        self._cluster = cluster
+        self._clock = clock
+        self._arrived = arrived
+        self._interests: dict[str, int] = {}
+        self._tails: dict[str, TopicTail] = {}
+        self._left: dict[str, TopicTail] = {}
+        self._behind: dict[QueueTail, int] = {}
+        self._stopped = False
+        self.delivered = 0
+        cluster.follow(self._changed)
+        clock.call_at(clock.monotonic_ns() + KEPT_NS, self._prune)
+
+    def stop(self) -> None:
+        """Deliver nothing more."""
+        self._stopped = True
+        for name in list(self._tails):
+            self._drop(name)
+
+    def follow_lost(self, lost: Lost) -> None:
+        """Call `lost` with topic, place and offset when a broker has lost its newest messages.
+
+        What comes from that offset on is new, though offsets behind it were told before.
+        """
+        self._lost = lost
+
+    def figures(self) -> dict[str, float]:
+        """Numbers for the metrics page."""
+        return {
+            "rocketmq_tailed_topics": len(self._tails),
+            "rocketmq_tailed_queues": self._have(),
+            "rocketmq_tailed_messages_total": self.delivered,
+        }
+
+    def watch(self, pattern: str, begins: bool) -> None:
+        """A filter of a connected client begins or ends."""
+        name = topic_of_pattern(pattern)
+        if not name:
+            self.all += 1 if begins else -1
+            if begins and self.all == 1:
+                self._follow_all()
+            return
+        count = self._interests.get(name, 0) + (1 if begins else -1)
+        if count > 0:
+            self._interests[name] = count
+            if begins and name not in self._tails:
+                self._follow(name)
+        else:
+            self._interests.pop(name, None)
+            self._forget(self._left.pop(name, None))
+            tail = self._tails.get(name)
+            if tail is not None:
+                tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
+
+    def wait(self, topic: str) -> bool:
+        """A pull waits at the end of a queue of `topic`, which is watched from now on. False: there are too many queues."""
+        if topic not in self._tails and self._have() + len(self._cluster.readable(topic)) > QUEUES_MAX:
+            return False
+        self.watch(topic, True)
+        return True
+
+    def ready(self, pattern: str, done: Ready) -> None:
+        """Begin the tail of the topics that `pattern` can match; `done` when it has begun. QUOTA: there are too many queues."""
+        name = topic_of_pattern(pattern)
+        names = [name] if name else self._all_names()
+        more = sum(len(self._cluster.readable(each)) for each in names if each not in self._tails)
+        have = self._have()
+        if have + more > QUEUES_MAX:
+            text = f"the filter needs {more} queues to be followed beside {have}: at most {QUEUES_MAX} are"
+            done(Failure(ErrorCode.QUOTA, text))
+            return
+        left = 1
+
+        def begun() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done(None)
+
+        for each in names:
+            left += 1
+            self._begin(each)
+            self.started(each, begun)
+        begun()
+
+    def started(self, topic: str, then: Callable[[], None]) -> None:
+        """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""
+        tail = self._tails.get(topic)
+        if tail is None or not tail.unknown:
+            then()
+        else:
+            tail.waiting.append(then)
+
+    def told(self, topic: str, place: int) -> int:
+        """Offset behind the last record of a queue that was told, -1: it has no tail, or it is not known where that begins."""
+        tail = self._tails.get(topic)
+        queue = None if tail is None else tail.queues.get(place)
+        return -1 if queue is None else queue.offset
+
+    def late_ms(self) -> int:
+        """Longest time between the storing of a message, by the clock of its broker, and its being told, as things are now."""
+        now = self._clock.monotonic_ns()
+        behind_ns = now - min(self._behind.values(), default=now)
+        return LATER_MS + ANSWER_MS + behind_ns // MILLISECOND_NS
+
+    def _have(self) -> int:
+        return sum(len(tail.queues) for tail in self._tails.values())
+
+    def _all_names(self) -> list[str]:
+        return [each for each in self._cluster.topics() if is_tailed(each)]
+
+    def _follow_all(self) -> None:
+        """Begin the tails of all topics. `ready` does so for a new filter; a session that is resumed does not ask it."""
+        have = self._have()
+        names = [name for name in self._all_names() if name not in self._tails]
+        for at, name in enumerate(names):
+            have += len(self._cluster.readable(name))
+            if have > QUEUES_MAX:
+                log.warning("%s topics are not followed, for want of room: %s queues are at most", len(names) - at, QUEUES_MAX)
+                break
+            self._begin_at_end(name)
+
+    def _follow(self, name: str) -> None:
+        """Begin the tail of a topic that a client watches.
+
+        One that has to be asked for is new to this node, and whoever watched it before has read nothing of it yet.
+        """
+        begin = self._begin_at_end if self._cluster.route(name) is not None else self._begin_new
+        self._cluster.ensure(name, lambda failure: begin(name) if failure is None else None)
+
+    def _begin(self, name: str) -> None:
+        if name not in self._tails and ((self.all and is_tailed(name)) or name in self._interests):
+            # It was watched before this node knew it, or while it had no route.
+            self._begin_new(name)
+        self._begin_at_end(name)
+
+    def _begin_at_end(self, name: str) -> None:
+        tail = self._tails.get(name)
+        if tail is None and not self._stopped and self._cluster.route(name) is not None:
+            tail = self._tails[name] = TopicTail(self._clock.wall_ms())
+            for place in self._cluster.readable(name):
+                self._add(name, tail, QueueTail(place, False, 0))
+        if tail is not None:
+            tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
+
+    def _add(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
+        tail.queues[queue.place] = queue
+        tail.unknown += 1
+        self._find(name, tail, queue, True)
+
+    def _find(self, name: str, tail: TopicTail, queue: QueueTail, first: bool) -> None:
+        """Ask where a queue begins for this tail. `first`: who waits for the tail waits for this answer.
+
+        Later the end is no place to begin: what was stored meanwhile is before it. The broker looks for the time at which the
+        tail was asked for, LATER_MS before it, since clocks differ: a message may be told that is older than its subscription.
+        A tail that goes on begins where it ended, unless all messages are younger: then the topic may be another one.
+        """
+        code, more = codes.GET_MIN_OFFSET if queue.whole else codes.GET_MAX_OFFSET, {}
+        if queue.since_ms:
+            code, more = codes.SEARCH_OFFSET, {"timestamp": str(queue.since_ms - LATER_MS), "boundaryType": "LOWER"}
+        asked_ms = self._clock.wall_ms()
+        where = self._cluster.queues(name)[queue.place]
+        queue.asking = True
+
+        def found(offset: int | Failure) -> None:
+            queue.asking = False
+            if isinstance(offset, Failure):
+                if not queue.whole:
+                    queue.since_ms = queue.since_ms or asked_ms
+                self._pause(name, tail, queue)
+            else:
+                queue.offset = queue.kept if offset and queue.kept >= 0 else offset
+                queue.told_ms = asked_ms
+                if queue.lost:
+                    queue.lost = False
+                    self._lost(name, queue.place, offset)
+                self._pull(name, tail, queue)
+            if first:
+                tail.unknown -= 1
+                self._tell(tail)
+
+        ask_number(self._servers, name, where, code, more, found)
+
+    def _tell(self, tail: TopicTail) -> None:
+        if not tail.unknown:
+            waiting, tail.waiting = tail.waiting, []
+            for then in waiting:
+                then()
+
+    def _pull(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
+        if tail.ended or queue.asking:
+            return
+        if queue.place not in self._cluster.readable(name):
+            self._pause(name, tail, queue)
+            return
+        where = self._cluster.queues(name)[queue.place]
+        offset = queue.offset
+        queue.asking = True
+
+        def answered(answer: Frame | Failure) -> None:
+            queue.asking = False
+            if tail.ended:
+                return
+            result = answer if isinstance(answer, Failure) else pulled(where.broker, answer, queue.place, offset, True)
+            if isinstance(result, Failure):
+                self._pause(name, tail, queue)
+                return
+            self._behind.pop(queue, None)
+            if result.status == "TOO_LARGE":
+                self._begin_again(name, tail, queue)
+                return
+            queue.offset = result.next_offset
+            queue.told_ms = self._clock.wall_ms()
+            if result.records:
+                self.delivered += len(result.records)
+                self._arrived(name, queue.place, result.records)
+            elif result.status == "EMPTY" and result.next_offset != offset:
+                queue.offset = offset
+            self._pull(name, tail, queue)
+
+        request = pull_request(name, where, offset, RECORDS, BYTES, HOLD_MS)
+        self._servers.ask(where.broker, request, answered, ANSWER_MS)
+
+    def _begin_again(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
+        """A queue ends before what was told: a replica that had not copied all of it became the master, or the topic is new.
+
+        What has come since the broker last answered is found by time.
+        """
+        where = self._cluster.queues(name)[queue.place]
+        text = "broker %s has lost messages that it had told, or the topic was made anew: queue %s of %s ends before offset %s"
+        log.warning(text, where.broker, where.queue_id, name, queue.offset)
+        queue.offset = queue.kept = -1
+        queue.since_ms, queue.whole, queue.lost = queue.told_ms, False, True
+        self._find(name, tail, queue, False)
+
+    def _pause(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
+        """Go on a moment later, at the same place."""
+        if tail.ended:
+            return
+        queue.asking = True
+        self._behind.setdefault(queue, self._clock.monotonic_ns())
+
+        def again() -> None:
+            queue.asking = False
+            if tail.ended:
+                return
+            if queue.offset < 0:
+                self._find(name, tail, queue, False)
+            else:
+                self._pull(name, tail, queue)
+
+        self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, again)
+
+    def _changed(self, name: str) -> None:
+        """Follower of the cluster map: the route of the topic `name` has changed or gone. "" (brokers have) changes no tail."""
+        if self._stopped:
+            return
+        tail = self._tails.get(name)
+        if tail is None:
+            if name and ((self.all and is_tailed(name)) or name in self._interests):
+                self._begin_new(name)
+            return
+        if self._cluster.route(name) is None:
+            self._drop(name)
+            if self.all or name in self._interests:
+                self._leave(name, tail)
+            return
+        for place in self._cluster.readable(name):
+            if place not in tail.queues:
+                # A new queue, or one of a broker that was away when the tail began.
+                self._add(name, tail, QueueTail(place, False, tail.since_ms))
+
+    def _begin_new(self, name: str) -> None:
+        """Begin the tail of a watched topic that has got a route: at its first message, or where an earlier tail ended."""
+        if name in self._tails or self._stopped or self._cluster.route(name) is None:
+            return
+        left = self._left.pop(name, None)
+        tail = self._tails[name] = TopicTail(self._clock.wall_ms() if left is None else left.since_ms)
+        for place in self._cluster.readable(name):
+            old = None if left is None else left.queues.get(place)
+            if old is not None:
+                queue = QueueTail(place, old.whole, old.since_ms, old.kept)
+                self._behind[queue] = self._behind[old]
+            else:
+                queue = QueueTail(place, left is None, 0 if left is None else tail.since_ms)
+            self._add(name, tail, queue)
+        self._forget(left)
+
+    def _leave(self, name: str, tail: TopicTail) -> None:
+        """Keep where a tail has ended that will go on when its topic has a route again."""
+        now = self._clock.monotonic_ns()
+        self._left[name] = tail
+        tail.until_ns = now + LEFT_NS
+        for queue in tail.queues.values():
+            self._behind.setdefault(queue, now)
+            if queue.offset >= 0:
+                queue.kept, queue.since_ms, queue.whole = queue.offset, self._clock.wall_ms(), False
+            elif not queue.whole:
+                queue.since_ms = queue.since_ms or tail.since_ms
+
+    def _prune(self) -> None:
+        if self._stopped:
+            return
+        now = self._clock.monotonic_ns()
+        self._clock.call_at(now + KEPT_NS, self._prune)
+        for name, tail in list(self._tails.items()):
+            if name not in self._interests and not self.all and now > tail.until_ns:
+                self._drop(name)
+        for name, tail in list(self._left.items()):
+            if (name not in self._interests and not self.all) or now > tail.until_ns:
+                self._forget(self._left.pop(name))
+
+    def _drop(self, name: str) -> None:
+        tail = self._tails.pop(name)
+        tail.ended = True
+        self._forget(tail)
+        waiting, tail.waiting = tail.waiting, []
+        for then in waiting:
+            then()
+
+    def _forget(self, tail: TopicTail | None) -> None:
+        for queue in () if tail is None else tail.queues.values():
+            self._behind.pop(queue, None)
+
+
+def _nobody(_topic: str, _place: int, _offset: int) -> None:
+    """Default of `Tail.follow_lost`."""
+
+
+def topic_of_pattern(pattern: str) -> str:
+    """The topic that stores every path that `pattern` can match; "": the first level is a wildcard."""
+    return "" if pattern[:1] in ("+", "#") else topic_of_path(pattern)
+
+
+def is_tailed(topic: str) -> bool:
+    """True for topics whose records are delivered by path: not retry, dead-letter and system topics."""
+    return not is_derived_topic(topic) and not is_system_topic(topic)

@@ -1,0 +1,310 @@
+"""The requests of brokers, tools and other controllers to this controller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, final
+
+from controller.groups.heartbeats import Heartbeats
+from controller.groups.replica_reports import informed, refused
+from controller.member.elections import LOOK_MS, Elections
+from controller.member.founding import Founding
+from controller.member.grey_moves import GreyMoves
+from controller.member.identity import MemberIdentity
+from controller.member.member import ControllerMember
+from controller.slow_replicas.detector import GreyDetector
+from controller.slow_replicas.record import FiguresRecord
+from domain.address import endpoint_text
+from domain.command import Command
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica
+from domain.controller.controller_list import ChangeControllers, ControllersChanged
+from domain.controller.group import StoreGroup
+from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.request import (
+    GROUPS_LISTED_MAX,
+    ChangeControllerSettings,
+    ChangeGroup,
+    ControllerFound,
+    ControllerSettingsFound,
+    ControllersFound,
+    GroupChanged,
+    GroupsFound,
+    HearReplica,
+    ListStoreGroups,
+    QueryController,
+    QueryControllers,
+    QueryControllerSettings,
+    QueryGroups,
+    ReplicaHeard,
+    StoreGroupsListed,
+)
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.handler import Verb
+
+log = logging.getLogger("headgate.controller")
+
+GROUP_NAME: Final = "headgate"
+"""Name of the controllers' raft group, as mqadmin shows it."""
+_UNSURE: Final = Failure(
+    ErrorCode.STORE_UNAVAILABLE,
+    "it is not known whether the change is made: no majority of the controllers has answered; ask again",
+)
+
+
+@final
+class Controlling:
+    """The verbs of a controller. `member` is None until its group is known: then it leads nothing.
+
+    greeted   called with what another controller says of itself
+    """
+
+    def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock) -> None:
+        self.member: ControllerMember | None = None
+        self.elections: Elections | None = None
+        self.grey: GreyMoves | None = None
+        self.greeted: Callable[[MemberIdentity, tuple[str, ...]], None] = _nobody
+        self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
+        self._founding = founding
+        self._addresses = [endpoint_text(host, port) for host, port in endpoints]
+        self._clock = clock
+        self._connections: set[ClientConnection] = set()
+        self._settings = {"notify_role_changed": "true", "scan_ms": str(LOOK_MS)}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """All commands of domain.controller."""
+        return {
+            ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
+            ListStoreGroups: self._list, QueryController: self._this,
+            QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,
+            GreetController: self._greet, TellController: self._tell, ChangeControllers: self._change_controllers,
+        }  # fmt: skip
+
+    def joined(self, member: ControllerMember, record: FiguresRecord) -> None:
+        """The group is known, and this controller takes part. `record` gets what replicas measure."""
+        self.member = member
+        self.grey = GreyMoves(member, self.heartbeats, self._clock, GreyDetector(), record)
+        self.elections = Elections(
+            member, self.heartbeats, self._clock, int(self._settings["scan_ms"]), self.grey.preferring, self.grey.is_early
+        )
+        member.applied = self._applied
+        self.elections.start()
+        self.grey.start()
+
+    def close(self) -> None:
+        """Take part no more. Whoever waits is told that the fate of its change is not known."""
+        if self.elections is not None:
+            self.elections.stop()
+        if self.grey is not None:
+            self.grey.stop()
+        if self.member is not None:
+            self.member.stop()
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // MILLISECOND_NS
+
+    def _change(self, connection: ClientConnection, command: ChangeGroup) -> None:
+        member = self.member
+        if member is None:
+            self._changed(connection, command, GroupAnswer(GroupRefusal.NOT_LEADING, None))
+            return
+        group, now_ms = member.groups.group(command.change.group), self._now_ms()
+        refusal = refused(command.change, group, self.heartbeats, now_ms) if member.leads else None
+        if refusal is not None:
+            self._changed(connection, command, GroupAnswer(refusal, group))
+            return
+        change = informed(command.change, group, self.heartbeats, now_ms)
+        if isinstance(change, RegisterReplica) and not self._founding.all_read(LEVEL):
+            change = replace(change, run="", runs_before=())  # a controller of a version before could not read them
+        if self.grey is not None and isinstance(change, ElectLeader):
+            change = self.grey.preferring(change)
+        member.change(change, partial(self._changed, connection, command))
+
+    def _changed(self, connection: ClientConnection, command: ChangeGroup, answer: GroupAnswer | None) -> None:
+        if answer is None:
+            connection.answer(Refused(command.ticket, _UNSURE))
+        else:
+            alive = frozenset[int]() if answer.group is None else self._alive(answer.group)
+            connection.answer(GroupChanged(command.ticket, answer, alive))
+
+    def _change_controllers(self, connection: ClientConnection, command: ChangeControllers) -> None:
+        member = self.member
+
+        def done(answer: GroupAnswer | None) -> None:
+            if answer is None:
+                connection.answer(Refused(command.ticket, _UNSURE))
+            else:
+                why = "" if answer.refusal is None else answer.refusal.value
+                connection.answer(ControllersChanged(command.ticket, answer.refusal, why))
+
+        if member is None or not member.leads:
+            done(GroupAnswer(GroupRefusal.NOT_LEADING, None))
+            return
+        change = member.remove_controller if command.remove else member.add_controller
+        try:
+            change(command.address, self._addresses, self._founding.here, done)
+        except ValueError as error:
+            connection.answer(ControllersChanged(command.ticket, GroupRefusal.INVALID, str(error)))
+
+    @property
+    def _book(self) -> tuple[str, ...]:
+        """Addresses of all controllers: those that they have agreed on, else those of the settings."""
+        agreed = () if self.member is None else self.member.groups.book.addresses
+        return agreed or tuple(self._addresses)
+
+    def _alive(self, group: StoreGroup) -> frozenset[int]:
+        return frozenset(each.id for each in self.heartbeats.live(group, self._now_ms()))
+
+    def _query(self, connection: ClientConnection, command: QueryGroups) -> None:
+        member = self.member
+
+        def confirmed(refusal: GroupRefusal | None) -> None:
+            if refusal is not None or member is None:
+                connection.answer(GroupsFound(command.ticket, GroupRefusal.NOT_LEADING, ()))
+                return
+            found = [group for name in command.groups if (group := member.groups.group(name)) is not None]
+            connection.answer(GroupsFound(command.ticket, None, [(group, self._alive(group)) for group in found]))
+
+        if member is None:
+            confirmed(GroupRefusal.NOT_LEADING)
+        else:
+            member.read(confirmed)
+
+    def _list(self, connection: ClientConnection, command: ListStoreGroups) -> None:
+        member = self.member
+
+        def confirmed(refusal: GroupRefusal | None) -> None:
+            if refusal is not None or member is None:
+                connection.answer(StoreGroupsListed(command.ticket, GroupRefusal.NOT_LEADING, ()))
+                return
+            known = {each.name: each for each in member.groups}
+            wanted = sorted(name for name in (command.names or known) if name in known and name > command.after)
+            now_ms = self._now_ms()
+            found = [(known[name], self._words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
+            connection.answer(StoreGroupsListed(command.ticket, None, found, len(wanted) > GROUPS_LISTED_MAX))
+
+        if member is None:
+            confirmed(GroupRefusal.NOT_LEADING)
+        else:
+            member.read(confirmed)
+
+    def _words(self, group: StoreGroup, now_ms: int) -> list[ReplicaHeard]:
+        """What was heard of the replicas of a group, and how they stand."""
+        words, grey = self.heartbeats.words(group, now_ms), self.grey
+        if grey is None:
+            return list(words)
+        return [
+            replace(each, standing=grey.standing(group.name, each.report.id), figures=grey.figures(group.name, each.report.id))
+            for each in words
+        ]
+
+    def _this(self, connection: ClientConnection, command: QueryController) -> None:
+        member, own = self.member, self._founding.identity.node
+        if member is None:
+            connection.answer(ControllerFound(command.ticket, own, 0, False, 0, (), (), self._founding.places, "", self._book))
+            return
+        connection.answer(
+            ControllerFound(
+                command.ticket, own, member.term, member.leads, member.leader, member.voters, member.learners,
+                self._founding.places, member.failure, self._book, member.changing,
+            )
+        )  # fmt: skip
+
+    def _controllers(self, connection: ClientConnection, command: QueryControllers) -> None:
+        """Every controller answers. Controllers are named n0, n1, … in their order, as Apache's are."""
+        member = self.member
+        names = {address: f"n{at}" for at, address in enumerate(self._book)}
+        leader = "" if member is None or not member.leader else names.get(self._founding.address_of(member.leader), "")
+        peers = {name: address for address, name in names.items()}
+        leads = member is not None and member.leads
+        connection.answer(ControllersFound(command.ticket, GROUP_NAME, leader, leads, peers))
+
+    def _hear(self, connection: ClientConnection, command: HearReplica) -> None:
+        if connection not in self._connections:
+            self._connections.add(connection)
+            connection.on_close.append(partial(self._closed, connection))
+        group = None if self.member is None else self.member.groups.group(command.group)
+        if group is None or group.replica(command.report.id) is None:
+            self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
+        else:
+            now_ms = self._now_ms()
+            if self.elections is not None and not self.heartbeats.is_alive(command.group, command.report.id, now_ms):
+                self.elections.hurry()
+            self.heartbeats.heard(
+                command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses
+            )
+        if self.grey is not None and command.figures is not None:
+            self.grey.heard(command.group, command.report.id, command.figures)
+        connection.answer(Done(command.ticket))
+
+    def _closed(self, connection: ClientConnection) -> None:
+        self._connections.discard(connection)
+        self.heartbeats.closed(connection, self._now_ms())
+        if self.elections is not None:
+            self.elections.hurry()
+
+    def _applied(self, change: GroupChange, answer: GroupAnswer) -> None:
+        """Tell the replicas of a group who leads now, when this controller leads: they ask by themselves only each 5 s.
+
+        A group without a leader gets one at once: a leader that has started again was deposed.
+        """
+        group = answer.group
+        if group is None or answer.refusal is not None:
+            return
+        if isinstance(change, RecoverGroup):
+            log.warning(
+                "store group %s: an operator has given up its SyncStateSet; replica %s leads in epoch %s with log %s, and what "
+                "it lacks is lost", group.name, change.replica, group.leader_epoch, group.members[0].incarnation,
+            )  # fmt: skip
+        if isinstance(change, FoundGroup):
+            log.warning(
+                "store group %s: an operator has said that it begins with the log of replica %s, in epoch %s", group.name,
+                change.replica, group.leader_epoch,
+            )  # fmt: skip
+        if not group.leader and self.elections is not None:
+            self.elections.hurry()
+        if not isinstance(change, ElectLeader | RecoverGroup | FoundGroup):
+            return
+        if self.member is None or not self.member.leads or self._settings["notify_role_changed"] != "true":
+            return
+        for connection in self.heartbeats.connections(group.name):
+            if isinstance(connection, ClientConnection):
+                connection.answer(LeaderChanged(None, group))
+
+    def _query_settings(self, connection: ClientConnection, command: QueryControllerSettings) -> None:
+        connection.answer(ControllerSettingsFound(command.ticket, dict(self._settings)))
+
+    def _change_settings(self, connection: ClientConnection, command: ChangeControllerSettings) -> None:
+        values = command.values
+        scan = values.get("scan_ms", self._settings["scan_ms"])
+        if values.get("notify_role_changed", "true") not in ("true", "false") or not (
+            scan.isdigit() and 100 <= int(scan) <= 60_000
+        ):
+            text = "notifyBrokerRoleChanged is true or false, scanNotActiveBrokerInterval 100 to 60000 ms"
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
+            return
+        self._settings.update(values)
+        if self.elections is not None:
+            self.elections.look_ms = int(scan)
+        connection.answer(Done(command.ticket))
+
+    def _greet(self, connection: ClientConnection, command: GreetController) -> None:
+        self.greeted(MemberIdentity(command.node, frozenset(command.founders), command.level), command.book)
+        own, member = self._founding.identity, self.member
+        book = () if member is None else member.groups.book.addresses
+        connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders)), book, own.level))
+
+    def _tell(self, _connection: ClientConnection, command: TellController) -> None:
+        if self.member is not None:
+            self.member.receive(command.data)
+
+
+def _nobody(_greeting: MemberIdentity, _book: tuple[str, ...]) -> None:
+    """Default of `Controlling.greeted`."""

@@ -1,0 +1,111 @@
+"""How a controller becomes a member of its group: founded with the others, taken in, or known from before."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, final
+
+from controller.member import identity as identities
+from controller.member.founding import Founding
+from controller.member.member import ControllerMember
+from controller.raft.disk_storage import FOLDER, RaftDiskStorage
+from controller.raft.persisted import Persisted, founder
+from controller.raft.refusal import SafetyError
+from controller.slow_replicas.record import FiguresRecord
+from domain.errors import StoreError
+from domain.ports import Clock, Disk, Entropy
+from gateway.cluster.controller.controlling import Controlling
+from gateway.cluster.controller.links import ControllerLinks
+
+log: Final = logging.getLogger("headgate.controller")
+
+
+@final
+class GroupJoining:
+    """Makes the member of this controller once its group is known, or when it was known before.
+
+    waits   why the group is known and this controller is no member of it yet: its disk has failed; "": it has not
+    """
+
+    def __init__(
+        self, disk: Disk, clock: Clock, entropy: Entropy, founding: Founding, links: ControllerLinks, controlling: Controlling
+    ) -> None:
+        self.waits = ""
+        self._disk = disk
+        self._clock = clock
+        self._entropy = entropy
+        self._founding = founding
+        self._links = links
+        self._controlling = controlling
+        self._storage = RaftDiskStorage(disk)
+        self._beginning: Persisted | None = None
+        self._is_out = False
+        links.founded = self._founded
+        links.greeted = self._greeted
+        controlling.greeted = links.told
+
+    def start(self) -> None:
+        """Take part again, or greet the others until the group is known. Raises StoreError for a state that cannot be read."""
+        known = self._founding.identity
+        persisted = self._storage.load()
+        if known.founders:
+            if self._storage.is_empty and self._founding.is_founder:
+                persisted = Persisted(damage=f"{FOLDER} is empty, and {identities.NAME} says that it was not")
+            self._join(persisted)
+        self._links.start()
+
+    def _founded(self, founders: frozenset[int]) -> None:
+        log.info("the controllers are %s, and this one is %s", sorted(founders), self._founding.identity.node)
+        self._beginning = Persisted()
+        if self._founding.is_founder:
+            self._beginning = founder(founders)
+            self._storage.put_snapshot(self._beginning.snapshot)
+        self._begin()
+
+    def _begin(self) -> None:
+        """The log of a founder begins on the disk before it takes part. When the disk fails, the next greeting tries again:
+        nobody has been promised anything yet, and each attempt writes its files anew.
+        """
+        persisted = self._beginning
+        if persisted is None:
+            return
+        try:
+            self._storage.sync()
+            identities.store(self._disk, self._founding.identity)
+        except OSError as error:
+            if not self.waits:
+                log.error("this controller takes no part yet: its log cannot be written (%s). It tries again", error)
+            self.waits = f"its log cannot be written: {error}"
+            return
+        self.waits = ""
+        self._beginning = None
+        self._join(persisted)
+
+    def _join(self, persisted: Persisted) -> None:
+        node = self._founding.identity.node
+        try:
+            member = ControllerMember(node, persisted, self._storage, self._links, self._clock, self._entropy)
+        except (SafetyError, ValueError) as error:
+            raise StoreError(f"{FOLDER} cannot be used: {error}") from error
+        if member.failure:
+            log.error("this controller takes part in nothing: %s. While a majority of the others works, headgate cluster "
+                      "renew-controller DIR lets it come back as a new member", member.failure)  # fmt: skip
+        self._controlling.joined(member, FiguresRecord(self._disk))
+        member.start()
+
+    def _greeted(self) -> None:
+        self._begin()
+        member = self._controlling.member
+        if member is None:
+            self._links.follow((), ())
+            return
+        book = member.groups.book
+        self._links.follow(book.addresses, member.members)
+        if not book.number:
+            member.revise(self._founding.nodes, not self._founding.missing)
+            return
+        member.follow_book(self._founding.here)
+        is_out = self._founding.address not in book.addresses and all(each.node != member.node for each in book.places)
+        if is_out and not self._is_out:
+            log.warning("controllers: this one was removed: %s go on without it. Stop it", ", ".join(book.addresses))
+        self._is_out = is_out

@@ -1,0 +1,445 @@
+"""The gateway's side: gives the commands of its clients to the node that has the store, and its events to the clients."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, final
+
+from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTopic
+from domain.admin.subscription import LeaseDeliveries
+from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.mqtt_session import ReadingResumed
+from domain.ports import Clock
+from domain.principal import GATEWAY, Principal
+from gateway.cluster.forwarding.forwarded_client import ForwardedClient
+from gateway.cluster.forwarding.principal_numbers import PrincipalNumbers
+from gateway.cluster.forwarding.space_copies import SpaceCopies
+from gateway.cluster.forwarding.store_facts import StoreFacts
+from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
+from gateway.connection.client_connection import ClientConnection
+from protocols.remoting.nodes.calls.octets import DATA, I64, TEXT, Reader, WireError, optional
+from protocols.remoting.nodes.calls.values import FAILURE
+from protocols.remoting.nodes.forwarding import item
+from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, welcome_of
+from protocols.remoting.nodes.forwarding.item import ClientItem
+from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kind
+from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED, VERSIONS, ItemError, NodeStream, SizeError
+
+HELD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""`held_bytes_max` of a gateway with one connection to its store; several share it."""
+_VALUE: Final = optional(DATA)
+_WATCHING: Final = frozenset({WatchedMessages, WatchStarted, DataTopicJoined})
+_CONTROL: Final = {True: "with access control", False: "without access control"}
+_OWN: Final = 1
+"""The number of the gateway itself as a client."""
+log = logging.getLogger("headgate.forwarding")
+
+
+@final
+class Forwarder:
+    """A Handler: carries no command out itself.
+
+    ready            True: users and policies have come
+    state            spaces of the store's state that gateways keep a copy of
+    linked           True: there is a connection
+    on_store_lost    called with the reason and the clients that have to begin again: the store has forgotten them
+    traffic          what the store is told of traffic on this gateway's ports
+    held_bytes_max   bytes of commands that the store has not got, above which further ones are refused
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        cluster: str,
+        node: str,
+        life: bytes,
+        versions: tuple[int, ...] = VERSIONS,
+        first: Forwarder | None = None,
+    ) -> None:
+        """`life`: 16 random bytes, which name this stream. `versions`: of the frames, the newest first.
+
+        `first`: the forwarder over another connection to the same store, which keeps the copies; None: this one.
+        """
+        self._clock = clock
+        self._cluster = cluster
+        self._node = node
+        self._life = life.hex()
+        self._versions = versions
+        self._first = first or self
+        self._facts: StoreFacts | None = None
+        self.ready = False
+        self.state = SpaceCopies()
+        self.on_store_lost: Callable[[str, Sequence[ClientConnection]], None] = _nothing
+        self.held_bytes_max = HELD_BYTES_MAX
+        self._stream: NodeStream
+        self._stream_with = ""
+        self._welcome: Welcome | None = None
+        self.linked = False
+        self._away_since_ns = clock.monotonic_ns()
+        self._clients: dict[ClientConnection, ForwardedClient] = {}
+        self._numbered: dict[int, ForwardedClient] = {}
+        self._client_number = self._ticket_number = _OWN
+        self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
+        self._told = Traffic()
+        self._principals: PrincipalNumbers
+        self._kinds = COMMAND_KINDS.of
+        self._take: dict[int, Callable[[Reader], None]] = {
+            item.EVENT: self._event,
+            item.CLOSE: self._close,
+            item.THROTTLE: self._throttle,
+            item.REVOKE: self._revoke,
+            item.READS_WAIT: self._reads_wait,
+            item.VALUE: self._value,
+            item.COMPLETE: self._complete,
+            item.GONE: self._gone,
+        }
+        self._unwatched: list[tuple[ClientConnection, Watch | JoinDataTopic]] = []
+        self._begin()
+        self._tick()
+
+    # The connection to the store's node
+
+    @property
+    def facts(self) -> StoreFacts | None:
+        """What the store's node is; None: it has not been reached yet."""
+        return self._first._facts
+
+    @property
+    def clients(self) -> int:
+        """Clients that are forwarded now."""
+        return len(self._clients)
+
+    def unanswered_bytes(self) -> int:
+        """Bytes of commands that the store's node has not got yet."""
+        return self._stream.unacknowledged_bytes
+
+    def unanswered(self) -> int:
+        """Commands that the store's node has not answered, besides receives and watches, which may wait for messages."""
+        return sum(
+            number not in client.watches and not isinstance(ticket, Receive)
+            for client in self._numbered.values()
+            for number, ticket in client.tickets.items()
+        )
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """This gateway stops: refuse what has no answer yet. Messages that come for it nevertheless are given back."""
+        for client in list(self._numbered.values()):
+            if client.departed:
+                continue
+            client.departed = True
+            for number, ticket in list(client.tickets.items()):
+                if number in client.watches:
+                    continue
+                if not isinstance(ticket, Receive):
+                    del client.tickets[number]
+                client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+
+    def greeting(self) -> bytes:
+        """The body of request code 30010, which opens a connection."""
+        received = self._stream.received
+        copies = self._first is self
+        return encode(Greeting(self._cluster, self._node, self._life, self._stream_with, received, self._versions, copies))
+
+    def greeted(self, body: bytes) -> None:
+        """The answer has come. Raises WireError: it is of another cluster, or none; the connection has to be closed."""
+        welcome = welcome_of(body)
+        if welcome.cluster != self._cluster:
+            raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
+        if welcome.version not in self._versions:
+            raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {self._versions}")
+        known = self.facts
+        if known is not None and (known.broker, known.controlled) != (welcome.broker, welcome.controlled):
+            now, then = f"{welcome.broker!r} {_CONTROL[welcome.controlled]}", f"{known.broker!r} {_CONTROL[known.controlled]}"
+            raise WireError(f"the store is {now}, and was {then}: start this gateway again")
+        self._welcome = welcome
+
+    def connected(self, send: Callable[[bytes], None]) -> None:
+        """Frames can be sent: `send` puts the body of one on the connection. Raises WireError, as `greeted`."""
+        welcome = self._welcome
+        assert welcome is not None
+        self._first._facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
+        if not welcome.resumed:
+            if self._stream_with:
+                again = welcome.life != self._stream_with
+                self._forget("the store has started again" if again else "the store has given up this gateway")
+            self.state.begin()
+        try:
+            self._stream.connected(send, welcome.received, welcome.version)
+        except WireError as error:
+            self._forget(f"the store does not know what it has got: {error}")
+            raise
+        self._stream_with = welcome.life
+        self.traffic.with_store(welcome.life)
+        self.linked = True
+        unwatched, self._unwatched = self._unwatched, []
+        for connection, watch in unwatched:
+            self.handle(connection, watch)
+
+    def received(self, body: bytes) -> None:
+        """A frame has come. Raises WireError: the connection has to be closed.
+
+        If it is no ItemError, nobody knows which clients wait for what was not read: all begin again.
+        """
+        try:
+            self._stream.take_all(body, self._take, self._unread)
+        except ItemError:
+            raise
+        except WireError as error:
+            self._forget(f"what the store has sent cannot be read ({error})")
+            raise
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self._stream.lost()
+        if self.linked:
+            self.linked = False
+            self._away_since_ns = self._clock.monotonic_ns()
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic_ns()
+        if self.linked:
+            self._tell_traffic()
+            self._stream.tell()
+        elif self._numbered and now - self._away_since_ns > AWAY_NS:
+            self._forget(f"the store has not been reached for {AWAY_NS // SECOND_NS} s")
+        self._clock.call_at(now + TICK_NS, self._tick)
+
+    def _tell_traffic(self) -> None:
+        now = self.traffic.now()
+        if now != self._told and self._stream.version != UNSIZED:
+            self._told = now
+            self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self.traffic.life, *now)])
+
+    def _begin(self) -> None:
+        """Begin a stream that the store's node knows nothing of."""
+        self._stream = NodeStream(self._clock)
+        self._stream_with = ""
+        self._clients.clear()
+        self._numbered.clear()
+        self._told = Traffic()
+        self._principals = PrincipalNumbers(self._stream.put)
+        self._stream.put(item.put_client(ClientItem(_OWN, "gateway", "", True)))
+
+    def _forget(self, why: str) -> None:
+        """The store knows, or will know, nothing of the clients: answer what waits, and have them begin again."""
+        clients = [client for client in self._numbered.values() if not client.departed]
+        self._stream.lost()
+        self._begin()
+        failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{why}: ask again")
+        for client in clients:
+            self._resume_reading(client)
+            if client.connection.shared:
+                self._unwatched += [(client.connection, watch) for watch in client.watches.values()]
+            for number, ticket in client.tickets.items():
+                if number not in client.watches:
+                    client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+        if clients:
+            self.on_store_lost(why, [client.connection for client in clients])
+
+    # Commands
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Give a command to the store's node. Refused STORE_UNAVAILABLE or OVERLOADED when that cannot be."""
+        kind = self._kinds.get(type(command))
+        if type(command) is Disconnected:
+            self._leave(connection, command)
+            return
+        failure = self._obstacle(kind, command)
+        if failure is not None:
+            ticket = getattr(command, "ticket", None)
+            if ticket is not None and getattr(command, "wait", True):
+                connection.answer(Refused(ticket, failure))
+            return
+        assert kind is not None
+        client = self._clients.get(connection) or self._enter(connection)
+        number = self._ticket(client, kind, command)
+        try:
+            self._post(client.number, number, command, kind, getattr(command, "principal", None))
+        except (struct.error, UnicodeEncodeError) as error:
+            self._unsent(
+                client, number, command, ErrorCode.ARGUMENT_ILLEGAL, f"a value of the request is out of its range: {error}"
+            )
+        except SizeError as error:
+            self._unsent(client, number, command, ErrorCode.MESSAGE_TOO_LARGE, f"the request has {error}")
+
+    def _unsent(self, client: ForwardedClient, number: int, command: Command, code: ErrorCode, text: str) -> None:
+        """A command has no form on the wire."""
+        client.unwatch(number)
+        if client.tickets.pop(number, None) is not None:
+            client.connection.answer(Refused(getattr(command, "ticket", None), Failure(code, text)))
+
+    def _obstacle(self, kind: Kind | None, command: Command) -> Failure | None:
+        if kind is None:
+            return Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by a gateway")
+        if self._stream.unacknowledged_bytes > self.held_bytes_max:
+            return Failure(ErrorCode.OVERLOADED, "too many requests wait for the store: ask again")
+        if not self.linked and self._clock.monotonic_ns() - self._away_since_ns > AWAY_NS:
+            return Failure(ErrorCode.STORE_UNAVAILABLE, "the store is not reached: ask again")
+        return None
+
+    def _enter(self, connection: ClientConnection) -> ForwardedClient:
+        self._client_number += 1
+        client = ForwardedClient(self._client_number, connection)
+        self._clients[connection] = self._numbered[client.number] = client
+        told = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
+        self._stream.put(item.put_client(told))
+        connection.on_stalled = partial(self._stalled, client, True)
+        connection.on_writable = partial(self._stalled, client, False)
+        if connection.stalled:
+            self._stalled(client, True)
+        return client
+
+    def _ticket(self, client: ForwardedClient, kind: Kind, command: Command) -> int:
+        """A number for the command's ticket; NO_TICKET: no answer is expected."""
+        of = type(command)
+        if of is Unwatch or of is LeaveDataTopic:
+            assert isinstance(command, Unwatch | LeaveDataTopic)
+            number = client.watch_of(command.ticket)
+            client.unwatch(number)
+            client.tickets.pop(number, None)
+            return number
+        asked: Any = command
+        if not kind.ticketed or (kind.waits and not asked.wait):
+            return item.NO_TICKET
+        ticket: object = asked.ticket
+        if of is Watch or of is JoinDataTopic:
+            assert isinstance(command, Watch | JoinDataTopic)
+            number = client.watch_of(ticket)
+            if not number:
+                self._ticket_number += 1
+                number = self._ticket_number
+            client.watch(number, command)
+            return number
+        self._ticket_number += 1
+        if ticket is not None:
+            lease = asked.lease if of is LeaseDeliveries else command
+            client.tickets[self._ticket_number] = lease if isinstance(lease, Receive) else ticket
+        return self._ticket_number
+
+    def _post(self, client: int, ticket: int, command: Command, kind: Kind, principal: Principal | None) -> None:
+        out = [item.COMMAND_HEAD.pack(item.COMMAND, client, ticket, self._principals.of(principal))]
+        kind.put(out, command)
+        self._stream.put(out)
+
+    def _leave(self, connection: ClientConnection, command: Disconnected) -> None:
+        client = self._clients.pop(connection, None)
+        if client is not None:
+            client.departed = True
+            self._post(client.number, item.NO_TICKET, command, self._kinds[Disconnected], None)
+        connection.on_stalled = None
+        connection.end()
+
+    def _stalled(self, client: ForwardedClient, stalled: bool) -> None:
+        """The client does not read, or reads again."""
+        if client.number in self._numbered:
+            self._stream.put([item.CLIENT_HEAD.pack(item.STALLED, client.number), b"\x01" if stalled else b"\x00"])
+
+    # Events
+
+    def _event(self, reader: Reader) -> None:
+        number, ticket_number = reader.unpack(item.OF_EVENT)
+        event: Event = EVENT_KINDS.get(reader)
+        client = self._numbered.get(number)
+        if client is None:
+            return
+        ticket: object = None
+        if ticket_number:
+            ticket = client.tickets.get(ticket_number)
+            if ticket is None:
+                return  # a watch that has ended, or an answer that nobody expects
+            if type(event) not in _WATCHING:
+                del client.tickets[ticket_number]
+                client.unwatch(ticket_number)
+        if isinstance(ticket, Receive):
+            if client.departed:
+                self._give_back(ticket, event)
+                return
+            ticket = ticket.ticket
+        told: Any = event
+        told.ticket = ticket
+        client.connection.answer(event)
+
+    def _unread(self, reader: Reader, error: WireError) -> None:
+        """Tell the client for whom an event is that cannot be read. Raises WireError when it is not known whose it is."""
+        if reader.take(1)[0] != item.EVENT:
+            raise error
+        number, ticket_number = reader.unpack(item.OF_EVENT)
+        client = self._numbered.get(number)
+        if client is None or client.departed:
+            return
+        watch = client.watches.get(ticket_number)
+        if watch is not None and client.connection.shared:
+            ended = Unwatch(watch.ticket) if isinstance(watch, Watch) else LeaveDataTopic(watch.ticket)
+            self.handle(client.connection, ended)
+            self.handle(client.connection, watch)
+        elif watch is not None or not ticket_number:
+            if not client.connection.shared:
+                client.connection.driver.close()
+        else:
+            ticket = client.tickets.pop(ticket_number, None)
+            if ticket is not None:
+                failure = Failure(ErrorCode.INTERNAL, f"the answer of the store's node could not be read: {error}")
+                client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+
+    def _give_back(self, asked: Receive, event: Event) -> None:
+        """The client has gone before its messages came: they are free again, and no delivery counts."""
+        if isinstance(event, Received) and event.messages:
+            receipts = [each.receipt for each in event.messages]
+            command = Extend(None, asked.group, asked.topic, receipts, 0, untold=True)
+            self._post(_OWN, item.NO_TICKET, command, self._kinds[Extend], GATEWAY)
+
+    def _close(self, reader: Reader) -> None:
+        client = self._client(reader)
+        if client is not None and not client.departed:
+            client.connection.driver.close()
+
+    def _throttle(self, reader: Reader) -> None:
+        client, wait_ns = self._client(reader), I64.get(reader)
+        if client is not None:
+            client.connection.driver.throttle(self._clock.monotonic_ns() + max(wait_ns, MILLISECOND_NS))
+
+    def _revoke(self, reader: Reader) -> None:
+        client, failure = self._client(reader), FAILURE.get(reader)
+        if client is not None and not client.departed:
+            client.connection.driver.revoke_access(failure)
+
+    def _reads_wait(self, reader: Reader) -> None:
+        client, waits = self._client(reader), reader.take(1) != b"\x00"
+        if client is None or client.departed or waits == client.reads_wait:
+            return
+        if waits:
+            client.reads_wait = True
+            client.connection.reads_waiting += 1
+        else:
+            self._resume_reading(client)
+
+    def _resume_reading(self, client: ForwardedClient) -> None:
+        if client.reads_wait:
+            client.reads_wait = False
+            client.connection.reads_waiting -= 1
+            client.connection.answer(ReadingResumed())
+
+    def _gone(self, reader: Reader) -> None:
+        self._numbered.pop(I64.get(reader), None)
+
+    def _client(self, reader: Reader) -> ForwardedClient | None:
+        return self._numbered.get(I64.get(reader))
+
+    # Spaces
+
+    def _value(self, reader: Reader) -> None:
+        self.state.put(TEXT.get(reader), DATA.get(reader), _VALUE.get(reader))
+
+    def _complete(self, _reader: Reader) -> None:
+        self.state.complete()
+        self.ready = True
+
+
+def _nothing(_why: str, _clients: Sequence[ClientConnection]) -> None:
+    """Default of `on_store_lost`."""

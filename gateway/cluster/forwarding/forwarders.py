@@ -1,0 +1,94 @@
+"""The gateway's side over several connections to its store: each client stays with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain.command import Command, Disconnected
+from domain.errors import Failure
+from domain.message.crc32 import crc32
+from domain.mqtt_session import Attach
+from domain.ports import Clock
+from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder
+from gateway.cluster.forwarding.space_copies import SpaceCopies
+from gateway.cluster.forwarding.store_facts import StoreFacts
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+
+
+@final
+class Forwarders:
+    """A Handler over forwarders, one for each connection to the store; for the store each is a gateway of its own.
+
+    What one client asks stays in order, because it goes over one connection. So does what an MQTT session asks over one
+    connection of its client after the other, and what peers of CoAP ask. A new client comes to the connection that has the
+    fewest, of those that are there.
+
+    each      the forwarders; the first one keeps the copies of spaces of the store's state
+    handler   takes the commands of clients
+    """
+
+    def __init__(self, clock: Clock, cluster: str, node: str, lives: Sequence[bytes], versions: tuple[int, ...]) -> None:
+        """`lives`: 16 random bytes for each connection."""
+        first = Forwarder(clock, cluster, node, lives[0], versions)
+        names = [f"{node} connection {number}" for number in range(2, len(lives) + 1)]
+        others = [Forwarder(clock, cluster, name, life, versions, first) for name, life in zip(names, lives[1:], strict=True)]
+        self.each: Sequence[Forwarder] = [first, *others]
+        self.handler: Handler = self if others else first
+        self._of: dict[ClientConnection, Forwarder] = {}
+        for forwarder in self.each:
+            forwarder.held_bytes_max = HELD_BYTES_MAX // len(self.each)
+
+    @property
+    def facts(self) -> StoreFacts | None:
+        """What the store's node is; None: it has not been reached yet."""
+        return self.each[0].facts
+
+    @property
+    def ready(self) -> bool:
+        """True: users and policies have come."""
+        return self.each[0].ready
+
+    @property
+    def state(self) -> SpaceCopies:
+        """Spaces of the store's state that gateways keep a copy of."""
+        return self.each[0].state
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Give a command to the store's node, as `Forwarder.handle`."""
+        if type(command) is Disconnected:
+            forwarder = self._of.pop(connection, None) or self.each[0]
+        else:
+            forwarder = self._of.get(connection) or self._chosen(connection, command)
+        forwarder.handle(connection, command)
+
+    def _chosen(self, connection: ClientConnection, command: Command) -> Forwarder:
+        """The forwarder of a client whose first command has come."""
+        each = self.each
+        if connection.shared:
+            found = each[0]
+        elif isinstance(command, Attach) and (own := each[crc32(command.client_id.encode()) % len(each)]).linked:
+            found = own
+        else:
+            found = min(each, key=lambda forwarder: (not forwarder.linked, forwarder.clients))
+        self._of[connection] = found
+        return found
+
+    def on_store_lost(self, told: Callable[[str, Sequence[ClientConnection]], None]) -> None:
+        """Call `told` with the reason and with the clients that have to begin again: the store has forgotten them."""
+        for forwarder in self.each:
+            forwarder.on_store_lost = told
+
+    def unanswered_bytes(self) -> int:
+        """Bytes of commands that the store's node has not got yet."""
+        return sum(forwarder.unanswered_bytes() for forwarder in self.each)
+
+    def unanswered(self) -> int:
+        """As `Forwarder.unanswered`."""
+        return sum(forwarder.unanswered() for forwarder in self.each)
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """As `Forwarder.refuse_waiting`."""
+        for forwarder in self.each:
+            forwarder.refuse_waiting(failure)

@@ -1,0 +1,41 @@
+"""The numbers of principals on a stream: each is told once, and named by its number from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.principal import GATEWAY, Principal
+from protocols.remoting.nodes.calls.octets import Out
+from protocols.remoting.nodes.forwarding import item
+
+PRINCIPALS_MAX: Final = 65_536
+
+
+@final
+class PrincipalNumbers:
+    """Of one stream. When there are PRINCIPALS_MAX of them, they are told anew."""
+
+    __slots__ = ("_last", "_numbers", "_put")
+
+    def __init__(self, put: Callable[[Out], None]) -> None:
+        """`put` adds an item to the stream."""
+        self._put = put
+        self._numbers: dict[Principal, int] = {}
+        self._last = item.GATEWAY_PRINCIPAL
+
+    def of(self, principal: Principal | None) -> int:
+        """The number of a principal, which is told before when it is new."""
+        if principal is None:
+            return item.NO_PRINCIPAL
+        if principal is GATEWAY:
+            return item.GATEWAY_PRINCIPAL
+        number = self._numbers.get(principal)
+        if number is None:
+            if len(self._numbers) >= PRINCIPALS_MAX:
+                self._numbers.clear()
+                self._last = item.GATEWAY_PRINCIPAL
+            self._last += 1
+            number = self._numbers[principal] = self._last
+            self._put(item.put_principal(number, principal))
+        return number

@@ -1,0 +1,1 @@
+"""The commands `headgate cluster`: what an operator asks the controllers of store groups."""

@@ -1,0 +1,213 @@
+"""What an operator has the controllers do: move a leader, remove replicas, give up a SyncStateSet, wait for full strength."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import CleanReplicas, ElectLeader, FoundGroup, RecoverGroup, SetMinInSync
+from domain.controller.group import UNKNOWN, StoreGroup
+from domain.controller.request import ReplicaHeard
+from domain.errors import ConfigError
+from gateway.cluster.operator.controllers import ClusterControllers
+from gateway.cluster.operator.status import REPLICA_TITLES, end_of_leader, headline, replica_rows, table
+
+DONE: Final = 0
+NOT_YET: Final = 1
+LOOK_S: Final = 1.0
+
+Say = Callable[[str], None]
+
+
+def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> int:
+    """Have a replica of the SyncStateSet lead. Raises ConfigError when it cannot."""
+    group, heard = controllers.group(name)
+    _replica_of(group, replica)
+    if group.leader == replica:
+        say(f"replica {replica} leads {name} already, in epoch {group.leader_epoch}")
+        return DONE
+    if replica not in group.in_sync:
+        raise ConfigError(f"replica {replica} is not in sync, and would lack records: in sync are {_ids(group.in_sync)}")
+    answer = controllers.change(ElectLeader(name, designated=replica))
+    if answer.refusal is GroupRefusal.ELECTION_FAILED:
+        alive = _ids([each.report.id for each in heard if each.alive])
+        raise ConfigError(f"replica {replica} is not alive with the log that it has in the set: alive are {alive}")
+    leads = answer.group is not None and answer.group.leader == replica  # an answer was lost, and the question repeated
+    after = _made(None if leads else answer.refusal, answer.group)
+    say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; replica {group.leader or 'none'} led before")
+    return DONE
+
+
+def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], even_living: bool, say: Say) -> int:
+    """Remove replicas of a group; all of them with none named: then the group goes. Raises ConfigError when it is refused."""
+    group, _ = controllers.group(name)
+    for each in replicas:
+        _replica_of(group, each)
+    answer = controllers.change(CleanReplicas(name, tuple(replicas), even_living=even_living))
+    if answer.refusal is GroupRefusal.ALIVE:
+        raise ConfigError(f"{GroupRefusal.ALIVE.value}: stop it first, or give --even-living")
+    if answer.refusal is GroupRefusal.LAST_MEMBER:
+        raise ConfigError(f"{GroupRefusal.LAST_MEMBER.value}: in sync are {_ids(group.in_sync)}. Wait until another one is")
+    if answer.refusal is not None:
+        raise ConfigError(answer.refusal.value)
+    say(f"store group {name} is removed" if answer.group is None else headline(answer.group))
+    return DONE
+
+
+def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) -> int:
+    """Change `min_in_sync` of a group; 0: as follows from its replicas. Raises ConfigError for more than it has replicas."""
+    group, _ = controllers.group(name)
+    full = sum(not each.learner for each in group.replicas)
+    if least > full:
+        raise ConfigError(
+            f"store group {name} has {full} replicas that can be in sync: with {least} wanted sends above flushed are refused"
+        )
+    answer = controllers.change(SetMinInSync(name, least))
+    say(headline(_made(answer.refusal, answer.group)))
+    return DONE
+
+
+def recover(
+    controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say
+) -> int:
+    """Give up the SyncStateSet, and have a replica lead that is not in it. Raises ConfigError when it is refused.
+
+    accept_loss   False: only tell what would be lost
+    ask           asks for the name of the group, once more
+    """
+    group, heard = controllers.group(name)
+    _replica_of(group, replica)
+    say(headline(group))
+    for line in loss(group, heard, replica):
+        say(line)
+    if not accept_loss:
+        raise ConfigError("nothing was changed: give --accept-loss to go on")
+    typed = ask()
+    if typed != name:
+        raise ConfigError(f"nothing was changed: {typed!r} is not the name of the store group")
+    answer = controllers.change(RecoverGroup(name, replica, group.set_epoch, typed))
+    if answer.refusal is GroupRefusal.MEMBER_COMES_BACK:
+        raise ConfigError(f"nothing was changed: {answer.refusal.value} (headgate cluster status shows it)")
+    members = () if answer.group is None else answer.group.in_sync
+    after = _made(None if members == (replica,) else answer.refusal, answer.group)
+    say(
+        f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on, alone in sync; the others follow it from here"
+    )
+    return DONE
+
+
+def found(controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, say: Say) -> int:
+    """Show the logs of the replicas of a group of which no election is known, and let it begin with that of `replica`, 0: show
+    only. Raises ConfigError when it is refused."""
+    group, heard = controllers.group(name)
+    say(headline(group))
+    for line in table([REPLICA_TITLES, *replica_rows(group, heard)]):
+        say(line)
+    if group.members:
+        raise ConfigError(f"nothing was changed: {GroupRefusal.HAS_MEMBERS.value}")
+    ends = _ends(group, heard)
+    longest = max((each.id for each in group.replicas if not each.learner), key=lambda each: ends[each], default=0)
+    if longest:
+        say(f"the longest log is that of replica {longest}: epoch {_said(ends[longest][0])}, end {_said(ends[longest][1])}")
+    if not replica:
+        say(f"nothing was changed: headgate cluster found {name} REPLICA lets the group begin with the log of that replica")
+        return DONE
+    _replica_of(group, replica)
+    if ends[replica] < ends[longest] and not accept_loss:
+        raise ConfigError(
+            f"nothing was changed: the log of replica {replica} lacks what replica {longest} has. Name {longest}, or give "
+            "--accept-loss; what the others have besides is set aside at each of them"
+        )
+    answer = controllers.change(FoundGroup(name, replica))
+    members = () if answer.group is None else answer.group.in_sync
+    after = _made(None if members == (replica,) else answer.refusal, answer.group)
+    say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; the others follow it from here")
+    return DONE
+
+
+def _ends(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[int, int]]:
+    """Replica -> (epoch of its newest record, end of its log), as last said."""
+    ends = {each.id: (each.epoch, each.position) for each in group.replicas}
+    for word in heard:
+        known = group.replica(word.report.id)
+        if word.report.position != UNKNOWN and known is not None and known.incarnation == word.report.incarnation:
+            ends[word.report.id] = max(ends[word.report.id], (word.report.epoch, word.report.position))
+    return ends
+
+
+def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
+    """What is lost when `replica` leads though it is not in the SyncStateSet, as far as it is known."""
+    ends = _ends(group, heard)
+    own = ends[replica]
+    out = [f"  replica {replica} has records up to epoch {_said(own[0])}, end of log {_said(own[1])}"]
+    for member in group.members:
+        known = group.replica(member.id)
+        if known is None or known.incarnation != member.incarnation:
+            out.append(f"  replica {member.id} of the set has lost its log {member.incarnation}: how far it went is not known")
+            continue
+        epoch, end = ends[member.id]
+        more = f"{end - own[1]:,} bytes more" if UNKNOWN not in (end, own[1]) and end > own[1] else "how many more is not known"
+        out.append(f"  replica {member.id} of the set had records up to epoch {_said(epoch)}, end of log {_said(end)}: {more}")
+    out.append(
+        "  what only the set had is lost, acknowledged or not: a replica that comes back later sets it aside. If one of its "
+        "replicas can come back, let it come back first"
+    )
+    return out
+
+
+def await_strength(controllers: ClusterControllers, names: Sequence[str], seconds: float, say: Say) -> int:
+    """Show how replicas that are not in sync come back, until all are, for at most `seconds` -> DONE or NOT_YET."""
+    end = time.monotonic() + seconds
+    before: list[str] = []
+    while True:
+        lacking: list[str] = []
+        for group, heard in controllers.groups(names):
+            if group.leader and not group.is_below_strength:
+                continue
+            goal = end_of_leader(group, heard)
+            rows = replica_rows(group, heard)
+            for row, replica in zip(rows, group.replicas, strict=True):
+                if not replica.learner and not group.is_in_sync(replica):
+                    share = _share(row[6], goal)
+                    lacking.append(f"{group.name}: replica {replica.id} is {row[2]}, {row[7]} behind{share}")
+            if not group.leader:
+                lacking.append(f"{group.name}: nobody leads")
+        if not lacking:
+            say("all replicas are in sync")
+            return DONE
+        if lacking != before:
+            for line in lacking:
+                say(line)
+            before = lacking
+        if time.monotonic() >= end:
+            say("not all replicas are in sync: a damaged one comes back by itself once its process starts; see its log")
+            return NOT_YET
+        time.sleep(LOOK_S)
+
+
+def _share(position: str, goal: int) -> str:
+    digits = position.replace(",", "")
+    return f", {min(100 * int(digits) // goal, 100)} %" if digits.isdigit() and goal > 0 else ""
+
+
+def _made(refusal: GroupRefusal | None, group: StoreGroup | None) -> StoreGroup:
+    if refusal is not None or group is None:
+        raise ConfigError(f"nothing was changed: {(refusal or GroupRefusal.UNKNOWN_GROUP).value}")
+    return group
+
+
+def _replica_of(group: StoreGroup, replica: int) -> None:
+    if group.replica(replica) is None:
+        raise ConfigError(
+            f"store group {group.name} has no replica {replica}: it has {_ids([each.id for each in group.replicas])}"
+        )
+
+
+def _ids(found: Sequence[int]) -> str:
+    return ", ".join(map(str, found)) or "none"
+
+
+def _said(value: int) -> str:
+    return "unknown" if value == UNKNOWN else f"{value:,}"

@@ -1,0 +1,193 @@
+"""What `headgate cluster status` tells: life, leaders and lags of controllers and store groups, as a table or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from domain.controller.answer import GroupRefusal
+from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
+from domain.controller.health import Fitness
+from domain.controller.request import ReplicaHeard
+from gateway.cluster.operator.controllers import ControllerSeen
+from protocols.remoting.controller import group_form
+from protocols.remoting.controller.asking import Heard
+
+ALL_WELL: Final = 0
+SOMETHING_LACKS: Final = 1
+INCARNATION_SHOWN: Final = 12
+"""Characters of an incarnation in the table."""
+_CONTROLLERS: Final = ("controller", "life", "role", "term", "")
+REPLICA_TITLES: Final = (
+    "replica",
+    "address",
+    "life",
+    "role",
+    "in sync",
+    "epoch",
+    "end of log",
+    "behind",
+    "heard",
+    "log",
+    "may lead",
+)
+
+
+_MAY_LEAD: Final = {Fitness.FIT: "yes", Fitness.SLOW: "slow", Fitness.CLOCK_OFF: "clock off"}
+
+
+def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> list[str]:
+    """What is not as it should be, a line each; none: all is well."""
+    found = [f"controller {each.address} does not answer: {each.why}" for each in controllers if each.found is None]
+    for each in controllers:
+        if each.found is not None and each.found.failure:
+            found.append(f"controller {each.address} takes part in nothing: {each.found.failure}")
+    if not any(each.found is not None and each.found.leads for each in controllers):
+        found.append("no controller leads")
+    if not groups:
+        found.append("no store group has registered: its replicas are not started, or look for other controllers")
+    for group, heard in groups:
+        alive = {each.report.id for each in heard if each.alive}
+        if not group.leader:
+            found.append(f"store group {group.name}: nobody leads{_why_nobody(group, alive)}")
+        elif group.leader not in alive:
+            found.append(f"store group {group.name}: its leader, replica {group.leader}, is not heard")
+        elif len(group.members) < group.min_in_sync:
+            found.append(
+                f"store group {group.name}: {len(group.members)} in sync, at least {group.min_in_sync} wanted: sends above "
+                "flushed are refused"
+            )
+        found += [
+            f"store group {group.name}: replica {each.report.id} is passed over: {each.standing.why}"
+            for each in heard if each.standing.fitness is not Fitness.FIT
+        ]  # fmt: skip
+        slow = {each.report.id for each in heard if each.standing.fitness is Fitness.SLOW}
+        refuses = {each.report.id: each.refuses for each in heard if each.alive and each.refuses}
+        for replica in group.replicas:
+            if not replica.learner and not group.is_in_sync(replica) and not group.is_forgotten:
+                why = refuses.get(replica.id) or _why_out(replica, alive, slow)
+                found.append(f"store group {group.name}: replica {replica.id} is not in sync: {why}")
+    return found
+
+
+def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
+    if group.is_forgotten:
+        return f": {GroupRefusal.FORGOTTEN.value} {group.name}"
+    if not group.members:
+        return " yet: no replica has asked for the first election"
+    gone = [str(each.id) for each in group.members if each.id not in alive]
+    other = [
+        str(each.id) for each in group.members
+        if (replica := group.replica(each.id)) is None or replica.incarnation != each.incarnation
+    ]  # fmt: skip
+    parts = [f"; waits for replica {' or '.join(gone)}"] if gone else []
+    parts += [f"; replica {', '.join(other)} has lost the log that it had in the set"] if other else []
+    return "".join(parts)
+
+
+def _why_out(replica: StoreReplica, alive: set[int], slow: set[int]) -> str:
+    if not replica.incarnation:
+        return "it has an id and has never registered"
+    if replica.id in alive & slow:
+        return "it is slow, and not waited for"
+    return "it gets what it lacks" if replica.id in alive else "it is not heard"
+
+
+def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> list[str]:
+    """The whole page."""
+    out = table([_CONTROLLERS, *(_controller(each) for each in controllers)])
+    for group, heard in groups:
+        out += ["", headline(group)]
+        out += table([REPLICA_TITLES, *replica_rows(group, heard)])
+    found = faults(controllers, groups)
+    out += ["", *(f"! {each}" for each in found)] if found else ["", "all is well"]
+    return out
+
+
+def headline(group: StoreGroup) -> str:
+    """One line about a group."""
+    leads = f"replica {group.leader} leads in epoch {group.leader_epoch}" if group.leader else "nobody leads"
+    full = sum(not each.learner for each in group.replicas)
+    return (
+        f"store group {group.name} of cluster {group.cluster}: {leads}; {len(group.members)} of {full} in sync, at least "
+        f"{group.min_in_sync} wanted for sends above flushed"
+    )
+
+
+def _controller(each: ControllerSeen) -> tuple[str, ...]:
+    if each.found is None:
+        return each.address, "silent", "", "", each.why
+    found = each.found
+    if found.failure:
+        role = "out"
+    elif not found.term and not found.leader:
+        role = "waits"
+    else:
+        role = "leads" if found.leads else ("learns" if found.node in found.learners else "follows")
+    note = found.failure or ("" if role != "waits" else "for all controllers to answer, or to be taken in")
+    return each.address, "answers", role, str(found.term), note
+
+
+def replica_rows(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> list[tuple[str, ...]]:
+    """A row for each replica."""
+    words = {each.report.id: each for each in heard}
+    end = end_of_leader(group, heard)
+    return [_replica(group, each, words.get(each.id), end) for each in group.replicas]
+
+
+def end_of_leader(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> int:
+    """Where the leader's log ends by its last heartbeat; UNKNOWN."""
+    return next((each.report.position for each in heard if each.report.id == group.leader), UNKNOWN)
+
+
+def _replica(group: StoreGroup, replica: StoreReplica, word: ReplicaHeard | None, end: int) -> tuple[str, ...]:
+    fresh = word is not None and word.report.incarnation == replica.incarnation
+    epoch = word.report.epoch if word is not None and fresh else replica.epoch
+    position = word.report.position if word is not None and fresh else replica.position
+    role = "leads" if replica.id == group.leader else ("learns" if replica.learner else "follows")
+    return (
+        str(replica.id),
+        replica.address,
+        "alive" if word is not None and word.alive else "dead",
+        role,
+        "yes" if group.is_in_sync(replica) else "no",
+        _number(epoch),
+        _number(position),
+        _bytes(max(end - position, 0)) if UNKNOWN not in (end, position) else "?",
+        "never" if word is None else (f"{word.age_ms:,} ms ago" if word.age_ms >= 0 else "connection lost"),
+        replica.incarnation[:INCARNATION_SHOWN] or "none",
+        "?" if word is None else _MAY_LEAD[word.standing.fitness],
+    )
+
+
+def _number(value: int) -> str:
+    return "?" if value == UNKNOWN else f"{value:,}"
+
+
+def _bytes(value: int) -> str:
+    return f"{value:,} bytes" if value < 10_000_000 else f"{value / 1_000_000:,.0f} MB"
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with columns of equal width, the first of them the titles."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> dict[str, object]:
+    """The same for programs: groups as in request 30022."""
+    told = [
+        {
+            "address": each.address,
+            "answers": each.found is not None,
+            "why": each.why,
+            **(
+                {}
+                if each.found is None
+                else {"leads": each.found.leads, "term": each.found.term, "failure": each.found.failure}
+            ),
+        }
+        for each in controllers
+    ]
+    found = [group_form.write(group, heard) for group, heard in groups]
+    return {"controllers": told, "groups": found, "faults": faults(controllers, groups)}

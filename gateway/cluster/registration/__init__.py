@@ -1,0 +1,1 @@
+"""Registration of a node with a store at name servers."""

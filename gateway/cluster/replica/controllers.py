@@ -1,0 +1,235 @@
+"""The controllers, as one replica asks them: heartbeats to all, questions and changes to the one that leads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, final
+
+from domain.address import endpoint_of
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import GroupChange
+from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.health import Fitness, ReplicaFigures
+from domain.errors import Failure
+from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from gateway.cluster.replica.identity import KnownControllers
+from gateway.link.link import AnswerBack, RemotingLink
+from gateway.link.request import Request, Sign
+from gateway.link.wire import Dialer
+from protocols.remoting import codes
+from protocols.remoting.controller import asking
+from protocols.remoting.controller.change_form import process_fields
+from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame
+
+BEAT_MS: Final = 250
+"""Time between two heartbeats. A controller notices the end of the connection sooner."""
+ALIVE_MS: Final = 2_500
+"""How long a replica counts as alive without a heartbeat."""
+LOOK_MS: Final = 1_000
+"""Time between two questions how the group is. A controller tells a new leader by itself."""
+ANSWER_MS: Final = 2_000
+_ROUNDS: Final = 2
+"""How often each controller is asked for one answer before it is given up."""
+
+log: Final = logging.getLogger("headgate.replica")
+
+Heard = Callable[[StoreGroup], None]
+Changed = Callable[[GroupAnswer | None], None]
+
+
+@final
+class GroupControllers:
+    """What one replica says to the controllers and hears from them.
+
+    The controllers of the settings are where it begins. The one that leads tells it who the controllers are by now.
+
+    heard     called with the store group, whenever a controller has told how it is
+    slow      called with the ids of the replicas of the group that are slow, as often as the controller that leads says so
+    measure   what this replica has measured since it was last called, for its heartbeats
+    refuses   why this replica does not follow the leader, for its heartbeats; "": it does, or tries to
+    """
+
+    def __init__(
+        self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], dialer: Dialer, clock: Clock, entropy: Entropy,
+        sign: Sign | None, kept: KnownControllers | None = None, run: str = "",
+    ) -> None:  # fmt: skip
+        """`endpoints`: controllers of the settings. `kept` has those that were told before, and gets those that are told.
+        `run`: random text of this process."""
+        self.heard: Heard = _ignored
+        self.slow: Callable[[frozenset[int]], None] = _untold
+        self.measure: Callable[[], ReplicaFigures | None] = _unmeasured
+        self.refuses = ""
+        self._run = run
+        self._cluster = cluster
+        self._group = group
+        self._clock = clock
+        self._made = partial(RemotingLink, dialer=dialer, clock=clock, entropy=entropy, sign=sign, on_request=self._noticed)
+        self._seeds = list(dict.fromkeys(endpoints))
+        self._kept = kept
+        self._known = list(dict.fromkeys((*self._seeds, *(() if kept is None else kept.read()))))
+        self._links = [self._made("controller", *each) for each in self._known]
+        self._leads = 0
+        self._address = ""
+        self._report: Callable[[], ReplicaReport] | None = None
+        self._beats: Timer | None = None
+        self._looks: Timer | None = None
+        self._closed = False
+
+    def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
+        """From now on send heartbeats with `report()` of the replica at `address`, and ask how the group is."""
+        self._address = address
+        self._report = report
+        self._beat()
+        self._look()
+
+    def close(self) -> None:
+        """Say nothing any more: for the controllers this replica is dead."""
+        self._closed = True
+        for timer in (self._beats, self._looks):
+            if timer is not None:
+                timer.cancel()
+        for link in self._links:
+            link.close("this replica stops")
+
+    def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
+        """Ask how the group is. `done(group, known)`: (None, True) when there is none yet, (None, False): nobody could tell."""
+
+        def answered(frame: Frame | None) -> None:
+            if frame is None:
+                done(None, False)
+                return
+            try:
+                found = asking.listed(frame)
+            except RequestError:
+                done(None, False)
+                return
+            groups = [] if isinstance(found, GroupRefusal) else found[0]
+            for _, words in groups[:1]:
+                self.slow(frozenset(each.report.id for each in words if each.standing.fitness is Fitness.SLOW))
+            done(groups[0][0] if groups else None, True)
+
+        self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,)), answered)
+
+    def change(self, change: GroupChange, done: Changed) -> None:
+        """Ask for a change. `done` gets None when nobody knows whether it was made."""
+
+        def answered(frame: Frame | None) -> None:
+            try:
+                done(None if frame is None else asking.changed(frame))
+            except RequestError:
+                done(None)
+
+        self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), answered, process_fields(change))
+
+    def _learn(self) -> None:
+        """Ask the controller that leads who the controllers are. One that was removed does not know that it was."""
+
+        def answered(answer: Frame | Failure) -> None:
+            found = {} if isinstance(answer, Failure) else answer.fields() or {}
+            if self._closed or found.get("isLeader") != "true":
+                return
+            peers = [endpoint_of(each.partition(":")[2]) for each in found.get("peers", "").split(";") if each]
+            self._follow([each for each in peers if each is not None])
+
+        self._links[self._leads].ask(Request(codes.GET_CONTROLLER_METADATA, {"group": self._group}), answered, ANSWER_MS)
+
+    def _follow(self, peers: Sequence[tuple[str, int]]) -> None:
+        """These are the controllers, besides those of the settings, which may come back."""
+        known = list(dict.fromkeys((*self._seeds, *peers)))[: len(self._seeds) + CONTROLLERS_MAX]
+        if known == self._known:
+            return
+        before = dict(zip(self._known, self._links, strict=True))
+        leads = self._known[self._leads]
+        self._links = [before.pop(each) if each in before else self._made("controller", *each) for each in known]
+        self._known = known
+        self._leads = known.index(leads) if leads in known else 0
+        for link in before.values():
+            link.close("it is no controller any more")
+        if self._kept is not None:
+            try:
+                self._kept.keep(peers)
+            except OSError as error:
+                log.warning("store group %s: where the controllers are cannot be written: %s", self._group, error)
+
+    def _led(
+        self, code: int, body: bytes, done: Callable[[Frame | None], None], fields: Mapping[str, str] | None = None
+    ) -> None:
+        """Ask the controller that leads, as far as this replica knows, and the next one while it says that it does not."""
+        left = _ROUNDS * len(self._links)
+
+        def ask() -> None:
+            at = self._leads
+            self._links[at].ask(Request(code, {"group": self._group, **(fields or {})}, body), partial(answered, at), ANSWER_MS)
+
+        def answered(at: int, answer: Frame | Failure) -> None:
+            nonlocal left
+            left -= 1
+            if not isinstance(answer, Failure) and answer.code != codes.CONTROLLER_NOT_LEADER:
+                done(answer)
+                return
+            if self._leads == at:
+                self._leads = (at + 1) % len(self._links)
+            if isinstance(answer, Failure) and code != codes.LIST_STORE_GROUPS:
+                done(None)  # it may have been made: who asked decides
+            elif left <= 0 or self._closed:
+                done(None)
+            elif self._leads:
+                ask()
+            else:
+                self._after(BEAT_MS, ask)  # nobody leads, for now
+
+        ask()
+
+    def _after(self, wait_ms: int, step: Callable[[], None]) -> Timer:
+        return self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, step)
+
+    def _beat(self) -> None:
+        if self._closed or self._report is None:
+            return
+        self._beats = self._after(BEAT_MS, self._beat)
+        fields = asking.heartbeat(
+            self._cluster, self._group, self._address, self._report(), ALIVE_MS, self.measure(), self._run, self.refuses
+        )
+        for link in self._links:
+            if not link.in_flight:
+                link.ask(Request(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
+
+    def _look(self) -> None:
+        if self._closed:
+            return
+        self._looks = self._after(LOOK_MS, self._look)
+        self._learn()
+        self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
+
+    def _noticed(self, _name: str, frame: Frame, answer: AnswerBack) -> None:
+        """A controller tells of a new leader."""
+        if frame.code != codes.ROLE_CHANGED:
+            answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
+            return
+        answer(codes.SUCCESS, {}, b"", "")
+        try:
+            group = asking.told(frame)
+        except RequestError:
+            return
+        if group is not None and group.name == self._group and not self._closed:
+            self.heard(group)
+
+
+def _ignored(_group: StoreGroup) -> None:
+    """Default of `GroupControllers.heard`."""
+
+
+def _untold(_slow: frozenset[int]) -> None:
+    """Default of `GroupControllers.slow`."""
+
+
+def _unmeasured() -> None:
+    """Default of `GroupControllers.measure`."""
+
+
+def _unread(_answer: Frame | Failure) -> None:
+    """The answer to a heartbeat says nothing."""

@@ -1,0 +1,104 @@
+"""Who leads a store group after this replica, when its node stops, or when it has no room for messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import ElectLeader
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from domain.replication.ports import LeaderLog
+from gateway.cluster.replica.controllers import GroupControllers
+from store.replication.leading import Leading, member_of
+
+LOOK_MS: Final = 500
+"""Time between two looks at the room of a leader."""
+FULL_MS: Final = 2_000
+"""How long a leader has no room before another replica should lead: a full disk often heals by itself."""
+AGAIN_MS: Final = (5_000, 60_000)
+"""Pause before an election is asked for again: first, and, doubled each time, at most."""
+log: Final = logging.getLogger("headgate.replica")
+
+
+@final
+class Succession:
+    """Asks for the election of another replica: of a member of the SyncStateSet that follows now.
+
+    asked   elections that were asked for since there was no room
+    """
+
+    def __init__(self, group: str, controllers: GroupControllers, clock: Clock) -> None:
+        """`group`: name of the store group."""
+        self.asked = 0
+        self._group = group
+        self._controllers = controllers
+        self._clock = clock
+        self._full_since_ns = 0
+        self._next_ns = 0
+        self._pause_ms = AGAIN_MS[0]
+        self._told = False
+        self._timer: Timer | None = None
+
+    def watch(self, leading: Leading, led: LeaderLog) -> None:
+        """From now on look at the room of this leader, until `stop`."""
+        self._timer = self._clock.call_at(
+            self._clock.monotonic_ns() + LOOK_MS * MILLISECOND_NS, partial(self.watch, leading, led)
+        )
+        now, full = self._clock.monotonic_ns(), led.full
+        if full is None:
+            self._full_since_ns, self._told = 0, False
+            return
+        self._full_since_ns = self._full_since_ns or now
+        if now - self._full_since_ns < FULL_MS * MILLISECOND_NS or now < self._next_ns:
+            return
+        heir = self._heir(leading, True)
+        if heir:
+            self._next_ns = now + self._pause_ms * MILLISECOND_NS
+            self._pause_ms = min(2 * self._pause_ms, AGAIN_MS[1])
+            self.asked += 1
+            log.warning("store group %s: this leader has no room (%s): replica %s should lead", self._group, full.text, heir)
+            self._elect(leading, heir, self._answered)
+        elif not self._told:
+            self._told = True
+            log.error(
+                "store group %s: this leader has no room (%s), and no member of the SyncStateSet has said that it has some: "
+                "sends are refused until there is room on one of them", self._group, full.text,
+            )  # fmt: skip
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def hand_over(self, leading: Leading | None, done: Callable[[], None]) -> None:
+        """The node of this leader stops. `done`: the election is answered, or there is nobody to elect."""
+        heir = 0 if leading is None else self._heir(leading, True) or self._heir(leading, False)
+        if leading is None or not heir:
+            done()
+            return
+        log.warning("store group %s: this node stops: replica %s should lead", self._group, heir)
+        self._elect(leading, heir, lambda _answer: done())
+
+    def _heir(self, leading: Leading, with_room: bool) -> int:
+        """The member of the SyncStateSet that follows and has most of the log; 0: there is none."""
+        heirs = [
+            (each.written, number)
+            for number, each in leading.followers.items()
+            if each.connection is not None
+            and (each.has_room or not with_room)
+            and member_of(each.id, each.incarnation) in leading.group.members
+        ]
+        return max(heirs)[1] if heirs else 0
+
+    def _elect(self, leading: Leading, heir: int, done: Callable[[GroupAnswer | None], None]) -> None:
+        change = ElectLeader(self._group, designated=heir, leader_epoch=leading.group.leader_epoch)
+        self._controllers.change(change, done)
+
+    def _answered(self, answer: GroupAnswer | None) -> None:
+        if answer is None or answer.refusal is not None:
+            why = "nobody knows whether it was made" if answer is None or answer.refusal is None else answer.refusal.value
+            log.warning("store group %s: the election is asked for again later: %s", self._group, why)

@@ -1,0 +1,1 @@
+"""HTTP connections to sinks of webhooks."""

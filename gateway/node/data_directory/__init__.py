@@ -1,0 +1,1 @@
+"""Tools for a data directory: backup, restore, check, repair."""

@@ -1,1 +1,0 @@
-"""What a process needs to have commands carried out by the node at another address."""

@@ -1,0 +1,1 @@
+"""The roles of a node: what one process runs behind its ports."""

@@ -1,0 +1,88 @@
+"""The composition of a replica that follows: what serves readers at its port `remoting` until it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.errors import ErrorCode
+from domain.ports import Clock, Entropy
+from domain.replication.reads import FollowerReads
+from gateway.access.authority import Access
+from gateway.access.gate import Gate
+from gateway.access.records import AccessRecords
+from gateway.access.revocation import AccessRevocation
+from gateway.cluster.replica.replica import ReplicaLife
+from gateway.cluster.replica.settings import ReplicationSettings
+from gateway.connection.handler import Handler
+from gateway.guard.settings import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.node.client_side import ClientSide
+from gateway.node.composition import access_of
+from gateway.node.protocols import Protocols
+from gateway.node.roles.single_purpose import OnlyVerbs
+from gateway.node.settings import Config
+from gateway.observe.counters import CounterRegistry
+from gateway.usecase.follower.presence import Presence
+from gateway.usecase.follower.reading import FollowerReading
+from gateway.usecase.tools.replication import Replicas
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.topics_and_groups.rights import Rights
+from gateway.usecase.topics_and_groups.topics import Topics
+from gateway.usecase.waiting.long_questions import LongQuestions
+from gateway.webhooks.delivery.settings import WebhookSettings
+from protocols.setting import Setting
+
+REFUSED = "this replica follows, and serves reads alone: ask the leader"
+MIB = 1024 * 1024
+
+
+def compose_follower(
+    config: Config, ports: Mapping[str, int], host: str, reads: FollowerReads, replica: ReplicaLife, clock: Clock,
+    entropy: Entropy, protocols: Protocols,
+) -> tuple[ClientSide, FollowerReading, Presence]:  # fmt: skip
+    """What serves readers over `reads`, with the users and policies that are in them; what reads, for its counters; what gets
+    heartbeats.
+
+    Raises ConfigError.
+    """
+    policy = config.part(NodePolicy, "policy")
+    records = AccessRecords(reads.state, access_of(config).grants)
+    access = Access(records, access_of(config), clock.wall_ms, config.cluster) if config.controlled else None
+    topics = Topics(reads.metadata, clock, policy, LongQuestions(clock))
+    near_bytes = config.part(ReplicationSettings, "replication").offload_mib * MIB // 2
+    reading = FollowerReading(
+        reads.log, lambda: int(reads.figures()["log_end"]), topics, Rights(reads.metadata, reads.state, policy), clock,
+        lambda: replica.own, near_bytes, reads.metadata.group,
+    )  # fmt: skip
+
+    def figures() -> dict[str, float]:
+        return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
+
+    presence = Presence(clock.wall_ms(), figures)
+    verbs = OnlyVerbs(
+        REFUSED, reading, presence, Replicas(replica, reads.figures),
+        code=ErrorCode.STORE_UNAVAILABLE,
+    )  # fmt: skip
+    gate: Handler = verbs
+    if access is not None:
+        gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+    limits = config.part(LimitsConfig, "limits")
+    throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
+    counters = CounterRegistry(protocols.words, clock.wall_ms)
+    sinks = config.part(WebhookSettings, "webhook").sinks
+    setting = Setting(
+        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, sinks=sinks,
+        contexts=access.contexts if access is not None else None,
+    )  # fmt: skip
+    side = ClientSide(
+        gate=throttle or gate,
+        access=access,
+        access_records=records,
+        adapters=protocols.adapters(config, setting),
+        limits=limits,
+        throttle=throttle,
+        counter_registry=counters,
+        uploads=setting.uploads,
+        unread=setting.unread,
+    )
+    return side, reading, presence

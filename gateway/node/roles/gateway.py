@@ -1,0 +1,125 @@
+"""The role gateway without the role store: what clients want is forwarded to the store of another process."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import final
+
+from domain.errors import ConfigError, Failure
+from domain.ports import Clock
+from domain.store.backup import Backups
+from gateway.cluster.forwarding.traffic import Traffic
+from gateway.node.client_side import ClientSide
+from gateway.node.protocols import Protocols
+from gateway.node.roles.gateway_composition import compose_gateway
+from gateway.node.roles.node_connections import NodeConnections
+from gateway.node.roles.role import EndClients, OpenPort
+from gateway.node.roles.store_address import StoreAddress
+from gateway.node.settings import Config, refuse_exposed
+from gateway.observe.counters import CounterRegistry
+from gateway.observe.health import Health
+from gateway.observe.metrics import Snapshot
+from gateway.observe.sys_values import traffic_of
+from gateway.runtime.entropy import SystemEntropy
+
+log = logging.getLogger("headgate.node")
+
+
+@final
+class GatewayRole:
+    """`gateway.node.roles.role.Role` of a process that has no store."""
+
+    def __init__(
+        self, config: Config, clock: Clock, health: Health, protocols: Protocols, counters: CounterRegistry | None = None
+    ) -> None:
+        """Raises ConfigError when no store is named. `counters`: of the name server in this process; None: there is none."""
+        self.folder = Path(config.data)
+        self._config = config
+        address = config.part(StoreAddress, "gateway")
+        if not address.store:
+            raise ConfigError(
+                f"roles is {config.roles}: a gateway without a store needs one elsewhere: name it by --store HOST:PORT, "
+                "or by store in the table [gateway]"
+            )
+        self._clock = clock
+        self._health = health
+        self._protocols = protocols
+        self._counters = counters or CounterRegistry(protocols.words, clock.wall_ms)
+        self._entropy = SystemEntropy()
+        self._side: ClientSide | None = None
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
+
+    @property
+    def client_side(self) -> ClientSide:
+        """What serves clients."""
+        assert self._side is not None
+        return self._side
+
+    @property
+    def backups(self) -> Backups | None:
+        """None: the store has them."""
+        return None
+
+    def _changed(self) -> None:
+        """A connection to the store is there, or is not any more. While there is one, new clients are served."""
+        waits = self._store.waits
+        self._health.waits = f"waits for the store at {self._store.where}: {waits}" if waits else ""
+
+    async def open(self, ports: Mapping[str, int], host: str) -> None:
+        """Wait for the store, for ever. Raises ConfigError for wrong settings."""
+        log.info("waits for the store at %s", self._store.where)
+        self._changed()
+        self._store.start()
+        await self._store.reached()
+        forwarders = self._store.forwarders
+        facts = forwarders.facts
+        assert facts is not None
+        if not facts.controlled:
+            refuse_exposed(self._config)
+        side = self._side = compose_gateway(
+            self._config, ports, host, facts, forwarders.handler, self._store.records, self._clock, self._entropy,
+            self._protocols, self._counters,
+        )  # fmt: skip
+        forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(side.counter_registry.all()))
+
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
+        """When the store is lost, its clients begin anew, here or elsewhere."""
+        self._store.forwarders.on_store_lost(end_clients)
+
+    def unfinished_bytes(self) -> int:
+        """Bytes of commands that the store has not answered."""
+        return self._store.forwarders.unanswered_bytes()
+
+    def fill(self, snapshot: Snapshot) -> Snapshot:
+        """Add the state of the connections to the store."""
+        return dataclasses.replace(snapshot, counters={**snapshot.counters, **self._store.figures()})
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The store, users and the folder."""
+        side = self.client_side
+        store = self._store
+        who = "everybody who reaches a port" if side.access is None else f"controlled, {len(store.records.users)} users"
+        return [("store", f"{store.where}, {store.secure}"), ("access", who), ("data", f"{self.folder}: certificates")]
+
+    def pause(self) -> None:
+        """Nothing: a gateway does nothing by itself."""
+
+    async def settled(self) -> None:
+        """Wait for the store's answers, for a bounded time."""
+        await self._store.settled()
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """Answer long polls, and what the store has not answered in time."""
+        self._store.forwarders.refuse_waiting(failure)
+
+    async def close(self) -> None:
+        """Close the connections to the store."""
+        await self.settled()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Stop waiting for the store."""
+        self._store.close()

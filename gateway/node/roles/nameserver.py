@@ -1,0 +1,43 @@
+"""The role nameserver without any other: it knows the brokers that register with it, and tells their routes."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from gateway.node.roles.role import EndClients, OpenPort
+from gateway.node.roles.single_purpose import AlonePlace, AloneRole, AloneSide
+from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.waiting.long_questions import LongQuestions
+from nameserver.settings import NameserverConfig
+from nameserver.stored_settings import StoredSettings
+from nameserver.table import RouteTable
+
+REFUSED: Final = "this process is a name server alone: ask a broker, whose address is in the route of a topic"
+
+
+@final
+class NameserverRole(AloneRole):
+    """`gateway.node.roles.role.Role` of a process that is a name server alone.
+
+    routes   the brokers that have registered; once opened
+    """
+
+    routes: RouteTable
+
+    def made(self, place: AlonePlace) -> AloneSide:
+        """Routes in memory, keys and users in a store of its own. Raises ConfigError and StoreError."""
+        store = place.open_store()
+        self.routes = RouteTable(place.config.part(NameserverConfig, "nameserver").routes_max)
+        serving = NameServer(self.routes, StoredSettings(store.state), place.clock, LongQuestions(place.clock))
+        return place.side(store, REFUSED, serving)
+
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
+        """Nothing: routes come from brokers."""
+
+    def counters(self) -> dict[str, float]:
+        """How many brokers and routes there are."""
+        return {"nameserver_brokers": self.routes.broker_count, "nameserver_routes": self.routes.route_count}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Users and the folder."""
+        return [self.access_line(), ("data", f"{self.config.data}: keys and users; brokers register again after a start")]

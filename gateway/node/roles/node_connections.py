@@ -1,0 +1,112 @@
+"""Connections to a node that carries out commands, with their forwarders: of a gateway to its store, or to its state node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from domain.ports import Clock, Entropy
+from gateway.access.records import AccessRecords
+from gateway.cluster.forwarding.forwarder import Forwarder
+from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
+from gateway.link.servers import Servers
+from gateway.node.composition import access_of
+from gateway.node.roles.server_access import ServerAccess
+from gateway.node.roles.store_address import StoreAddress
+from gateway.node.settings import Config
+from protocols.remoting.nodes.node_dialog import NodeDialog
+
+CHECK_S: Final = 0.01
+"""Time between two looks at whether the node is there, or has answered."""
+UNWRITTEN_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Bytes that may wait for the node to read them: more than all that this one takes from clients before it reads no more."""
+SETTLE_S: Final = 2.0
+"""Seconds that the node has for its answers when this one stops."""
+
+
+@final
+class NodeConnections:
+    """All connections to one node.
+
+    forwarders   what gives commands to it
+    records      a copy of its users and policies
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        address: StoreAddress,
+        servers: Servers,
+        clock: Clock,
+        entropy: Entropy,
+        changed: Callable[[], None],
+    ) -> None:
+        """Raises ConfigError when the key or the authorities cannot be read.
+
+        changed   called when a connection is there, and when it is not any more
+        """
+        self._access = ServerAccess(servers)
+        lives = [entropy.token(16) for _ in range(address.connections)]
+        name = config.advertise or config.host
+        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
+        self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
+        patience_s = address.patience_s
+        dialer = self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX)
+        self._connections = [
+            StoreConnection(servers.endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
+            for each in self.forwarders.each
+        ]
+
+    def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
+        return NodeDialog(forwarder, self._access.sign(), write)
+
+    @property
+    def where(self) -> str:
+        """HOST:PORT of the node, or of the replica that was asked last."""
+        return self._connections[0].where
+
+    @property
+    def waits(self) -> str:
+        """Why there is no connection; "": there is one."""
+        waits = [connection.waits for connection in self._connections]
+        return waits[0] if all(waits) else ""
+
+    @property
+    def secure(self) -> str:
+        """How the connections are protected, in words."""
+        return "TLS" if self._access.servers.ca else "plain text"
+
+    def start(self) -> None:
+        """Connect, and connect again whenever a connection is lost."""
+        for connection in self._connections:
+            connection.start()
+
+    async def reached(self) -> None:
+        """Wait, for ever, until the node has told what it is, and its users and policies."""
+        while self.forwarders.facts is None or not self.forwarders.ready:
+            await asyncio.sleep(CHECK_S)
+
+    async def settled(self) -> None:
+        """Wait for the node's answers, at most SETTLE_S."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + SETTLE_S
+        while (self.forwarders.unanswered_bytes() or self.forwarders.unanswered()) and loop.time() < end_s:
+            await asyncio.sleep(CHECK_S)
+
+    def figures(self) -> dict[str, float]:
+        """For the metrics."""
+        connections = self._connections
+        return {
+            "gateway_store_connected": sum(not each.waits for each in connections),
+            "gateway_store_attempts_total": sum(each.attempts for each in connections),
+            "gateway_store_losses_total": sum(each.losses for each in connections),
+            "gateway_unanswered_bytes": self.forwarders.unanswered_bytes(),
+        }
+
+    def close(self) -> None:
+        """Close the connections, and make no more."""
+        for connection in self._connections:
+            connection.close()

@@ -1,0 +1,391 @@
+"""What a replicated store is to the others of its group: a port for followers, and the wait for its election."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final, final
+
+from domain.address import endpoint_text
+from domain.command import Command
+from domain.controller.health import UNMEASURED
+from domain.errors import ConfigError, StoreError
+from domain.ports import Clock
+from domain.replication.message import (
+    Follow,
+    FollowRefusal,
+    FollowRefused,
+    LogHeld,
+    LogPartRefused,
+    PartRefusal,
+    ReadLog,
+)
+from domain.replication.ports import FollowerLog, LeaderStore
+from domain.store.store_event import StoreEvent, StoreEventKind
+from gateway.access.authority import Access
+from gateway.cluster.registration.slave import SlaveRegistration
+from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.damaged_start import DamagedStart
+from gateway.cluster.replica.health import ReplicaMeter
+from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
+from gateway.cluster.replica.registration import ReplicaPlace
+from gateway.cluster.replica.repair_sources import PartSources
+from gateway.cluster.replica.replica import ReplicaLife
+from gateway.cluster.replica.settings import ReplicationSettings
+from gateway.connection.client_connection import ClientConnection
+from gateway.node.client_side import ClientSide
+from gateway.node.composition import StoreSide, given_to_store
+from gateway.node.protocols import Protocols
+from gateway.node.roles.follower_composition import MIB, compose_follower
+from gateway.node.roles.local_store import LocalStore
+from gateway.node.roles.role import EndClients, OpenPort, Role
+from gateway.node.roles.role_names import READERS
+from gateway.node.roles.server_access import ServerAccess
+from gateway.node.roles.single_purpose import AlonePlace, AloneRole, AloneSide
+from gateway.node.settings import Config
+from gateway.node.storage import engine_of, settings_of
+from gateway.observe.health import Health
+from gateway.observe.metrics import Snapshot, row_of
+from gateway.runtime.compiled import in_use
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.machine import hot_bytes, processor_ns
+from gateway.usecase.follower.presence import Presence
+from gateway.usecase.follower.reading import FollowerReading
+from gateway.usecase.handler import Verb
+from protocols.http2.choice import choose
+from store.disk_full.errors import is_full, lack_of, probe
+from store.replication.pace import ProcessorTime
+from store.replication.repairing import RepairCounts
+
+REFUSED: Final = "this port is for the followers of a store group: ask the port remoting"
+OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What may wait for followers to read it: the window of each is bounded."""
+HAND_OVER_S: Final = 3.0
+"""Seconds that a stop waits for the election of another leader."""
+ROOM_S: Final = 1.0
+"""Seconds between two looks whether a full disk has room."""
+BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@final
+class ReplicaRole(AloneRole):
+    """`gateway.node.roles.role.Role` of the part that replicates.
+
+    replica   one life of the replica, once its log is open
+    repairs   counts the repairs of its log
+    serve     called with what serves readers while the replica follows, and with None when it does not any more
+    """
+
+    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
+        """`over` is called when the store that has led must be closed. Raises ConfigError and StoreError."""
+        super().__init__(config, clock, health, protocols)
+        self.replica: ReplicaLife | None = None
+        self.repairs = RepairCounts()
+        self._damaged: DamagedStart | None = None
+        self.serve: Callable[[ClientSide | None], None] = _nobody
+        self._reading: FollowerReading | None = None
+        self._presence: Presence | None = None
+        self._served: ClientSide | None = None
+        self._slave: SlaveRegistration | None = None
+        self._over = over
+        self._health = health
+        self._settings = config.part(ReplicationSettings, "replication")
+        access = ServerAccess(self._settings.servers)
+        self._controllers = access.servers.endpoints
+        self._dialer, self._sign = access.dialer(), access.kept_sign(clock)
+        self._address = ""
+        self._run = SystemEntropy().token(8).hex()
+
+    def made(self, place: AlonePlace) -> AloneSide:
+        """The port, and users in a store of its own. Raises ConfigError and StoreError."""
+        self._address = self._settings.address or endpoint_text(place.host, place.ports["replication"])
+        side = place.side(place.open_store(), REFUSED, self, is_replica=True)
+        return replace(side, limits=replace(side.limits, output_bytes_max=OUTPUT_BYTES_MAX))
+
+    @property
+    def replica_id(self) -> int:
+        """Id of this replica; 0: it has none yet."""
+        return 0 if self.replica is None else self.replica.own
+
+    async def hand_over(self) -> None:
+        """Have another replica lead before this one stops, when one is in sync; for HAND_OVER_S at most."""
+        if self.replica is None:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self.replica.hand_over(lambda: None if done.done() else done.set_result(None))
+        await asyncio.wait([done], timeout=HAND_OVER_S)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """UseCase.verbs."""
+        return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
+
+    def _follow(self, connection: ClientConnection, command: Follow) -> None:
+        if self.replica is None:
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
+        else:
+            self.replica.verbs()[Follow](connection, command)
+
+    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
+        if self.replica is not None:
+            self.replica.verbs()[LogHeld](connection, command)
+
+    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
+        if self.replica is None:
+            connection.answer(LogPartRefused(command.ticket, PartRefusal.NOT_OPEN))
+        else:
+            self.replica.verbs()[ReadLog](connection, command)
+
+    async def _opened(
+        self, open_log: Callable[[], FollowerLog], config: Config, local: LocalStore, own: int, controllers: GroupControllers
+    ) -> FollowerLog:
+        """The log; when what it has promised is damaged, after other replicas have helped. Raises StoreError."""
+        damaged_log, entropy = engine_of(config).damaged, SystemEntropy()
+        while True:
+            try:
+                return open_log()
+            except OSError as error:
+                if not is_full(error):
+                    raise StoreError(f"the log in the data directory cannot be opened: {error}") from error
+                await self._room(local, error)
+            except StoreError as error:
+                damaged = None if damaged_log is None else damaged_log(local.disk, self._clock, error)
+                if damaged is None or not own:
+                    return local.opened(partial(_raise, error))
+                sources = PartSources(self._dialer, self._clock, entropy, self._sign)
+                opens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+                start = self._damaged = DamagedStart(
+                    damaged, own, controllers, sources, self._clock, entropy, self.repairs,
+                    partial(_set, opens),
+                )  # fmt: skip
+                try:
+                    start.start()
+                    if not await opens:
+                        return local.opened(partial(_raise, error))
+                finally:
+                    start.close()
+                    sources.close()
+                    self._damaged = None
+
+    async def _room(self, local: LocalStore, error: OSError) -> None:
+        """Wait for room on the volume, or for a file descriptor, to open the log. The group goes on without this replica."""
+        lack = lack_of(error)
+        cause = f"the log cannot be opened ({error.strerror or error}): this replica waits until {lack.until}"
+        local.report(StoreEvent(StoreEventKind.FULL, str(error.filename or ""), cause, lack.remedy, error))
+        while True:
+            await asyncio.sleep(ROOM_S)
+            try:
+                probe(local.disk)
+            except OSError as again:
+                if not is_full(again):
+                    raise StoreError(f"the log in the data directory cannot be opened: {again}") from again
+            else:
+                break
+        local.report(StoreEvent(StoreEventKind.RESUMED, "", f"{lack.ended}: the log is opened"))
+
+    async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
+        """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
+
+        When the life of the replica ends before, `over` is called, and this waits on: whoever hears of it cancels the start.
+        """
+        try:
+            return await self._led(config, ports, host, local)
+        finally:
+            self._stand_down()
+            self._reading = self._presence = None
+
+    async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
+        elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
+        entropy, clock = SystemEntropy(), self._clock
+        given = {
+            **given_to_store(config, self._protocols.store_host(host, ports), entropy),
+            "boot": _boot(),
+            "clock_skew_ms": self._settings.clock_skew_max_ms,
+        }
+        settings = settings_of(config, hot_bytes(), given)
+        follow = engine_of(config).follow
+        if follow is None:
+            raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
+        try:
+            identity = ReplicaIdentity(local.disk, entropy, self._run)
+        except OSError as error:
+            raise StoreError(f"the data directory cannot be used: {error}") from error
+        controllers = GroupControllers(
+            config.cluster, config.broker, self._controllers, self._dialer, clock, entropy, self._sign,
+            KnownControllers(local.disk), identity.run,
+        )  # fmt: skip
+        follower = await self._opened(
+            lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers
+        )
+        serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
+        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves)
+        slave = self._slave = SlaveRegistration(config, serves, self._address, clock, entropy)
+
+        def over(reason: str) -> None:
+            led = None if self.replica is None else self.replica.promoted
+            if led is not None and not elected.done():
+                elected.set_result(led)  # it is opened, closed and followed by another life, as if it had served
+            elif replica.needs_a_person and not elected.done():
+                elected.set_exception(StoreError(reason))
+            self._over()
+
+        replica = self.replica = ReplicaLife(
+            follower, place, controllers, self._dialer, self._sign, clock, entropy,
+            lambda store: None if elected.done() else elected.set_result(store), over,
+            self.repairs, self._settings.clock_skew_max_ms,
+            lambda: ProcessorTime(*processor_ns()),
+        )  # fmt: skip
+        choose()  # the engine of HTTP/2 is imported now: clients would wait for that at an election
+        replica.standby = self._stands_by
+        if self._serves(ports):
+            replica.promoting = self._stand_down
+            replica.followed = lambda epoch: slave.follows(replica.own, epoch)
+            replica.renewed = lambda: self._serve(config, ports, host, replica)
+            replica.renewed()
+        replica.start()
+        try:
+            led = await elected
+        except BaseException:
+            if elected.done() and not elected.cancelled() and elected.exception() is None:
+                elected.result().store.close()  # it was handed over in the turn in which this wait was ended
+            replica.close()
+            raise
+        return StoreSide(
+            store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, over=lambda: replica.why,
+            replica=replica, offload_bytes=self._settings.offload_mib * MIB,
+            heard={} if self._presence is None else self._presence.heard,
+        )  # fmt: skip
+
+    def _stand_down(self) -> None:
+        """Serve readers no more, and be no slave at name servers."""
+        self._served = None
+        self.serve(None)
+        if self._slave is not None:
+            self._slave.end()
+
+    def _serves(self, ports: Mapping[str, int]) -> bool:
+        """True when this replica serves readers while it follows."""
+        return self._settings.serve_readers and READERS in ports
+
+    def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaLife) -> None:
+        """Serve readers from what the replica has now."""
+        self._served, self._reading, self._presence = compose_follower(
+            config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
+        )
+        self.serve(self._served)
+
+    def accesses(self) -> list[Access]:
+        """Users while the replica follows: those of the group's log, as far as it is applied, and those of this replica alone;
+        empty: access is not controlled."""
+        return [each.access for each in (self._served, self.side) if each is not None and each.access is not None]
+
+    def standby_snapshot(self, parts: Sequence[Role]) -> Snapshot:
+        """The figures of the metrics page while the replica follows: its log, what readers do, and what `parts` add."""
+        found = Snapshot(
+            protocols=[] if self._served is None else [row_of(one) for one in self._served.counter_registry.all()],
+            store={} if self.replica is None else self.replica.reads.figures(),
+            compiled=in_use(),
+        )
+        for each in parts:
+            found = each.fill(found)
+        return found
+
+    def _stands_by(self, text: str) -> None:
+        self._health.standby = text
+
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
+        """Nothing: `lead` begins."""
+
+    def counters(self) -> dict[str, float]:
+        """How the replica is."""
+        replica = self.replica
+        found: dict[str, float] = {
+            "replica_repaired_parts_total": self.repairs.parts,
+            "replica_repaired_bytes_total": self.repairs.size,
+            "replica_repairs_failed_total": self.repairs.failures,
+            "replica_repair_parts_given_total": self.repairs.given,
+            **({} if replica is None else {**_measured(replica.meter), **replica.figures()}),
+        }
+        leading = None if replica is None else replica.leading
+        if leading is None:
+            reading = self._reading
+            if reading is None:
+                return {"replica_leads": 0, **found}
+            read = {"replica_read_total": reading.served, "replica_elsewhere_total": reading.elsewhere}
+            return {"replica_leads": 0, **read, **self._named(), **found}
+        return {
+            **found,
+            "replica_leads": 1,
+            "replica_slow": len(leading.slow),
+            "replica_followers": sum(each.connection is not None for each in leading.followers.values()),
+            "replica_members": len(leading.group.members),
+            "replica_lacking": len(leading.group.lacking),
+            "replica_min_in_sync": leading.group.min_in_sync,
+            "replica_confirmed_bytes": leading.written,
+        }
+
+    def _named(self) -> dict[str, float]:
+        """Name servers that have, and should have, this replica as a slave."""
+        wanted, registered = (0, 0) if self._slave is None else self._slave.counts()
+        return {"nameservers": wanted, "nameservers_registered": registered} if wanted else {}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Who may connect, and the controllers."""
+        controllers = ", ".join(endpoint_text(*each) for each in self._controllers)
+        return [self.access_line(), ("group", f"{self.config.broker}, as {self._address}; controllers {controllers}")]
+
+    async def close(self) -> None:
+        """End the life of the replica, and close the store of users."""
+        self._undamaged()
+        if self.replica is not None:
+            self.replica.close()
+        if self._slave is not None:
+            await self._slave.close()
+        await super().close()
+
+    def _undamaged(self) -> None:
+        if self._damaged is not None:
+            self._damaged.close()
+
+    def abandon(self) -> None:
+        """End the life of the replica, and unlock the directory."""
+        self._undamaged()
+        if self.replica is not None:
+            self.replica.close()
+        super().abandon()
+
+
+def _set(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _raise(error: StoreError) -> FollowerLog:
+    raise error
+
+
+def _measured(meter: ReplicaMeter) -> dict[str, float]:
+    """The figures of the last heartbeat. What was not measured is left out."""
+    figures = meter.newest
+    times = (("sync", figures.sync_us), ("ack", figures.ack_us), ("path", figures.path_us), ("turn", figures.turn_us))
+    found: dict[str, float] = {f"replica_{name}_seconds": us / 1e6 for name, us in times if us != UNMEASURED}
+    return {**found, "replica_errors_total": meter.errors}
+
+
+def is_replicated(config: Config) -> bool:
+    """True when the store of this node is a replica. Raises ConfigError."""
+    return bool(config.part(ReplicationSettings, "replication").controllers)
+
+
+def _boot() -> str:
+    """Which start of the machine this is; "": unknown."""
+    try:
+        return BOOT.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _nobody(_side: ClientSide | None) -> None:
+    """Default of `ReplicaRole.serve`."""

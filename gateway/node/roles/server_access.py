@@ -1,0 +1,64 @@
+"""Connections to the servers of one table of the settings: key and authorities, read from their files."""
+
+from __future__ import annotations
+
+import ssl
+from typing import final
+
+from domain.errors import ConfigError
+from domain.ports import Clock
+from gateway.client.answer import KeyPlaceError
+from gateway.client.security import KeyPlace
+from gateway.link.dialer import CONNECT_S, UNWRITTEN_BYTES_MAX, SocketDialer
+from gateway.link.request import Sign
+from gateway.link.servers import Servers
+from gateway.node.roles.kept_key import KeptKey
+
+
+@final
+class ServerAccess:
+    """Shows `servers` who this node is, and checks who they are.
+
+    servers   as the settings name them
+    """
+
+    def __init__(self, servers: Servers) -> None:
+        """Reads the files once. Raises ConfigError when one cannot be used."""
+        self.servers = servers
+        self.sign()
+        self.tls()
+
+    @property
+    def _place(self) -> KeyPlace | None:
+        servers = self.servers
+        return KeyPlace(servers.key_file, servers.key_env) if servers.key_file or servers.key_env else None
+
+    def sign(self) -> Sign | None:
+        """The function that signs requests with the key that the file has now; None: no key is set. Raises ConfigError."""
+        try:
+            return None if self._place is None else self._place.read().signed
+        except KeyPlaceError as error:
+            raise ConfigError(f"{self.servers.key_setting}: {error}") from error
+
+    def kept_sign(self, clock: Clock) -> Sign | None:
+        """The function that signs requests, and reads a changed key again; None: no key is set. Raises ConfigError."""
+        try:
+            return None if self._place is None else KeptKey(self._place, clock).signed
+        except KeyPlaceError as error:
+            raise ConfigError(f"{self.servers.key_setting}: {error}") from error
+
+    def tls(self) -> ssl.SSLContext | None:
+        """TLS 1.2 or later, with the authorities as they are now; None: plain text. Raises ConfigError."""
+        servers = self.servers
+        if not servers.ca:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=servers.ca)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"{servers.ca_setting} {servers.ca} cannot be used: {error}") from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    def dialer(self, connect_s: float = CONNECT_S, unwritten_bytes_max: int = UNWRITTEN_BYTES_MAX) -> SocketDialer:
+        """Makes connections; the arguments are those of `SocketDialer`."""
+        return SocketDialer(self.tls, self.servers.ca_setting, connect_s, unwritten_bytes_max)

@@ -1,0 +1,218 @@
+"""A process that has one role and no store for messages: what name servers and controllers have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from domain.command import Command, Disconnected
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.ports import Clock, Disk, Entropy
+from domain.store.backup import Backups
+from domain.store.message_store import MessageStore
+from domain.store.store_event import Report
+from gateway.access.administration import Administration
+from gateway.access.bootstrap import open_access
+from gateway.access.gate import Gate
+from gateway.access.revocation import AccessRevocation
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+from gateway.guard.settings import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.node.client_side import ClientSide
+from gateway.node.composition import access_of, given_to_store
+from gateway.node.protocols import Protocols
+from gateway.node.roles.local_store import LocalStore, backups_of
+from gateway.node.settings import Config, refuse_exposed
+from gateway.node.storage import engine_of, settings_of
+from gateway.observe.counters import CounterRegistry
+from gateway.observe.health import Health
+from gateway.observe.metrics import Snapshot
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.machine import hot_bytes
+from gateway.usecase.handler import UseCase, Verb
+from protocols.setting import Setting
+
+
+@final
+class OnlyVerbs:
+    """The only commands that a process carries out. All others are refused with `text`."""
+
+    def __init__(self, text: str, *use_cases: UseCase, code: ErrorCode = ErrorCode.NOT_SUPPORTED) -> None:
+        self._refusal = Failure(code, text)
+        self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
+        for use_case in use_cases:
+            self._verbs.update(use_case.verbs())
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Carry out one command; its answer goes to `connection`, now or later."""
+        verb = self._verbs.get(type(command))
+        if verb is not None:
+            verb(connection, command)
+            return
+        connection.answer(Refused(getattr(command, "ticket", None), self._refusal))
+
+
+def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
+    connection.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AloneSide(ClientSide):
+    """What serves the clients of such a process.
+
+    store   has users and policies, and what a name server keeps
+    """
+
+    store: MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class AlonePlace:
+    """Where such a process is: what its parts are made of.
+
+    config      its settings
+    ports       listener -> port that is bound
+    host        what others reach it by
+    disk        its data directory
+    clock       monotonic and wall time
+    entropy     random bytes
+    protocols   the protocols that are installed
+    report      takes events of the store
+    """
+
+    config: Config
+    ports: Mapping[str, int]
+    host: str
+    disk: Disk
+    clock: Clock
+    entropy: Entropy
+    protocols: Protocols
+    report: Report
+
+    def open_store(self) -> MessageStore:
+        """Open the store of users and policies. Raises ConfigError and StoreError."""
+        given = given_to_store(self.config, self.protocols.store_host(self.host, self.ports), self.entropy)
+        settings = settings_of(self.config, hot_bytes(), given)
+        return engine_of(self.config).open(self.disk, self.clock, settings, self.report)
+
+    def side(
+        self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False, is_replica: bool = False
+    ) -> AloneSide:
+        """What serves clients: `use_case` and the users in `store`; other commands are refused with `refused`.
+
+        Raises ConfigError.
+        """
+        config, clock = self.config, self.clock
+        records, access = open_access(
+            access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
+        )
+        verbs = OnlyVerbs(refused, use_case, Administration(records))
+        gate: Handler = verbs
+        if access is not None:
+            gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+        limits = config.part(LimitsConfig, "limits")
+        throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
+        counters = CounterRegistry(self.protocols.words, clock.wall_ms)
+        setting = Setting(
+            config.cluster, config.broker, self.host, self.ports, self.entropy, clock.wall_ms, access, counters.refused,
+            is_controller=is_controller, is_replica=is_replica,
+        )  # fmt: skip
+        return AloneSide(
+            gate=throttle or gate,
+            access=access,
+            access_records=records,
+            adapters=self.protocols.adapters(config, setting),
+            limits=limits,
+            throttle=throttle,
+            counter_registry=counters,
+            uploads=setting.uploads,
+            unread=setting.unread,
+            store=store,
+        )
+
+
+class AloneRole:
+    """The part of `gateway.node.roles.role.Role` that is the same in each such process.
+
+    side     what serves clients; once opened
+    config   settings
+    """
+
+    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+        """Lock the data directory. Raises ConfigError when others reach it without control, StoreError when it is in use."""
+        if not config.controlled:
+            refuse_exposed(config)
+        self.side: AloneSide
+        self.config = config
+        self._clock = clock
+        self._protocols = protocols
+        self._local = LocalStore(config.data, health)
+        self.folder = self._local.disk.path
+
+    @property
+    def client_side(self) -> ClientSide:
+        """What serves clients."""
+        return self.side
+
+    @property
+    def backups(self) -> Backups | None:
+        """Backups of the store; None when its engine has none."""
+        return backups_of(self.side.store)
+
+    async def open(self, ports: Mapping[str, int], host: str) -> None:
+        """Open the store, and make the parts. Raises ConfigError for wrong settings, StoreError when the store fails."""
+        local = self._local
+        place = AlonePlace(
+            self.config, ports, host, local.disk, self._clock, SystemEntropy(), self._protocols, local.report
+        )  # fmt: skip
+        self.side = local.opened(lambda: self.made(place))
+
+    def made(self, place: AlonePlace) -> AloneSide:
+        """Make the parts of the role. Raises ConfigError and StoreError."""
+        raise NotImplementedError
+
+    def counters(self) -> dict[str, float]:
+        """The role's own metrics."""
+        raise NotImplementedError
+
+    def unfinished_bytes(self) -> int:
+        """Bytes of keys and users that are not stored yet."""
+        return self.side.store.unanswered_bytes()
+
+    def fill(self, snapshot: Snapshot) -> Snapshot:
+        """Add the role's own metrics, and what the store knows where no other role of the process has one."""
+        store = self.side.store
+        return dataclasses.replace(
+            snapshot,
+            store=snapshot.store or store.figures(),
+            counters={**snapshot.counters, **self.counters()},
+            histograms={**store.histograms(), **snapshot.histograms},
+        )
+
+    def access_line(self) -> tuple[str, str]:
+        """Who is let in, for the table that is printed at the start."""
+        access = self.side.access
+        who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
+        return "access", who
+
+    def pause(self) -> None:
+        """Nothing: no such role begins work that nobody asks for."""
+
+    async def settled(self) -> None:
+        """Wait until the keys and users that were put are answered."""
+        await self._local.settled(self.side.store)
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """Nothing: no call waits."""
+
+    async def close(self) -> None:
+        """Close the store and the data directory."""
+        await self._local.close(self.side.store)
+
+    def abandon(self) -> None:
+        """Unlock the data directory."""
+        self._local.disk.close()

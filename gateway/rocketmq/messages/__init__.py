@@ -1,1 +1,0 @@
-"""Messages at brokers: sending, reading by offset, and following what is new."""

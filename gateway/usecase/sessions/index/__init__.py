@@ -1,0 +1,1 @@
+"""The index over the log for disconnected sessions, and its rebuild."""

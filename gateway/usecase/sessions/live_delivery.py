@@ -1,0 +1,446 @@
+"""Delivery of new messages to connected sessions, their acknowledgements, and storage of their progress."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Final, final
+
+from domain.delivery.expiry import has_expired
+from domain.delivery.routed import Delivery, RoutedRecord
+from domain.errors import Failure
+from domain.limits import MILLISECOND_NS
+from domain.message import property as properties
+from domain.message.record import Record
+from domain.mqtt_session import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    Deliveries,
+    DeliveriesAccepted,
+    MqttSubscription,
+)
+from domain.octets import uint64
+from domain.ports import Clock
+from domain.store.store_ports import State, StateChange
+from gateway.routing.routes import SubscriberRoutes
+from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.mqtt_session import (
+    DeliveryLease,
+    InFlightMessage,
+    MergedSubscription,
+    MqttSession,
+    QueueKey,
+    merge_by_session,
+)
+
+CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
+"""Longest time for which progress of a durable session is newer in memory than in the store."""
+
+TURN_DELIVERIES: Final = 512
+"""Deliveries that are sent in one turn."""
+
+TURN_OFFERS: Final = 512
+"""Sessions to which messages are offered in one turn: one message to ten thousand subscribers takes twenty."""
+
+RUN_RECORDS: Final = 32
+"""Records that are offered together at most when they go to the same sessions."""
+
+CHECKPOINT_SESSIONS: Final = 256
+"""Sessions whose progress is stored in one turn; the others follow a millisecond later."""
+
+CHECKPOINT_CHANGES: Final = 1_024
+"""Changes after which the others follow, too: a session has two for each message of its window, at most."""
+
+
+def level_of(stored: bytes) -> int:
+    """QoS of the publisher, from property `qosLevel`; AT_LEAST_ONCE for messages that did not arrive by MQTT."""
+    value = properties.find(stored, properties.QOS_LEVEL_START)
+    if value == b"0":
+        return AT_MOST_ONCE
+    return EXACTLY_ONCE if value == b"2" else AT_LEAST_ONCE
+
+
+def is_from(stored: bytes, client_id: str) -> bool:
+    """True when the MQTT client `client_id` published the message."""
+    return (
+        properties.find(stored, properties.HG_CLIENT_START) == client_id.encode()
+        and properties.find(stored, properties.HG_PROTOCOL_START) == b"mqtt"
+    )
+
+
+@final
+class OfferRun:
+    """Records for the same sessions. It goes round these, and each gets in one write all that has joined since its last turn.
+
+    records    the records, with queue, offset, and the value of `offered` at which all sessions have been offered it
+    sessions   the sessions and their subscriptions
+    offered    turns of sessions so far: the session that is next has this number, modulo the number of sessions
+    """
+
+    __slots__ = ("offered", "records", "sessions")
+
+    def __init__(self, sessions: list[MergedSubscription]) -> None:
+        self.records: list[tuple[RoutedRecord, QueueKey, int, int]] = []
+        self.sessions = sessions
+        self.offered = 0
+
+
+class OutboundDelivery:
+    """Delivers messages to all connected sessions, with one Deliveries event for each session and loop turn.
+
+    A delivery above AT_MOST_ONCE occupies a slot of the in-flight window. When the window is full, the message is not kept:
+    its queue enters the session's `lag`, and `catchup` reads it from the log when slots become free. So a slow client costs
+    one offset for each queue. `settle` ends the lease of a confirmed message.
+
+    A turn offers messages to TURN_OFFERS sessions: what has arrived beyond waits in `_arrivals`, in its order. A turn sends at
+    most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
+
+    interest     called with the filter of each subscription that begins (True) or ends (False)
+    log_end      physical log offset behind the last record that arrived
+    waiting      deliveries that were left for the next turn
+    _offers      offers that this turn may still make
+    _arrivals    records that have not been offered to all sessions yet
+    _firsts      physical offset of those at offset 0, by queue
+    _run         the first of them, while they are offered; None: no session has been offered any of them
+    """
+
+    def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
+        self.interest: Callable[[str, bool], None] = _nobody
+        self._settle = settle
+        self._state = state
+        self._clock = clock
+        self._routes: SubscriberRoutes[tuple[MqttSession, MqttSubscription], list[MergedSubscription]] = SubscriberRoutes(
+            merge_by_session
+        )
+        self._roots: dict[str, int] = {}
+        self._busy: dict[MqttSession, None] = {}
+        self._dirty: dict[MqttSession, None] = {}
+        self.log_end = 0
+        self.waiting = 0
+        self._offers = TURN_OFFERS
+        self._arrivals: deque[tuple[QueueKey, bytes]] = deque()
+        self._firsts: dict[QueueKey, int] = {}
+        self._run: OfferRun | None = None
+
+    @property
+    def subscription_count(self) -> int:
+        """Number of subscriptions of connected sessions, shared subscriptions excluded."""
+        return self._routes.size
+
+    # Subscriptions
+
+    def listens(self, root: str) -> bool:
+        """True when a subscription of a connected session starts with the first level of `root`."""
+        return self._roots.get(root.partition("/")[0], 0) > 0
+
+    def connect(self, session: MqttSession, subscription: MqttSubscription) -> None:
+        """Deliver by this subscription from now on."""
+        root = subscription.pattern.partition("/")[0]
+        self._roots[root] = self._roots.get(root, 0) + 1
+        self._routes.insert(subscription.pattern, (session, subscription))
+        self.interest(subscription.pattern, True)
+
+    def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
+        """Stop delivering by this subscription."""
+        root = subscription.pattern.partition("/")[0]
+        left = self._roots.get(root, 0) - 1
+        if left > 0:
+            self._roots[root] = left
+        else:
+            self._roots.pop(root, None)
+        self._routes.remove(subscription.pattern, (session, subscription))
+        self.interest(subscription.pattern, False)
+
+    # New messages
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """StoreListener: deliver each record to the sessions whose subscriptions match its path."""
+        if not records:
+            return
+        self.log_end = max(self.log_end, uint64(records[-1], 28) + 1)
+        if not self._routes.size:
+            return
+        queue = (topic, queue_id)
+        for at, data in enumerate(records):
+            if self._arrivals or not self._offer_now(queue, data):
+                if not self._arrivals:
+                    self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                self._arrivals.extend([(queue, each) for each in records[at:]])
+                if not uint64(data, 20):
+                    self._firsts[queue] = uint64(data, 28)
+                return
+
+    def _matching(self, queue: QueueKey, data: bytes) -> tuple[list[MergedSubscription], Record, bytes, str]:
+        """(the subscriptions that match the path of a record, the record, its stored properties, its path)."""
+        record = Record(data)
+        stored = record.properties
+        path, merged_subscriptions = self._routes.of(queue[0], properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+        return merged_subscriptions, record, stored, path
+
+    def _offer_now(self, queue: QueueKey, data: bytes) -> bool:
+        """Offer a record to the sessions whose subscriptions match its path; False when these are too many for this turn."""
+        merged_subscriptions, record, stored, path = self._matching(queue, data)
+        if len(merged_subscriptions) > self._offers:
+            return False
+        if merged_subscriptions and not self._has_expired(data, stored):
+            routed = RoutedRecord(record, stored, path, level_of(stored))
+            self._offers -= len(merged_subscriptions)
+            offset = uint64(data, 20)
+            for merged in merged_subscriptions:
+                self._offer(merged, routed, queue, offset)
+        return True
+
+    def _go_on(self) -> None:
+        """Offer what has arrived and waits, in its order."""
+        self._offers = TURN_OFFERS
+        while self._arrivals:
+            if self._offers <= 0:
+                self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                return
+            run = self._join()
+            if run is not None:
+                self._offer_run(run)
+
+    def _join(self) -> OfferRun | None:
+        """The run of the first waiting record, joined by those behind it that go to the same sessions, RUN_RECORDS at most.
+
+        None: nobody gets the first record, which is taken away.
+        """
+        run = self._run
+        for queue, data in islice(self._arrivals, 0 if run is None else len(run.records), RUN_RECORDS):
+            merged_subscriptions, record, stored, path = self._matching(queue, data)
+            wanted = bool(merged_subscriptions) and not self._has_expired(data, stored)
+            if run is None:
+                if not wanted:
+                    self._offered()
+                    self._offers -= 1
+                    return None
+                run = self._run = OfferRun(merged_subscriptions)
+            elif not wanted or merged_subscriptions is not run.sessions:
+                break
+            routed = RoutedRecord(record, stored, path, level_of(stored))
+            run.records.append((routed, queue, uint64(data, 20), run.offered + len(run.sessions)))
+        return run
+
+    def _offer_run(self, run: OfferRun) -> None:
+        """Offer all records of a run to the sessions that are next, unless they have left since."""
+        records, sessions = run.records, run.sessions
+        first = run.offered % len(sessions)
+        number = min(max(1, self._offers // len(records)), records[0][3] - run.offered, len(sessions) - first)
+        self._offers -= number * len(records)
+        for merged in sessions[first : first + number]:
+            if merged.session.connection is not None:
+                for routed, queue, offset, _ in records:
+                    self._offer(merged, routed, queue, offset)
+        run.offered += number
+        while records and records[0][3] <= run.offered:
+            del records[0]
+            self._offered()
+        if not records:
+            self._run = None
+
+    def _offered(self) -> None:
+        """The first of `_arrivals` has been offered to all sessions."""
+        queue, data = self._arrivals.popleft()
+        if not uint64(data, 20) and self._firsts.get(queue) == uint64(data, 28):
+            del self._firsts[queue]
+
+    @property
+    def arriving(self) -> int:
+        """Records that wait to be offered."""
+        return len(self._arrivals)
+
+    def resume(self, session: MqttSession) -> None:
+        """A session begins to read the log: what waits to be offered can be read already, or was read by it before."""
+        session.firsts.update(self._firsts)
+
+    def unoffered(self) -> set[QueueKey]:
+        """The queues whose newest records have not been offered to all sessions yet."""
+        return {queue for queue, _ in self._arrivals}
+
+    def _has_expired(self, data: bytes, stored: bytes) -> bool:
+        """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
+        return properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, self._clock.wall_ms())
+
+    def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
+        session = merged.session
+        if merged.excludes_own and is_from(routed.stored, session.client_id):
+            if merged.for_own_messages is None:
+                return
+            merged = merged.for_own_messages
+        level = routed.level
+        level = min(level, merged.level)
+        retained = merged.as_published and properties.find(routed.stored, properties.MQTT_RETAIN_START) == b"true"
+        if level == AT_MOST_ONCE:
+            session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, merged.identifiers))
+            self.schedule(session)
+        elif offset < session.positions.get(queue, 0) and (
+            offset or session.firsts.get(queue) == uint64(routed.record.data, 28)
+        ):
+            return  # the session has read it from the log before it arrived
+        elif session.finding_lag or queue in session.lag or session.full:
+            session.lag.setdefault(queue, offset)
+            session.missed[queue] = offset
+        else:
+            # Another record at offset 0, below a position: the topic was deleted and created again.
+            self.deliver(session, InFlightMessage(level, queue, offset, "", retained, merged.identifiers), routed)
+
+    def deliver(self, session: MqttSession, flight: InFlightMessage, routed: RoutedRecord) -> None:
+        """Occupy a slot and send the message. An EXACTLY_ONCE delivery of a durable session waits until its slot is stored."""
+        delivery = session.occupy_slot(flight, routed)
+        moves = not flight.path and flight.lease is None
+        if moves:
+            session.positions[flight.queue] = flight.offset + 1
+        if session.durable:
+            if moves:
+                session.records.changed_queues[flight.queue] = None
+            self.mark_dirty(session)
+            (session.unstored_deliveries if flight.level == EXACTLY_ONCE else session.outbox).append(delivery)
+        else:
+            session.outbox.append(delivery)
+        self.schedule(session)
+
+    def schedule(self, session: MqttSession) -> None:
+        """Send the session's waiting deliveries at the end of this turn."""
+        if not self._busy:
+            self._clock.call_soon(self._finish_turn)
+        self._busy[session] = None
+
+    def _finish_turn(self) -> None:
+        """Send what waits, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
+        busy, self._busy = self._busy, {}
+        if not self._arrivals:
+            self._offers = TURN_OFFERS
+        left = TURN_DELIVERIES
+        waiting = 0
+        for session in busy:
+            connection = session.connection
+            if connection is None:
+                continue
+            if left <= 0:
+                self._busy[session] = None
+                waiting += len(session.outbox)
+                continue
+            items = session.outbox
+            if items:
+                if len(items) > left:
+                    items, session.outbox = items[:left], items[left:]
+                    self._busy[session] = None
+                    waiting += len(session.outbox)
+                else:
+                    session.outbox = []
+                left -= len(items)
+                connection.answer(Deliveries(items))
+            if session.unstored_deliveries or session.unstored_accepts:
+                self._record(session)
+        self.waiting = waiting
+        if self._busy:
+            # By a timer, so that other work of the loop runs in between.
+            self._clock.call_at(self._clock.monotonic_ns(), self._finish_turn)
+
+    # Acknowledgements
+
+    def confirm(self, session: MqttSession, slots: list[int]) -> None:
+        """Free slots and settle their leases."""
+        for slot in slots:
+            lease = session.free_slot(slot)
+            if lease is not None:
+                self._settle(lease)
+        if session.durable:
+            self.mark_dirty(session)
+
+    def accept(self, session: MqttSession, slots: list[int]) -> None:
+        """Never send these deliveries again; answer when the store has recorded that. Free slots count as accepted."""
+        for slot in slots:
+            flight = session.in_flight.get(slot)
+            if flight is not None:
+                flight.accepted = True
+                session.changed(slot)
+        session.unstored_accepts += slots
+        self.schedule(session)
+
+    def _record(self, session: MqttSession) -> None:
+        """Store the session's progress, then send the deliveries and DeliveriesAccepted events that wait for the record."""
+        deliveries, session.unstored_deliveries = session.unstored_deliveries, []
+        accepts, session.unstored_accepts = session.unstored_accepts, []
+        epoch = session.epoch
+        written: snapshot.SessionChanges | None = None
+        if session.durable:
+            # Also what a checkpoint has given to the store already, which may refuse it.
+            slots = [*[delivery.slot for delivery in deliveries], *accepts]
+            session.records.changed_slots.update(dict.fromkeys([slot for slot in slots if slot in session.in_flight]))
+            written = snapshot.progress(session)
+
+        def done(failure: None | Failure) -> None:
+            if written is not None:
+                written.settle(failure)
+            connection = session.connection
+            if connection is None or session.epoch != epoch:
+                return
+            if failure is not None:
+                connection.driver.close()
+                return
+            self._take_over(session, deliveries)
+            if deliveries:
+                connection.answer(Deliveries(deliveries))
+            if accepts:
+                connection.answer(DeliveriesAccepted(accepts))
+
+        if written is not None:
+            self._dirty.pop(session, None)
+        if written is not None and written.changes:
+            self._state.put(written.changes, done)
+        else:
+            done(None)
+
+    def _take_over(self, session: MqttSession, deliveries: list[Delivery]) -> None:
+        """Settle the leases of EXACTLY_ONCE deliveries: they are stored with the session and no longer go to other members."""
+        for delivery in deliveries:
+            flight = session.in_flight.get(delivery.slot)
+            if flight is not None and flight.lease is not None:
+                lease, flight.lease = flight.lease, None
+                session.leases -= 1
+                session.changed(delivery.slot)
+                self._settle(lease)
+                self.mark_dirty(session)
+
+    # Storage of progress
+
+    def mark_dirty(self, session: MqttSession) -> None:
+        """Store the session's progress within CHECKPOINT_NS."""
+        if session.dirty:
+            return
+        session.dirty = True
+        if not self._dirty:
+            self._clock.call_at(self._clock.monotonic_ns() + CHECKPOINT_NS, self._checkpoint)
+        self._dirty[session] = None
+
+    def forget(self, session: MqttSession) -> None:
+        """Do not store the session's progress: the caller stores or removes it."""
+        self._dirty.pop(session, None)
+        session.dirty = False
+
+    def _checkpoint(self) -> None:
+        written: list[snapshot.SessionChanges] = []
+        changes: list[StateChange] = []
+        for session in list(islice(self._dirty, CHECKPOINT_SESSIONS)):
+            if len(changes) >= CHECKPOINT_CHANGES:
+                break
+            del self._dirty[session]
+            written.append(snapshot.progress(session))
+            changes += written[-1].changes
+        if self._dirty:
+            self._clock.call_at(self._clock.monotonic_ns() + MILLISECOND_NS, self._checkpoint)
+
+        def done(result: None | Failure) -> None:
+            for each in written:
+                each.settle(result)
+
+        if changes:
+            self._state.put(changes, done)
+
+
+def _nobody(_pattern: str, _begins: bool) -> None:
+    """Default of `OutboundDelivery.interest`."""

@@ -1,0 +1,1 @@
+"""Shared subscriptions: sessions as members of consumer groups."""

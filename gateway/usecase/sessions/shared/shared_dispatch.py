@@ -1,0 +1,243 @@
+"""Dispatch of the messages of one topic to the members of one consumer group that are MQTT sessions."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, final
+
+from domain.address import path_in
+from domain.command import Receive
+from domain.errors import ErrorCode
+from domain.event import Leased
+from domain.filter.path import matches
+from domain.limits import RECEIVE_MESSAGES_MAX
+from domain.message import property as properties
+from domain.message.record import Record
+from domain.mqtt_session import MqttSubscription
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.sessions.mqtt_session import DeliveryLease, MqttSession
+from gateway.usecase.sessions.shared.group_receive import GroupReceive
+from gateway.usecase.sessions.shared.share_strategy import KeyOwners, Member, choose, fits, room_of
+from gateway.usecase.topics_and_groups.policy import STICKY
+
+MATCH_CACHE_MAX: Final = 1_024
+"""Paths that one dispatcher remembers."""
+PENDING_MAX: Final = 64
+"""Sticky strategy: messages that may wait for their members before the dispatcher stops leasing more. Other strategies: 1."""
+
+
+class DispatcherCallbacks(Protocol):
+    """The gateway, as a group dispatcher calls it."""
+
+    def receive(self, connection: ClientConnection, command: Receive) -> None:
+        """Carry out a Receive command."""
+
+    def strategy(self, group: str) -> str:
+        """The group's present strategy, one of `catalog.policy.STRATEGIES`."""
+
+    def after_answers(self, then: Callable[[], None]) -> None:
+        """Call `then` after the answers to all Receives that the store has under way."""
+
+    def track(self, lease: DeliveryLease) -> None:
+        """Renew `lease` until it ends."""
+
+    def give_back(self, leases: Sequence[DeliveryLease]) -> None:
+        """Return messages to the group for redelivery."""
+
+    def too_large(self, lease: DeliveryLease) -> None:
+        """The message is too large for every member: return it to the group as a failed attempt."""
+
+    def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
+        """Deliver the message to a member that can take one."""
+
+    def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
+        """The Receive was refused: call `dispatcher.pump` when another one may succeed."""
+
+
+@final
+class UndeliveredMessage:
+    """A leased message that no member has been sent.
+
+    lease      the group's lease
+    record     the stored record
+    stored     its encoded properties
+    path       topic name that the message was published to
+    rejected   members for which the message was too large; None: none
+    """
+
+    __slots__ = ("lease", "path", "record", "rejected", "stored")
+
+    def __init__(self, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
+        self.lease = lease
+        self.record = record
+        self.stored = stored
+        self.path = path
+        self.rejected: set[MqttSession] | None = None
+
+
+@final
+class GroupDispatcher:
+    """Leases messages while members can take some, and delivers each to the member that the group's strategy selects.
+
+    Invariant: at most one GroupReceive is under way, and none while PENDING_MAX messages wait (sticky) or 1 (other strategies).
+    The sticky strategy keeps the order of each ordering key: when a member leaves, its unconfirmed messages and all messages
+    leased after them return to the group in one step, and nothing is leased before they have returned.
+
+    group   the consumer group
+    topic   the topic
+    """
+
+    __slots__ = (
+        "_callbacks", "_match_cache", "_members", "_owners", "_paths", "_pending", "_receive", "_returns_under_way", "group",
+        "topic",
+    )  # fmt: skip
+
+    def __init__(self, callbacks: DispatcherCallbacks, group: str, topic: str) -> None:
+        self.group = group
+        self.topic = topic
+        self._callbacks = callbacks
+        self._members: dict[MqttSession, dict[str, MqttSubscription]] = {}
+        self._pending: deque[UndeliveredMessage] = deque()
+        self._match_cache: dict[str, list[Member]] = {}
+        self._paths: dict[bytes, str] = {}
+        self._owners = KeyOwners()
+        self._receive: GroupReceive | None = None
+        self._returns_under_way = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there are no members."""
+        return not self._members
+
+    def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
+        """Add a member, or another subscription of a member, or replace one."""
+        before = self._patterns()
+        self._members.setdefault(session, {})[subscription.pattern] = subscription
+        self._match_cache.clear()
+        if self._patterns() != before:
+            self._cancel_receive()
+        self.pump()
+
+    def leave(self, session: MqttSession, pattern: str) -> list[DeliveryLease]:
+        """Remove a subscription of a member. Returns leases that the caller gives back, before it calls `pump`."""
+        before = self._patterns()
+        patterns = self._members.get(session, {})
+        patterns.pop(pattern, None)
+        self._match_cache.clear()
+        back: list[DeliveryLease] = []
+        if not patterns:
+            self._members.pop(session, None)
+            self._owners.disconnect(session)
+            if self.is_empty or self._callbacks.strategy(self.group) == STICKY:
+                back = [waiting.lease for waiting in self._pending]
+                self._pending.clear()
+                self._cancel_receive()
+        if self._patterns() != before:
+            self._cancel_receive()
+        return back
+
+    def _patterns(self) -> dict[str, None]:
+        return {pattern: None for patterns in self._members.values() for pattern in patterns}
+
+    def _cancel_receive(self) -> None:
+        """Cancel the Receive: its filter is out of date, and it would settle messages that the new filter matches."""
+        if self._receive is None:
+            return
+        self._receive.cancel()
+        self._receive = None
+        if self._callbacks.strategy(self.group) == STICKY and not self.is_empty:
+            # The store may be leasing from the topic, and then from the retry topic: both return before the next Receive.
+            self._returns_under_way += 1
+            self._callbacks.after_answers(lambda: self._callbacks.after_answers(self._return_done))
+
+    def _return_done(self) -> None:
+        self._returns_under_way -= 1
+        self.pump()
+
+    def pump(self) -> None:
+        """Deliver waiting messages, then lease more if members can take some. Called after every change."""
+        if self._returns_under_way:
+            return
+        strategy = self._callbacks.strategy(self.group)
+        self._hand_out(strategy)
+        if self._receive is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
+            return
+        members = self._members
+        room = min(
+            RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
+        )  # fmt: skip
+        if room > 0:
+            receive = self._receive = GroupReceive(self._callbacks, self.group, self.topic, self._received, self._refused)
+            receive.start(room, self._patterns())
+
+    def _received(self, leases: list[DeliveryLease], messages: Sequence[Leased]) -> None:
+        """Deliver the messages that a Receive has leased."""
+        self._receive = None
+        for lease, message in zip(leases, messages, strict=True):
+            record = Record(message.record)
+            stored = record.properties
+            path = self._path(properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+            self._pending.append(UndeliveredMessage(lease, record, stored, path))
+        self.pump()
+
+    def _refused(self, code: ErrorCode) -> None:
+        self._receive = None
+        self._callbacks.refused(self, code)
+
+    def _path(self, origin: bytes) -> str:
+        """`path_in`, cached."""
+        path = self._paths.get(origin)
+        if path is None:
+            if len(self._paths) >= MATCH_CACHE_MAX:
+                self._paths.clear()
+            path = self._paths[origin] = path_in(self.topic, origin)
+        return path
+
+    def reject(self, session: MqttSession, lease: DeliveryLease, record: bytes, path: str) -> None:
+        """The message is too large for the member that it was delivered to: deliver it to another member."""
+        view = Record(record)
+        waiting = UndeliveredMessage(lease, view, view.properties, path)
+        waiting.rejected = {session}
+        self._callbacks.track(lease)
+        self._pending.appendleft(waiting)
+        self.pump()
+
+    def _hand_out(self, strategy: str) -> None:
+        unwanted: list[DeliveryLease] = []
+        for _ in range(len(self._pending)):
+            waiting = self._pending.popleft()
+            wanting = self._matching(waiting.path)
+            candidates = self._able(wanting, waiting)
+            member = choose(strategy, self._owners, candidates, waiting.stored)
+            if member is not None:
+                self._callbacks.deliver_to(member, waiting.lease, waiting.record, waiting.stored, waiting.path)
+            elif candidates:
+                self._pending.append(waiting)
+            elif wanting:
+                self._callbacks.too_large(waiting.lease)
+            else:
+                unwanted.append(waiting.lease)
+        if unwanted:
+            self._callbacks.give_back(unwanted)
+
+    @staticmethod
+    def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:
+        """Members for which the message is not too large. `wanting` itself when that is all, so that `choose` reorders it."""
+        rejected = waiting.rejected or ()
+        able = [member for member in wanting if member[0] not in rejected and fits(member, waiting.record)]
+        return wanting if len(able) == len(wanting) else able
+
+    def _matching(self, path: str) -> list[Member]:
+        """Members with a subscription that matches `path`, each with its subscription of the highest QoS."""
+        found = self._match_cache.get(path)
+        if found is None:
+            found = []
+            for session, patterns in self._members.items():
+                fitting = [subscription for pattern, subscription in patterns.items() if matches(pattern, path)]
+                if fitting:
+                    found.append((session, max(fitting, key=lambda subscription: subscription.level)))
+            if len(self._match_cache) >= MATCH_CACHE_MAX:
+                self._match_cache.clear()
+            self._match_cache[path] = found
+        return found

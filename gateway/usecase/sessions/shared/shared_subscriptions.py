@@ -1,0 +1,356 @@
+"""Shared subscriptions (MQTT 5, 4.8.2): sessions as members of consumer groups, beside consumers of other protocols.
+
+See docs/decisions/0012-shared-subscriptions.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from domain.address import topic_of_path
+from domain.command import Receive
+from domain.delivery.routed import Delivery, RoutedRecord
+from domain.errors import ErrorCode, Failure
+from domain.limits import SECOND_NS
+from domain.membership import Membership, Subscription
+from domain.message import property as properties
+from domain.message.record import Record
+from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, MqttSubscription
+from domain.ports import Clock
+from domain.store.store_ports import MessageLog, Metadata
+from domain.topic import Group
+from gateway.connection.client_connection import ClientConnection
+from gateway.routing.routes import is_routed, topic_of_filter
+from gateway.usecase.consume.receive import Receiving
+from gateway.usecase.membership.members import Registry
+from gateway.usecase.sessions.live_delivery import OutboundDelivery, level_of
+from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
+from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
+from gateway.usecase.sessions.shared.share_strategy import Member, strategy_of
+from gateway.usecase.sessions.shared.shared_dispatch import GroupDispatcher
+from gateway.usecase.sessions.shared.start_positions import StartPositions
+from gateway.usecase.topics_and_groups.groups import Groups
+from gateway.usecase.topics_and_groups.policy import NodePolicy
+
+WILDCARD_TOPICS_MAX: Final = 256
+"""Topics from which a group can get messages by subscriptions that begin with a wildcard."""
+Then = Callable[[Failure | None], None]
+log = logging.getLogger("headgate.sessions")
+
+
+class SharedSubscriptions:
+    """One dispatcher for each group and topic. A subscription that begins with a wildcard joins those of all topics.
+
+    oversize   number of messages that were too large for every member
+    track      renews a lease until it ends
+    """
+
+    def __init__(
+        self,
+        log: MessageLog,
+        start_positions: StartPositions,
+        metadata: Metadata,
+        clock: Clock,
+        receiving: Receiving,
+        groups: Groups,
+        outbound: OutboundDelivery,
+        leases: DeliveryLeases,
+        registry: Registry,
+        policy: NodePolicy,
+    ) -> None:
+        self._log = log
+        self._registry = registry
+        self._policy = policy
+        self._start_positions = start_positions
+        self._metadata = metadata
+        self._clock = clock
+        self._receive = receiving.verbs()[Receive]
+        self._groups = groups
+        self._outbound = outbound
+        self._leases = leases
+        self.track = leases.track
+        self._dispatchers: dict[str, dict[str, GroupDispatcher]] = {}
+        self._without_topic: dict[str, dict[GroupDispatcher, None]] = {}
+        self._unregistered: dict[MqttSession, None] = {}
+        self._wildcards: dict[tuple[MqttSession, str], MqttSubscription] = {}
+        self._known: set[str] = set()
+        self.oversize = 0
+
+    # Members
+
+    def prepare(self, subscription: MqttSubscription, done: Then) -> None:
+        """Create the group if it does not exist, and set its start position in topics where it has none.
+
+        Failures: GROUP_ILLEGAL, GROUP_NOT_FOUND, NOT_ALLOWED; QUOTA for more than WILDCARD_TOPICS_MAX topics; the store's.
+        """
+
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                done(group)
+            elif not group.consume_enable:
+                done(Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume"))
+            else:
+                topics = self._topics(subscription.pattern)
+                # Topics with a dispatcher need no start position: the group starts at their first message if it has none.
+                dispatchers = self._dispatchers.get(group.name, {})
+                if len(topics) > WILDCARD_TOPICS_MAX:
+                    done(Failure(ErrorCode.QUOTA, f"a group can follow {WILDCARD_TOPICS_MAX} topics by wildcard"))
+                else:
+                    new = [topic for topic in topics if topic not in dispatchers]
+                    self._start_positions.begin(group.name, topic_of_filter(subscription.pattern), new, done)
+
+        self._groups.ensure(subscription.group, ready)
+
+    def _topics(self, pattern: str) -> list[str]:
+        """Existing topics that may have messages for `pattern`."""
+        name = topic_of_filter(pattern)
+        if name == "":
+            return [each for each in self._metadata.topic_names() if is_routed(each)]
+        return [name] if self._metadata.topic(name) is not None else []
+
+    def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
+        """Make the session a member of the group."""
+        self._join(session, subscription)
+        self._register_soon(session)
+
+    def _join(self, session: MqttSession, subscription: MqttSubscription) -> None:
+        name = topic_of_filter(subscription.pattern)
+        if name:
+            self._dispatcher(subscription.group, name).join(session, subscription)
+            return
+        self._wildcards[session, subscription.name] = subscription
+        for topic in self._topics(subscription.pattern):
+            self._known.add(topic)
+            self._join_wildcard(session, subscription, topic)
+
+    def _register_soon(self, session: MqttSession) -> None:
+        """Register the session's memberships at the end of the turn, once for all changes."""
+        if not self._unregistered:
+            self._clock.call_soon(self._register_all)
+        self._unregistered[session] = None
+
+    def _register_all(self) -> None:
+        unregistered, self._unregistered = self._unregistered, {}
+        for session in unregistered:
+            self._register(session)
+
+    def _register(self, session: MqttSession) -> None:
+        """Register the session's memberships, which tools and other consumers of the groups see."""
+        connection = session.connection
+        if connection is None:
+            return
+        connection.on_writable = (lambda: self.pump(session)) if session.shared_subscriptions else None
+        groups: dict[str, dict[str, None]] = {}
+        for subscription in session.shared_subscriptions.values():
+            topics = groups.setdefault(subscription.group, {})
+            name = topic_of_filter(subscription.pattern)
+            topics.update(dict.fromkeys([name] if name else self._topics(subscription.pattern)))
+        memberships = [
+            Membership(group, consume_type="CONSUME_POP", subscriptions=[Subscription(topic) for topic in topics])
+            for group, topics in groups.items()
+        ]
+        self._registry.set_memberships(connection, session.client_id, session.address, memberships)
+
+    def _join_wildcard(self, session: MqttSession, subscription: MqttSubscription, topic: str) -> None:
+        dispatchers = self._dispatchers.get(subscription.group, {})
+        if topic not in dispatchers and len(dispatchers) >= WILDCARD_TOPICS_MAX:
+            log.warning(
+                "group %s follows %s topics: %s is not followed by wildcard", subscription.group, len(dispatchers), topic
+            )
+            return
+        self._dispatcher(subscription.group, topic).join(session, subscription)
+
+    def _dispatcher(self, group: str, topic: str) -> GroupDispatcher:
+        dispatchers = self._dispatchers.setdefault(group, {})
+        dispatcher = dispatchers.get(topic)
+        if dispatcher is None:
+            dispatcher = dispatchers[topic] = GroupDispatcher(self, group, topic)
+        return dispatcher
+
+    def leave(self, session: MqttSession, subscription: MqttSubscription) -> None:
+        """The session has unsubscribed. Its in-flight messages stay in flight."""
+        back, dispatchers = self._leave(session, subscription)
+        self._leases.give_back(back)
+        self._register_soon(session)
+        for dispatcher in dispatchers:
+            dispatcher.pump()
+
+    def _leave(self, session: MqttSession, subscription: MqttSubscription) -> tuple[list[DeliveryLease], list[GroupDispatcher]]:
+        """(leases to give back, dispatchers that still have members)."""
+        self._wildcards.pop((session, subscription.name), None)
+        dispatchers = self._dispatchers.get(subscription.group, {})
+        back: list[DeliveryLease] = []
+        left: list[GroupDispatcher] = []
+        for dispatcher in list(dispatchers.values()):
+            back += dispatcher.leave(session, subscription.pattern)
+            if dispatcher.is_empty:
+                del dispatchers[dispatcher.topic]
+                self._forget_without_topic(dispatcher)
+            else:
+                left.append(dispatcher)
+        if not dispatchers:
+            self._dispatchers.pop(subscription.group, None)
+        return back, left
+
+    def resume(self, session: MqttSession) -> None:
+        """The client has connected: join all groups of the session."""
+        for subscription in session.shared_subscriptions.values():
+            self._join(session, subscription)
+        if session.shared_subscriptions:
+            self._register_soon(session)
+
+    def disconnect(self, session: MqttSession) -> None:
+        """The connection has ended: return unconfirmed messages to the groups for redelivery to other members.
+
+        EXACTLY_ONCE messages that were sent must not go to another client (MQTT 5, 4.8.2). When the session ends with its
+        connection, those that the client has not accepted go to the dead-letter topic. All returns are made in one step,
+        before the dispatchers lease again, so that redelivery keeps the order.
+        """
+        back: list[DeliveryLease] = []
+        dispatchers: list[GroupDispatcher] = []
+        for subscription in session.shared_subscriptions.values():
+            more, left = self._leave(session, subscription)
+            back += more
+            dispatchers += left
+        if session.shared_subscriptions and session.connection is not None:
+            self._registry.set_memberships(session.connection, session.client_id, session.address, ())
+        if session.leases:
+            back += self._free_leased_slots(session)
+        self._leases.give_back(back)
+        for dispatcher in dispatchers:
+            dispatcher.pump()
+
+    def _free_leased_slots(self, session: MqttSession) -> list[DeliveryLease]:
+        """Free the slots of messages with a lease. Returns the leases to give back, and ends the others."""
+        unsent = {delivery.slot for delivery in (*session.outbox, *session.unstored_deliveries)}
+        back: list[DeliveryLease] = []
+        for slot, flight in list(session.in_flight.items()):
+            if flight.lease is None:
+                continue
+            lease = session.free_slot(slot)
+            assert lease is not None
+            if flight.level != EXACTLY_ONCE or slot in unsent or session.durable:
+                back.append(lease)
+            elif flight.accepted:
+                self._leases.settle(lease)
+            else:
+                self._leases.dead_letter(lease)
+        return back
+
+    def recover(self, session: MqttSession) -> None:
+        """The node stopped without closing this session's connection: end the leases that are stored with the session.
+
+        EXACTLY_ONCE messages are stored with the session and stay in flight to its client; others go back to the groups.
+        """
+        back: list[DeliveryLease] = []
+        for slot, flight in list(session.in_flight.items()):
+            lease = flight.lease
+            if lease is None:
+                continue
+            if flight.level == EXACTLY_ONCE:
+                flight.lease = None
+                session.changed(slot)
+                session.leases -= 1
+                self._leases.settle(lease)
+            else:
+                session.free_slot(slot)
+                back.append(lease)
+        self._leases.give_back(back)
+
+    # Events
+
+    def changed(self, topic: str) -> None:
+        """A topic has come, or changed. At a far store that may be all that is heard of a new topic."""
+        if topic in self._without_topic or (self._wildcards and topic not in self._known):
+            self._clock.call_soon(lambda: self.arrived(topic))
+
+    def arrived(self, topic: str) -> None:
+        """A message has arrived in `topic`, which may be a new topic."""
+        if self._without_topic:
+            for dispatcher in self._without_topic.pop(topic, {}):
+                dispatcher.pump()
+        if self._wildcards and topic not in self._known:
+            self._known.add(topic)
+            if is_routed(topic):
+                for (session, _), subscription in list(self._wildcards.items()):
+                    self._join_wildcard(session, subscription, topic)
+
+    def pump(self, session: MqttSession) -> None:
+        """The member can take messages again: slots have become free, or its client reads."""
+        for subscription in session.shared_subscriptions.values():
+            name = topic_of_filter(subscription.pattern)
+            dispatchers = self._dispatchers.get(subscription.group, {})
+            for dispatcher in [dispatchers[name]] if name in dispatchers else list(dispatchers.values()) if name == "" else []:
+                dispatcher.pump()
+
+    # DispatcherCallbacks
+
+    def receive(self, connection: ClientConnection, command: Receive) -> None:
+        """Carry out a Receive command."""
+        self._receive(connection, command)
+
+    def strategy(self, group: str) -> str:
+        """The group's present strategy."""
+        found = self._metadata.group(group)
+        return strategy_of(found.attributes if found is not None else {}, self._policy.share_strategy)
+
+    def after_answers(self, then: Callable[[], None]) -> None:
+        """Call `then` after all answers that are under way: the store answers in the order of the requests."""
+        self._log.append([], lambda _: then())
+
+    def too_large(self, lease: DeliveryLease) -> None:
+        """Return the message with the delay of the group's retry policy: a later attempt may find a suitable member."""
+        self.oversize += 1
+        group = self._metadata.group(lease.group)
+        lease.delay_ms = group.retry.delay_ms(lease.attempt - 1) if group is not None else 0
+        self._leases.give_back([lease])
+
+    def reject(self, session: MqttSession, items: Sequence[Delivery]) -> None:
+        """Deliveries exceed the Maximum Packet Size of this client: offer those of groups to other members."""
+        for delivery in items:
+            lease = session.free_slot(delivery.slot)
+            if lease is None:
+                continue
+            path = delivery.routed.path
+            for dispatcher in self._dispatchers.get(lease.group, {}).values():
+                if dispatcher.topic == topic_of_path(path):
+                    dispatcher.reject(session, lease, delivery.routed.record.data, path)
+                    break
+            else:
+                self._leases.give_back([lease])
+
+    def give_back(self, leases: Sequence[DeliveryLease]) -> None:
+        """Return messages to their groups for redelivery."""
+        self._leases.give_back(leases)
+
+    def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
+        """Deliver a message to a member. At AT_MOST_ONCE it is settled at once: no acknowledgement follows."""
+        session, subscription = member
+        level = min(level_of(stored), subscription.level)
+        routed = RoutedRecord(record, stored, path, level)
+        retained = subscription.as_published and properties.find(stored, properties.MQTT_RETAIN_START) == b"true"
+        identifiers = (subscription.identifier,) if subscription.identifier else ()
+        if level == AT_MOST_ONCE:
+            session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, identifiers))
+            self._outbound.schedule(session)
+            self._leases.settle(lease)
+        else:
+            queue = (lease.topic, lease.receipt.queue_id)
+            flight = InFlightMessage(level, queue, lease.receipt.queue_offset, "", retained, identifiers, lease=lease)
+            self._outbound.deliver(session, flight, routed)
+
+    def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
+        """Try again when the topic has been created, after other refusals in a second."""
+        if code is ErrorCode.TOPIC_NOT_FOUND:
+            self._without_topic.setdefault(dispatcher.topic, {})[dispatcher] = None
+        else:
+            self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, dispatcher.pump)
+
+    def _forget_without_topic(self, dispatcher: GroupDispatcher) -> None:
+        waiting = self._without_topic.get(dispatcher.topic)
+        if waiting is not None:
+            waiting.pop(dispatcher, None)
+            if not waiting:
+                del self._without_topic[dispatcher.topic]

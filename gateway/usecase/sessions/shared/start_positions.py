@@ -1,0 +1,162 @@
+"""Start positions of a consumer group that a shared subscription creates: the end of each existing topic.
+
+In topics that are created later the group starts at the first message, as any group without a position does. To tell these
+topics apart when another member subscribes, even after a restart, two kinds of markers are stored as positions:
+
+    a topic that does not exist   position 0 in its queue 0: the group has subscribed before the topic existed
+    ANY_TOPIC                     wall clock in milliseconds of the first subscription that begins with a wildcard
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata
+
+ANY_TOPIC: Final = "+"
+"""No topic can have this name."""
+Then = Callable[[Failure | None], None]
+Ends = list[tuple[str, int, int]]
+
+
+@final
+class Beginnings:
+    """Subscriptions of one group that set its start positions, one after the other.
+
+    begun     topics in which the group has begun meanwhile
+    waiting   subscriptions that come after the present one
+    """
+
+    __slots__ = ("begun", "waiting")
+
+    def __init__(self) -> None:
+        self.begun: set[str] = set()
+        self.waiting: deque[Callable[[], None]] = deque()
+
+
+@final
+class StartPositions:
+    """Sets a group's positions to the end of topics that are older than its subscription and where it has no position.
+
+    One subscription of a group waits for the other: the later would find no position either, and a later end.
+    """
+
+    __slots__ = ("_clock", "_groups", "_log", "_metadata", "_positions")
+
+    def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata, clock: Clock) -> None:
+        self._log = log
+        self._positions = positions
+        self._metadata = metadata
+        self._clock = clock
+        self._groups: dict[str, Beginnings] = {}
+
+    def begin(self, group: str, name: str, names: Iterable[str], done: Then) -> None:
+        """Set the start positions in `names`, which are existing topics.
+
+        name   topic of the filter; "": the filter begins with a wildcard
+        done   called with None, or with the store's failure
+        """
+        others = self._groups.get(group)
+        act = partial(self._begin, group, name, list(names), done)
+        if others is not None:
+            others.waiting.append(act)
+        else:
+            self._groups[group] = Beginnings()
+            act()
+
+    def _begin(self, group: str, name: str, wanted: list[str], done: Then) -> None:
+        others = self._groups[group]
+        names = [each for each in wanted if each not in others.begun]
+
+        def ended(result: Failure | None) -> None:
+            if result is None:
+                others.begun.update(names)
+            if others.waiting:
+                self._clock.call_soon(others.waiting.popleft())
+            else:
+                del self._groups[group]
+            done(result)
+
+        def since(result: int | Failure) -> None:
+            """`result`: since when the group has subscribed to every new topic, in milliseconds; a Failure: it has not."""
+            ends: Ends = []
+            if name == "" and isinstance(result, Failure):
+                ends.append((ANY_TOPIC, 0, self._clock.wall_ms()))
+            older = [each for each in names if isinstance(result, Failure) or not self._is_younger(each, result)]
+            self._collect(group, name, older, ends, ended)
+
+        self._positions.offset(group, ANY_TOPIC, 0, since)
+
+    def _is_younger(self, name: str, wall_ms: int) -> bool:
+        topic = self._metadata.topic(name)
+        return topic is not None and topic.created_ms >= wall_ms
+
+    def _collect(self, group: str, name: str, names: Iterable[str], ends: Ends, done: Then) -> None:
+        left = [1]
+        failures: list[Failure] = []
+
+        def one_less() -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                if failures:
+                    done(failures[0])
+                elif ends:
+                    self._positions.commit(group, ends, done)
+                else:
+                    done(None)
+
+        def take(found: Ends | Failure | None) -> None:
+            if isinstance(found, Failure):
+                failures.append(found)
+            else:
+                ends.extend(found or ())
+            one_less()
+
+        if name and self._metadata.topic(name) is None:
+            left[0] += 1
+            self._positions.offset(group, name, 0, lambda result: take([(name, 0, 0)] if isinstance(result, Failure) else None))
+        for each in names:
+            topic = self._metadata.topic(each)
+            if topic is not None:
+                left[0] += 1
+                self._ends(group, each, max(topic.read_queues, topic.write_queues), take)
+        one_less()
+
+    def _ends(self, group: str, topic: str, queues: int, done: Callable[[Ends | Failure | None], None]) -> None:
+        """Call `done` with (topic, queue, end) of each queue of a topic; with None when the group has a position there.
+
+        A queue of which it is not known whether the group has a position keeps it. A Failure: that is not known of any queue.
+        """
+        ends: Ends = []
+        failures: list[Failure] = []
+        left = [queues]
+        known = [False]
+
+        def one_less() -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                done(None if known[0] else failures[0] if len(failures) == queues else ends)
+
+        def look(queue_id: int) -> None:
+            def position(result: int | Failure) -> None:
+                if isinstance(result, Failure) and result.code is not ErrorCode.OFFSET_NOT_FOUND:
+                    failures.append(result)
+                    one_less()
+                    return
+                known[0] = known[0] or not isinstance(result, Failure)
+                self._log.bounds(topic, queue_id, bounds)
+
+            def bounds(result: tuple[int, int] | Failure) -> None:
+                if not isinstance(result, Failure):
+                    ends.append((topic, queue_id, result[1]))
+                one_less()
+
+            self._positions.offset(group, topic, queue_id, position)
+
+        for queue_id in range(queues):
+            look(queue_id)

@@ -1,0 +1,1 @@
+"""Delivery of messages to sinks: leases, requests, retries, consent and settlement."""

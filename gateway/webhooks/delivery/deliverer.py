@@ -1,0 +1,273 @@
+"""Delivery for one subscription: leases messages, while the sink consents and its breaker and pace let it, and sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, final
+
+from domain.admin.subscription import Attempt, ChangeStatus, RecordAttempts
+from domain.event import Event, Leased, Refused
+from domain.limits import RECEIVE_MESSAGES_MAX, SECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from domain.subscription.courier import Courier
+from domain.subscription.filters import predicate
+from domain.subscription.subscription import Payload, Status, WebhookSubscription
+from gateway.webhooks.delivery.batches import chains_of
+from gateway.webhooks.delivery.breaker import Breaker
+from gateway.webhooks.delivery.claim_expiry import ClaimTerm
+from gateway.webhooks.delivery.leasing import Leasing
+from gateway.webhooks.delivery.lost_attempts import EarlierAttempts
+from gateway.webhooks.delivery.outbox import DeliveryOutbox
+from gateway.webhooks.delivery.rate_limit import SinkPace
+from gateway.webhooks.delivery.requests import RequestsUnderWay
+from gateway.webhooks.delivery.settlement import Settlement
+from gateway.webhooks.delivery.sink_consent import Consenting
+from gateway.webhooks.internal_client import Asker
+
+AGAIN_NS: Final = SECOND_NS
+"""Pause behind a refused change of the status."""
+DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
+
+
+@final
+class Deliverer:
+    """Delivers for one subscription until it is stopped. Leases no more than it can send at once, and nothing while it may not.
+
+    epoch      of the claim
+    counters   what has happened, by words; shared with other deliverers
+    left_out   topics that the source does not read, since there are too many
+    """
+
+    def __init__(
+        self,
+        subscription: WebhookSubscription,
+        epoch: int,
+        term: ClaimTerm,
+        asker: Asker,
+        outbox: DeliveryOutbox,
+        courier: Courier,
+        clock: Clock,
+        entropy: Entropy,
+        origin: str,
+        counters: dict[str, int],
+        topics: tuple[Sequence[str], int],
+        callback: str = "",
+    ) -> None:
+        """`term`: how long the claim holds; `topics`: those that the source reads now, and how many it leaves out.
+
+        `callback`: as of Consenting.
+        """
+        self.subscription = subscription
+        self.epoch = epoch
+        self.counters = counters
+        self._term = term
+        self._asker = asker
+        self._clock = clock
+        filtered = subscription.filters or subscription.types
+        self._wanted = predicate(subscription.filters, subscription.types) if filtered else None
+        self._leasings: dict[str, Leasing] = {}
+        self._turn = 0
+        self._breaker = Breaker()
+        self._pace = SinkPace(subscription.rate_per_minute)
+        self._started = self._stopped = False
+        self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self.counted)
+        earlier = EarlierAttempts(subscription, asker, clock, self._settlement.note, self.counted)
+        self._requests = RequestsUnderWay(
+            subscription, self._settlement, earlier, self._breaker, self._pace, courier, clock, entropy, origin, self
+        )
+        self._consenting = Consenting(
+            subscription, courier, clock, entropy, origin, self._agreed, self.suspend, self._wait, callback
+        )
+        self._timer: Timer | None = None
+        self._timer_ns = 0
+        self.left_out = 0
+        self.follow(*topics)
+
+    # Its life
+
+    def follow(self, topics: Sequence[str], left_out: int) -> None:
+        """The source reads these topics from now on, and leaves so many out."""
+        self.left_out = left_out
+        for topic in self._leasings.keys() - set(topics):
+            self._leasings.pop(topic).end()
+        for topic in topics:
+            if topic not in self._leasings:
+                self._leasings[topic] = Leasing(self.subscription, self.epoch, topic, self._asker, self._clock, self)
+        self._pump()
+
+    def start(self) -> None:
+        """Begin: ask the sink whether it consents, where that is wanted, then deliver."""
+        if self.subscription.status not in DELIVERING:
+            return  # it is here for a test delivery
+        self._started = True
+        if self._consenting.given:
+            self._agreed()
+        else:
+            self._consenting.ask()
+
+    def renew(self, subscription: WebhookSubscription) -> bool:
+        """The subscription has changed. False: another deliverer is needed: more has changed than the status, or it begins to
+        deliver, or ends."""
+        mine = replace(self.subscription, status=subscription.status, reason=subscription.reason, version=subscription.version)
+        if not subscription.consented_ms:  # a consent has ended, which this deliverer has noticed itself
+            mine = replace(mine, consented_ms=0)
+        goes_on = self._started and not self._stopped and subscription.status in DELIVERING
+        if mine != subscription or not goes_on or not self._consents:
+            return False
+        self.subscription = subscription
+        return True
+
+    @property
+    def _consents(self) -> bool:
+        """True while the sink consents, or may still do so."""
+        return self._consenting.given or self._consenting.asking or self._consenting.waiting
+
+    def stop(self, release: bool) -> None:
+        """End all requests, with an attempt each. `release`: their messages are free at once, without counting a try; False:
+        the claim is lost."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._consenting.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._requests.end(release)
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have no answer yet."""
+        return len(self._requests)
+
+    def test(self, serial: int) -> None:
+        """Send one test event, outside the log; its attempt goes to whoever asked."""
+        self._requests.test(serial)
+
+    # Leasing
+
+    def _pump(self) -> None:
+        """Lease as many messages as may be sent now."""
+        if self._stopped or not self._started or not self._consenting.given:
+            return
+        now = self._clock.monotonic_ns()
+        if not self._term.holds(now):
+            return
+        leasings = list(self._leasings.values())
+        for each in leasings:
+            each.watch()
+        ready = [each for each in leasings if each.ready]
+        if not ready or any(each.receiving for each in leasings):
+            return
+        subscription = self.subscription
+        room = self._breaker.room(now, len(self._requests), subscription.concurrency)
+        if room == 0:
+            if not self._requests:
+                self._later(self._breaker.until_ns)
+            return
+        due = self._pace.due(now)
+        if due > now:
+            self._later(due)
+            return
+        batched = subscription.payload is Payload.BATCHED
+        most = min(RECEIVE_MESSAGES_MAX, subscription.batch_max if batched else room)
+        self._turn += 1
+        ready[self._turn % len(ready)].ask(self._pace.room(now, most))
+
+    def there(self) -> None:
+        """As Taker says."""
+        self._pump()
+
+    def refused(self, again: int) -> None:
+        """As Taker says."""
+        if not self._stopped:
+            self.counted("refused")
+            self._later(again)
+
+    def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
+        """As Taker says: begin a request for each chain of them; settle what no filter wants."""
+        room = self._breaker.room(self._clock.monotonic_ns(), len(self._requests), self.subscription.concurrency)
+        if self._stopped or (messages and (room == 0 or not self.may_send())):  # the breaker has opened while it waited
+            self._settlement.give_back(topic, messages)
+            self._pump()
+            return
+        chains, unwanted = chains_of(messages, self._wanted, self.subscription)
+        self._requests.begin(topic, chains, until)
+        if unwanted:
+            self.counted("filtered", len(unwanted))
+            self._settlement.acknowledge(topic, unwanted)
+        self._pump()
+
+    # What comes of requests (Sender)
+
+    def may_send(self) -> bool:
+        """As Sender says."""
+        return self._consenting.given and self._term.holds(self._clock.monotonic_ns())
+
+    def answered(self) -> None:
+        """As Sender says."""
+        self._pump()
+
+    def unauthorized(self) -> None:
+        """As Sender says: it has to consent anew."""
+        if self.subscription.verify:
+            self._consenting.withdraw(ask=True)
+
+    def suspend(self, reason: str) -> None:
+        """As Sender says."""
+        self._consenting.withdraw(ask=False)  # leases nothing more
+        self.counted("suspended")
+        self._change(Status.SUSPENDED, reason)
+
+    def tested(self, serial: int, attempt: Attempt) -> None:
+        """As Sender says. Whoever asked for the test is told by a time-out when this is refused."""
+        identity, epoch, breaker = self.subscription.id, self.epoch, self._breaker_state()
+        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), _ignore)
+
+    def counted(self, what: str, number: int = 1) -> None:
+        """As Sender says."""
+        self.counters[what] += number
+
+    # Consent and status
+
+    def _agreed(self) -> None:
+        self._pace.bound(self._consenting.rate, self.subscription.rate_per_minute)
+        if self.subscription.status is Status.PENDING:
+            self._change(Status.ACTIVE, "")
+        self._pump()
+
+    def _wait(self) -> None:
+        """The sink may consent later: messages wait."""
+        if self.subscription.status is Status.ACTIVE:
+            self._change(Status.PENDING, "")
+
+    def _change(self, status: Status, reason: str) -> None:
+        def changed(event: Event) -> None:
+            if isinstance(event, Refused) and not self._stopped:
+                self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, lambda: self._change(status, reason))
+
+        if not self._stopped:
+            found, epoch = self.subscription, self.epoch
+            self._asker.ask(
+                lambda ticket: ChangeStatus(ticket, found.id, status.value, reason, epoch, found.version), changed
+            )  # fmt: skip
+
+    def _breaker_state(self) -> str:
+        return self._breaker.state(self._clock.monotonic_ns())
+
+    # Time
+
+    def _later(self, when_ns: int) -> None:
+        if self._timer is not None:
+            if self._timer_ns <= when_ns:
+                return
+            self._timer.cancel()
+        self._timer_ns = when_ns
+        self._timer = self._clock.call_at(when_ns, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self._pump()
+
+
+def _ignore(_event: Event) -> None:
+    """Nothing depends on this answer."""

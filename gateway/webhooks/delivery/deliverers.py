@@ -1,0 +1,200 @@
+"""Who delivers in this process: claims subscriptions, and has a Deliverer for each."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.admin.subscription import Claim, ClaimSubscriptions, DeliveryReport, SubscriptionsClaimed
+from domain.event import Event
+from domain.limits import SECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from domain.subscription.courier import Courier
+from domain.subscription.document import decode
+from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
+from gateway.connection.handler import Handler
+from gateway.webhooks.delivery.claim_expiry import ClaimTerm
+from gateway.webhooks.delivery.deliverer import Deliverer
+from gateway.webhooks.delivery.outbox import DeliveryOutbox
+from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.subscriptions.wildcard_sources import topics_in
+
+WAIT_MS: Final = 4_000
+"""How long a claim is held when nothing has changed."""
+MARGIN_NS: Final = SECOND_NS
+"""DeliveryReport ends so long before another owner may begin."""
+AGAIN_NS: Final = SECOND_NS // 2
+PAUSE_NS: Final = SECOND_NS // 10
+"""Pause between an answer and the next question: many changes at once are told together."""
+COUNTED: Final = (
+    "attempts", "delivered", "filtered", "retried", "dead", "suspended", "breaker-opened", "refused", "unsettled", "unrecorded",
+    "replies-illegal", "claims-lost", "unknown", "timeouts", "answers-cut", "waits-capped",
+)  # fmt: skip
+"""What is counted, in the order of the metrics page."""
+
+
+@final
+class Deliverers:
+    """All deliveries of this process.
+
+    counters   what has happened, by words (COUNTED)
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        courier: Courier,
+        clock: Clock,
+        entropy: Entropy,
+        origin: str,
+        callback: str = "",
+    ) -> None:
+        self._handler = handler
+        self._asker = Asker(handler, self._lost)
+        self._courier = courier
+        self._clock = clock
+        self._entropy = entropy
+        self._origin = origin
+        self._callback = callback
+        self._owner = entropy.token(8).hex()
+        self._known: dict[str, tuple[bytes, Deliverer]] = {}
+        self._left: list[DeliveryReport] = []
+        self._version = -1
+        self._term = ClaimTerm()
+        self._question = 0
+        self._timer: Timer | None = None
+        self._stopped = False
+        self.counters = dict.fromkeys(COUNTED, 0)
+        self._outbox = self._make_outbox()
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._claim()
+
+    @property
+    def subscriptions(self) -> int:
+        """Subscriptions that this process delivers for."""
+        return len(self._known)
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have no answer yet."""
+        return sum(deliverer.under_way for _, deliverer in self._known.values())
+
+    def figures(self) -> dict[str, float]:
+        """Counters by their names on the metrics page."""
+        found: dict[str, float] = {f"webhook_{what.replace('-', '_')}_total": count for what, count in self.counters.items()}
+        found["webhook_subscriptions"] = self.subscriptions
+        found["webhook_under_way"] = self.under_way
+        found["webhook_topics_left_out"] = sum(deliverer.left_out for _, deliverer in self._known.values())
+        return found
+
+    def stop(self) -> None:
+        """End all deliveries, and give the subscriptions back."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._end_all(release=True)
+        self._outbox.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._asker.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
+
+    def _claim(self) -> None:
+        if self._stopped:
+            return
+        self._question += 1
+        question = self._question
+        asked_ns = self._clock.monotonic_ns()
+        self._arm()
+        self._asker.ask(
+            lambda ticket: ClaimSubscriptions(ticket, self._owner, SUBSCRIPTIONS_MAX, self._version, WAIT_MS),
+            lambda event: self._claimed(question, asked_ns, event),
+        )
+
+    def _arm(self) -> None:
+        """Without an answer, deliveries end before the claims do, and the question is asked anew."""
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._term.until_ns or self._clock.monotonic_ns() + CLAIM_NS - MARGIN_NS
+        self._timer = self._clock.call_at(due, self._lost)
+
+    def _lost(self) -> None:
+        """The claims cannot be renewed in time, or the store has forgotten what was asked: begin anew."""
+        if self._stopped:
+            return
+        if self._known:
+            self.counters["claims-lost"] += 1
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end_all(release=False)
+        self._left += self._outbox.end()
+        self._asker.end()
+        self._asker = Asker(self._handler, self._lost)
+        self._outbox = self._make_outbox()
+        self._version = -1
+        self._term.until_ns = 0
+        self._question += 1
+        self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
+
+    def _claimed(self, question: int, asked_ns: int, event: Event) -> None:
+        if self._stopped or question != self._question:
+            return
+        if not isinstance(event, SubscriptionsClaimed):
+            self._question += 1
+            self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
+            return
+        until_ns = asked_ns + CLAIM_NS - MARGIN_NS
+        if self._clock.monotonic_ns() >= until_ns:  # this process was paused: the answer is too old
+            self._lost()
+            return
+        self._term.until_ns = until_ns
+        self._outbox.again(self._left)
+        self._left = []
+        self._version = event.version
+        self._follow(event)
+        self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._claim)
+
+    def _make_outbox(self) -> DeliveryOutbox:
+        return DeliveryOutbox(self._asker, self._clock, self._count)
+
+    def _count(self, what: str, number: int) -> None:
+        self.counters[what] += number
+
+    def _follow(self, event: SubscriptionsClaimed) -> None:
+        """Have a deliverer for each claim, as its record is now, and no other."""
+        gone = set(event.gone)
+        if event.whole:
+            gone = self._known.keys() - {claim.id for claim in event.claims}
+        for identity in gone:
+            known = self._known.pop(identity, None)
+            if known is not None:
+                known[1].stop(release=True)
+        for claim in event.claims:
+            deliverer = self._deliverer(claim)
+            for serial in claim.tests:
+                deliverer.test(serial)
+
+    def _deliverer(self, claim: Claim) -> Deliverer:
+        """The deliverer of a claim: the one that there is, if the claim is the same or only the status has changed."""
+        known = self._known.get(claim.id)
+        if known is not None and known[0] == claim.record and known[1].epoch == claim.epoch:
+            return known[1]
+        subscription = decode(claim.record)
+        if known is not None and known[1].epoch == claim.epoch and known[1].renew(subscription):
+            known[1].follow(*topics_in(claim.record, subscription))
+            self._known[claim.id] = (claim.record, known[1])
+            return known[1]
+        if known is not None:
+            known[1].stop(release=True)
+        made = Deliverer(
+            subscription, claim.epoch, self._term, self._asker, self._outbox, self._courier, self._clock, self._entropy,
+            self._origin, self.counters, topics_in(claim.record, subscription), self._callback,
+        )  # fmt: skip
+        self._known[claim.id] = (claim.record, made)
+        made.start()
+        return made
+
+    def _end_all(self, release: bool) -> None:
+        for _, deliverer in self._known.values():
+            deliverer.stop(release)
+        self._known.clear()

@@ -1,0 +1,100 @@
+"""Attempts that a process made which has ended before it could record them: they are found when their message comes again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from domain.admin.subscription import Attempt, AttemptList, QueryAttempts
+from domain.event import Event, Leased
+from domain.message.record import Record
+from domain.ports import Clock
+from domain.subscription.subscription import ATTEMPTS_MAX, WebhookSubscription
+from gateway.webhooks.delivery.request_format import message_id
+from gateway.webhooks.internal_client import Asker
+
+OWN_MAX: Final = 16_384
+"""Messages whose last attempt this process remembers to have recorded."""
+BACK_MAX: Final = 8
+"""Attempts of one message that are looked for: several processes may have ended one after the other."""
+PENDING_MAX: Final = 1_024
+"""Messages that are looked for at a time; further ones are counted, and not looked for."""
+UNKNOWN: Final = "the process that sent it has ended before it recorded what came of it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Attempts that have to be in the log: those of a message up to `number`."""
+
+    topic: str
+    identity: str
+    number: int
+    messages: int
+
+
+@final
+class EarlierAttempts:
+    """Looks whether the attempts before one are in the log, and records those that are not as `unknown`.
+
+    A lease counts attempts, whoever made them. Those of this process are known without a question.
+    """
+
+    def __init__(
+        self,
+        subscription: WebhookSubscription,
+        asker: Asker,
+        clock: Clock,
+        note: Callable[[str, Attempt], None],
+        count: Callable[[str, int], None],
+    ) -> None:
+        """`note`: records an attempt of a message of a topic; `count`: counts what has happened."""
+        self._id = subscription.id
+        self._asker = asker
+        self._clock = clock
+        self._note = note
+        self._count = count
+        self._own: dict[str, int] = {}
+        self._pending: list[_Wanted] = []
+        self._asking = False
+
+    def made(self, messages: Sequence[Leased]) -> None:
+        """An attempt of these messages is recorded, and they come again."""
+        if len(self._own) >= OWN_MAX:
+            self._own.clear()  # they are found in the log instead
+        for each in messages:
+            self._own[message_id(Record(each.record))] = each.attempt
+
+    def look(self, topic: str, identity: str, number: int, messages: int) -> None:
+        """Attempts up to `number` of a message were made before this one, which has so many messages."""
+        if self._own.pop(identity, 0) >= number:
+            return
+        if len(self._pending) >= PENDING_MAX:
+            self._count("unknown", 1)
+            return
+        self._pending.append(_Wanted(topic, identity, number, messages))
+        if not self._asking:
+            self._asking = True
+            self._asker.ask(lambda ticket: QueryAttempts(ticket, self._id, ATTEMPTS_MAX), self._found)
+
+    def _found(self, event: Event) -> None:
+        """The attempts that are in the log."""
+        self._asking = False
+        pending, self._pending = self._pending, []
+        known = event.attempts if isinstance(event, AttemptList) else []
+        numbers: dict[str, set[int]] = {}
+        together = 0
+        for each in known:
+            numbers.setdefault(each.message_id, set()).add(each.number)
+            if each.messages > 1:  # such an attempt has the id of its first message only
+                together = max(together, each.number)
+        back = 1 if len(known) >= ATTEMPTS_MAX else BACK_MAX  # of a full log, older attempts may have been dropped
+        for wanted in pending:
+            for number in range(max(1, wanted.number + 1 - back, together + 1), wanted.number + 1):
+                if number not in numbers.get(wanted.identity, ()):
+                    self._record(wanted, number)
+
+    def _record(self, wanted: _Wanted, number: int) -> None:
+        self._count("unknown", 1)
+        attempt = Attempt(self._clock.wall_ms(), wanted.identity, wanted.messages, number, 0, 0, "unknown", UNKNOWN)
+        self._note(wanted.topic, attempt)

@@ -1,0 +1,249 @@
+"""The requests to one sink that are under way: what they bring, and what becomes of their messages by the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, Protocol, final
+
+from domain.admin.subscription import Attempt
+from domain.event import Leased
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Entropy
+from domain.subscription.courier import Courier, SinkAnswer, SinkRequest, Trouble
+from domain.subscription.subscription import WebhookSubscription
+from gateway.webhooks.delivery.attempt import Try, attempt_of
+from gateway.webhooks.delivery.batches import Chain, Item, leased_of
+from gateway.webhooks.delivery.breaker import Breaker
+from gateway.webhooks.delivery.lost_attempts import EarlierAttempts
+from gateway.webhooks.delivery.rate_limit import SinkPace
+from gateway.webhooks.delivery.request_format import Form, form_of_test, message_id, request_of
+from gateway.webhooks.delivery.retry_policy import Verdict, delay_ms, retry_after_ms, verdict
+from gateway.webhooks.delivery.settlement import Settlement
+from gateway.webhooks.delivery.signature import identity_fields
+
+ENDED: Final = "the process that sent it has ended its delivery before the answer came"
+
+
+class Sender(Protocol):
+    """Whose requests they are."""
+
+    def may_send(self) -> bool:
+        """Whether more requests may begin: the sink consents, and the claim holds."""
+
+    def answered(self) -> None:
+        """There may be room for further requests."""
+
+    def suspend(self, reason: str) -> None:
+        """The sink wants no more deliveries."""
+
+    def unauthorized(self) -> None:
+        """The sink has answered 401."""
+
+    def tested(self, serial: int, attempt: Attempt) -> None:
+        """A test delivery has come to this."""
+
+    def counted(self, what: str, number: int = 1) -> None:
+        """Count what has happened."""
+
+
+@final
+class RequestsUnderWay:
+    """Sends chains of messages, one batch after the other, and settles them; one chain of a partition key at a time."""
+
+    def __init__(
+        self,
+        subscription: WebhookSubscription,
+        settlement: Settlement,
+        earlier: EarlierAttempts,
+        breaker: Breaker,
+        pace: SinkPace,
+        courier: Courier,
+        clock: Clock,
+        entropy: Entropy,
+        origin: str,
+        sender: Sender,
+    ) -> None:
+        self._subscription = subscription
+        self._settlement = settlement
+        self._earlier = earlier
+        self._breaker = breaker
+        self._pace = pace
+        self._courier = courier
+        self._clock = clock
+        self._entropy = entropy
+        self._sender = sender
+        self._same = [*subscription.headers, ("webhook-request-origin", origin)]
+        self._tries: dict[Try, None] = {}
+        self._waiting: dict[bytes, list[tuple[str, Chain, int]]] = {}
+        self._ended = False
+
+    def __len__(self) -> int:
+        return len(self._tries)
+
+    def end(self, release: bool) -> None:
+        """End all requests, with an attempt each. `release`: their messages are free at once, without counting a try; False:
+        the claim is lost."""
+        self._ended = True
+        now = self._clock.monotonic_ns()
+        settlement = self._settlement
+        for found in self._tries:
+            found.end()
+            if found.test:
+                continue
+            self._sender.counted("unknown")
+            settlement.note(found.topic, attempt_of(found, now, SinkAnswer(0, text=ENDED), "unknown"))
+            if release:
+                settlement.give_back(found.topic, [*found.leased, *leased_of(found.rest)])
+        for waiting in self._waiting.values() if release else ():
+            for topic, chain, _ in waiting:
+                settlement.give_back(topic, leased_of(chain.batches))
+        self._tries.clear()
+        self._waiting.clear()
+
+    # Sending
+
+    def begin(self, topic: str, chains: Sequence[Chain], until: int) -> None:
+        """Send chains of messages of `topic`, which are leased until monotonic ns `until`."""
+        for chain in chains:
+            if chain.key is None:
+                self._send(topic, chain, until)
+            elif chain.key in self._waiting:  # a dead letter that was given again, beside messages of its key
+                self._waiting[chain.key].append((topic, chain, until))
+            else:
+                self._waiting[chain.key] = []
+                self._send(topic, chain, until)
+
+    def test(self, serial: int) -> None:
+        """Send one test event, outside the log, unless it is under way."""
+        if not any(found.test == serial for found in self._tries):
+            identity = f"test-{self._entropy.token(8).hex()}"
+            self._request(form_of_test(self._subscription, identity), "", [], identity, 1, test=serial)
+
+    def _send(self, topic: str, chain: Chain, until: int) -> None:
+        """Send the first batch of a chain; the next one follows when it is settled."""
+        batch, rest = chain.batches[0], chain.batches[1:]
+        subscription = self._subscription
+        records, events = [each.record for each in batch], [each.event for each in batch]
+        form = request_of(subscription.payload, subscription.format, records, events)
+        leased = [each.leased for each in batch]
+        number = max(each.attempt for each in leased)
+        identity = message_id(batch[0].record)
+        if leased[0].attempt > 1:
+            self._earlier.look(topic, identity, leased[0].attempt - 1, len(leased))
+        self._request(form, topic, leased, identity, number, key=chain.key, rest=rest, until=until)
+
+    def _request(
+        self,
+        form: Form,
+        topic: str,
+        leased: list[Leased],
+        identity: str,
+        number: int,
+        test: int = 0,
+        key: bytes | None = None,
+        rest: list[list[Item]] | None = None,
+        until: int = 0,
+    ) -> None:
+        subscription = self._subscription
+        now, now_ms = self._clock.monotonic_ns(), self._clock.wall_ms()
+        credential = subscription.credential
+        fields = [*form.fields, *self._same, ("mq-attempt", str(number))]
+        fields += identity_fields(credential, identity, now_ms // 1_000, form.body)
+        delivery = SinkRequest("POST", subscription.sink, fields, form.body, subscription.retry.timeout_ms, credential)
+        self._pace.began(now)
+        made = Try(topic, leased, identity, number, now, now_ms, _nothing, test, key, rest or [], until)
+        self._tries[made] = None
+        self._sender.counted("attempts")
+        made.end = self._courier.send(delivery, partial(self._answered, made))
+
+    def _go_on(self, found: Try) -> None:
+        """A batch of a chain is settled: send the next one, while its lease outlasts a try."""
+        if found.rest and self._may_send(found.until):
+            self._send(found.topic, Chain(found.key, found.rest), found.until)
+        else:
+            self._end_chain(found)
+
+    def _end_chain(self, found: Try) -> None:
+        """Nothing more of a chain is sent now: give back the rest, and begin what waits for its key."""
+        self._settlement.give_back(found.topic, leased_of(found.rest))
+        if found.key is None:
+            return
+        waiting = self._waiting.get(found.key, [])
+        while waiting:
+            topic, chain, until = waiting.pop(0)
+            if self._may_send(until):
+                self._send(topic, chain, until)
+                return
+            self._settlement.give_back(topic, leased_of(chain.batches))
+        self._waiting.pop(found.key, None)
+
+    def _may_send(self, until: int) -> bool:
+        """Whether a request for messages that are leased until then may begin: the lease has to outlast it."""
+        timeout_ns = self._subscription.retry.timeout_ms * MILLISECOND_NS
+        return self._clock.monotonic_ns() + timeout_ns < until and self._sender.may_send()
+
+    # What an answer means
+
+    def _answered(self, found: Try, answer: SinkAnswer) -> None:
+        self._tries.pop(found, None)
+        if self._ended:
+            return
+        now = self._clock.monotonic_ns()
+        if answer.trouble is Trouble.TIMEOUT:
+            self._sender.counted("timeouts")
+        elif answer.cut:
+            self._sender.counted("answers-cut")
+        if found.test:
+            outcome = "delivered" if verdict(answer) is Verdict.DELIVERED else "failed"
+            self._sender.tested(found.test, attempt_of(found, now, answer, outcome))
+        else:
+            self._settle(found, answer, now)
+        self._sender.answered()
+
+    def _settle(self, found: Try, answer: SinkAnswer, now: int) -> None:
+        outcome = verdict(answer)
+        settlement, topic = self._settlement, found.topic
+        if outcome is Verdict.DELIVERED:
+            self._breaker.succeeded()
+            settlement.reply(answer, found.leased, self._clock.wall_ms())
+            settlement.delivered(topic, attempt_of(found, now, answer, "delivered"), found.leased)
+            self._go_on(found)
+            return
+        if outcome is Verdict.SUSPEND:
+            reason = answer.text if answer.trouble is not None else "the sink says that it is gone for good (410)"
+            answer.text = reason
+            settlement.note(topic, attempt_of(found, now, answer, "suspended"))
+            settlement.give_back(topic, found.leased)
+            self._sender.suspend(reason)
+            self._end_chain(found)
+            return
+        if outcome is Verdict.RETRY and self._retried(found, answer, now):
+            return
+        if answer.status == 401:
+            self._sender.unauthorized()
+        settlement.note(topic, attempt_of(found, now, answer, "dead-letter"))
+        settlement.bury(topic, found.leased, answer)
+        self._go_on(found)
+
+    def _retried(self, found: Try, answer: SinkAnswer, now: int) -> bool:
+        """The delivery has failed in a way that may pass. False: it was the last try."""
+        retry, wall_ms = self._subscription.retry, self._clock.wall_ms()
+        asked_ms = retry_after_ms(answer.fields, wall_ms)
+        if asked_ms > retry.retry_after_max_ms:
+            asked_ms = retry.retry_after_max_ms
+            self._sender.counted("waits-capped")
+        if self._breaker.failed(now, asked_ms * MILLISECOND_NS):
+            self._sender.counted("breaker-opened")
+        if found.number > retry.retries:
+            return False
+        wait_ms = max(asked_ms, delay_ms(retry, found.number, self._entropy))
+        self._settlement.note(found.topic, attempt_of(found, now, answer, "retried", wall_ms + wait_ms))
+        self._earlier.made(found.leased)
+        self._settlement.retry(found.topic, found.leased, wait_ms)
+        self._end_chain(found)
+        return True
+
+
+def _nothing() -> None:
+    """The request has not been given to the courier yet."""

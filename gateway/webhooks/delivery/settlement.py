@@ -1,0 +1,112 @@
+"""What becomes of leased messages after a request: acknowledged, tried again, given back, or dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain.address import dead_letter_topic
+from domain.admin.subscription import Attempt, DeliveryReport
+from domain.command import Acknowledge, Extend, Send
+from domain.event import Event, Leased, Refused, Sent
+from domain.message.record import Record
+from domain.subscription.courier import SinkAnswer
+from domain.subscription.subscription import WebhookSubscription
+from gateway.webhooks.delivery.dead_letter import dead_letter, reply_of
+from gateway.webhooks.delivery.outbox import DeliveryOutbox
+from gateway.webhooks.internal_client import Asker
+
+
+@final
+class Settlement:
+    """Settles the messages of one subscription, behind the attempts that explain it.
+
+    A settlement that is refused costs a second delivery when the lease ends, and is counted as `unsettled`.
+    """
+
+    def __init__(
+        self,
+        subscription: WebhookSubscription,
+        epoch: int,
+        asker: Asker,
+        outbox: DeliveryOutbox,
+        breaker: Callable[[], str],
+        count: Callable[[str, int], None],
+    ) -> None:
+        """`epoch`: of the claim; `breaker`: how the breaker stands, in a word; `count`: counts what has happened."""
+        self._subscription = subscription
+        self._epoch = epoch
+        self._asker = asker
+        self._outbox = outbox
+        self._breaker = breaker
+        self._count = count
+
+    def note(self, topic: str, attempt: Attempt) -> None:
+        """Record an attempt that settles nothing."""
+        self._tell(topic, [attempt], [])
+
+    def delivered(self, topic: str, attempt: Attempt, messages: Sequence[Leased]) -> None:
+        """Record the attempt that has delivered messages, and acknowledge them."""
+        self._count("delivered", len(messages))
+        self._tell(topic, [attempt], messages)
+
+    def acknowledge(self, topic: str, messages: Sequence[Leased]) -> None:
+        """No filter wants them."""
+        self._tell(topic, [], messages)
+
+    def _tell(self, topic: str, attempts: list[Attempt], messages: Sequence[Leased]) -> None:
+        subscription = self._subscription
+        receipts = [each.receipt for each in messages]
+        delivery = DeliveryReport(subscription.id, self._epoch, self._breaker(), attempts, subscription.group, topic, receipts)
+        self._outbox.add(delivery, at_once=subscription.ordered)
+
+    def retry(self, topic: str, messages: Sequence[Leased], wait_ms: int) -> None:
+        """They come again after `wait_ms`: a longer lease."""
+        self._count("retried", len(messages))
+        self._extend(topic, messages, wait_ms, untold=False)
+
+    def give_back(self, topic: str, messages: Sequence[Leased]) -> None:
+        """They are free at once, and no try counts."""
+        if messages:
+            self._extend(topic, messages, 0, untold=True)
+
+    def _extend(self, topic: str, messages: Sequence[Leased], wait_ms: int, untold: bool) -> None:
+        receipts = [each.receipt for each in messages]
+        group = self._subscription.group
+
+        def extend() -> None:
+            self._asker.ask(lambda ticket: Extend(ticket, group, topic, receipts, wait_ms, untold=untold), self._settled)
+
+        self._outbox.after(extend)
+
+    def bury(self, topic: str, messages: Sequence[Leased], answer: SinkAnswer) -> None:
+        """Copy to the dead-letter topic with the reason, then acknowledge. A crash in between leaves two copies, never none."""
+        subscription = self._subscription
+        group = subscription.group
+        dead = subscription.dead_letter_topic or dead_letter_topic(group)
+        copies = [dead_letter(Record(each.record), dead, group, subscription.sink, answer) for each in messages]
+        receipts = [each.receipt for each in messages]
+        self._count("dead", len(messages))
+
+        def stored(event: Event) -> None:
+            if isinstance(event, Sent):
+                self._asker.ask(lambda ticket: Acknowledge(ticket, group, topic, receipts), self._settled)
+            else:
+                self._count("unsettled", len(receipts))
+
+        self._outbox.after(lambda: self._asker.ask(lambda ticket: Send(ticket, copies), stored))
+
+    def reply(self, answer: SinkAnswer, messages: Sequence[Leased], now_ms: int) -> None:
+        """Publish the event of an answer, where that is asked for; one about a single message has its correlation data."""
+        topic = self._subscription.reply_topic
+        if not topic or not answer.body:
+            return
+        message = reply_of(answer, topic, Record(messages[0].record) if len(messages) == 1 else None, now_ms)
+        if message is None:
+            self._count("replies-illegal", 1)
+            return
+        self._asker.ask(lambda ticket: Send(ticket, [message]), self._settled)
+
+    def _settled(self, event: Event) -> None:
+        if isinstance(event, Refused):
+            self._count("unsettled", 1)

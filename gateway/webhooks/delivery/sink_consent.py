@@ -1,0 +1,119 @@
+"""Whether a sink consents to deliveries: asked at the start, after a 401, and each day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from domain.subscription.courier import Courier, SinkAnswer
+from domain.subscription.subscription import WebhookSubscription
+from gateway.webhooks.delivery.handshake import consent, question
+from gateway.webhooks.delivery.retry_policy import RETRIED, Verdict, delay_ms, verdict
+
+AGAIN_NS: Final = 24 * 3600 * SECOND_NS
+TRIES_MAX: Final = 10
+"""Questions without an answer after which the sink counts as one that does not consent."""
+
+
+@final
+class Consenting:
+    """The consent of one sink.
+
+    A sink that is told a callback URL may consent there, at any time: it comes back as a change of the subscription.
+
+    given     True: deliveries may go out
+    asking    True: a question is under way
+    waiting   True: the sink has not consented, and may do so at the callback URL
+    rate      deliveries a minute that the sink grants; 0: no bound
+    """
+
+    def __init__(
+        self,
+        subscription: WebhookSubscription,
+        courier: Courier,
+        clock: Clock,
+        entropy: Entropy,
+        origin: str,
+        agreed: Callable[[], None],
+        refused: Callable[[str], None],
+        waits: Callable[[], None],
+        callback: str = "",
+    ) -> None:
+        """Begin with the consent that the subscription has, if it is not older than a day.
+
+        agreed     called when the sink consents
+        refused    called with the reason when it does not, and has no callback URL
+        waits      called when it does not, and may do so there
+        callback   the setting `callback`; "": sinks are told no URL
+        """
+        self._subscription = subscription
+        self._courier = courier
+        self._clock = clock
+        self._entropy = entropy
+        self._origin = origin
+        self._agreed = agreed
+        self._refused = refused
+        self._tries = 0
+        self._timer: Timer | None = None
+        self._ended = False
+        self._waits = waits
+        self._callback = f"{callback}/subscriptions/{subscription.id}:consent?key={subscription.consent_key}"
+        if not callback or not subscription.consent_key:
+            self._callback = ""
+        fresh_ms = subscription.consented_ms + AGAIN_NS // MILLISECOND_NS - clock.wall_ms()
+        fresh = subscription.consented_ms > 0 and fresh_ms > 0
+        self.given = not subscription.verify or fresh
+        self.asking = False
+        self.waiting = False
+        self.rate = subscription.granted_rate if subscription.verify and fresh else 0
+        if subscription.verify and fresh:
+            self._later(fresh_ms * MILLISECOND_NS)
+
+    def ask(self) -> None:
+        """Ask the sink, unless a question is under way."""
+        if not self.asking and not self._ended:
+            self.asking = True
+            self._courier.send(question(self._subscription, self._origin, self._callback), self._answered)
+
+    def withdraw(self, ask: bool) -> None:
+        """Deliveries may not go out any more. `ask`: ask the sink anew."""
+        self.given = False
+        if ask:
+            self.ask()
+
+    def end(self) -> None:
+        """Ask nothing more."""
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _answered(self, answer: SinkAnswer) -> None:
+        self.asking = False
+        if self._ended:
+            return
+        agreed, rate = consent(answer, self._origin)
+        self.waiting = False
+        if agreed:
+            self.given, self._tries, self.rate = True, 0, rate
+            self._later(AGAIN_NS)
+            self._agreed()
+            return
+        self.given = False
+        self._tries += 1
+        refused = answer.trouble is None and answer.status < 500 and answer.status not in RETRIED
+        if refused and answer.status != 410 and self._callback:
+            self.waiting = True
+            self._later(AGAIN_NS)
+            self._waits()
+        elif refused or verdict(answer) is Verdict.SUSPEND or self._tries > TRIES_MAX:
+            why = answer.text or f"OPTIONS was answered {answer.status}, without WebHook-Allowed-Origin: {self._origin}"
+            self._refused(f"the sink does not consent to deliveries: {why}")
+        else:
+            self._later(delay_ms(self._subscription.retry, self._tries, self._entropy) * MILLISECOND_NS)
+
+    def _later(self, wait_ns: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, self.ask)

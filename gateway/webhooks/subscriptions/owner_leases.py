@@ -1,0 +1,125 @@
+"""Leases of those who deliver: only the newest owner of a subscription leases its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final, final
+
+from domain.admin.subscription import LeaseDeliveries
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused
+from domain.principal import GATEWAY
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+from gateway.usecase.handler import Verb
+from gateway.webhooks.subscriptions.claims import Claims
+
+REPLACED: Final = Failure(ErrorCode.CHANGED, "another owner delivers for this subscription")
+
+
+@final
+class _Tenancy:
+    """The leases of one claim: a connection of its own, on which the commands of the owner wait.
+
+    epoch   of the claim
+    owner   the connection of who has it
+    """
+
+    def __init__(self, epoch: int, owner: ClientConnection) -> None:
+        self.epoch = epoch
+        self.owner = owner
+        self._waiting: dict[object, None] = {}
+        self._connection = ClientConnection("webhook", self, GATEWAY)
+
+    def lease(self, handler: Handler, command: LeaseDeliveries) -> None:
+        """Carry out the Receive of a command."""
+        command.lease.ticket = command.ticket
+        lease: Command = command.lease
+        lease.principal = GATEWAY
+        self._waiting[command.ticket] = None
+        handler.handle(self._connection, lease)
+
+    def end(self, failure: Failure | None) -> None:
+        """Lease nothing more. Waiting commands are refused with `failure`; None: their owner is gone, none is answered."""
+        self._connection.end()
+        if failure is not None:
+            for ticket in self._waiting:
+                self.owner.answer(Refused(ticket, failure))
+        self._waiting.clear()
+
+    # ConnectionDriver
+
+    def answer(self, event: Event) -> None:
+        """Hand an event to the owner."""
+        self._waiting.pop(getattr(event, "ticket", None), None)
+        self.owner.answer(event)
+
+    def close(self) -> None:
+        """The owner has to begin anew."""
+        self.owner.driver.close()
+
+    def throttle(self, until_ns: int) -> None:
+        """An owner asks for no more than it can send."""
+
+    def revoke_access(self, failure: Failure) -> None:
+        """The gateway itself has all rights."""
+
+
+@final
+class OwnerLeases:
+    """The verb LeaseDeliveries.
+
+    The epoch is compared when a command comes, and again when a claim changes: what waits for messages then is refused. So an
+    owner that was replaced while it was paused, or cut off, has no lease that the new one would have to wait for.
+    """
+
+    def __init__(self, claims: Claims, handler: Handler) -> None:
+        """`handler` carries out Receive."""
+        self._claims = claims
+        self._handler = handler
+        self._tenancies: dict[str, _Tenancy] = {}
+        self._of_owner: dict[ClientConnection, dict[str, None]] = {}
+        claims.follow(self._changed)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """LeaseDeliveries."""
+        return {LeaseDeliveries: self._lease}
+
+    def _lease(self, connection: ClientConnection, command: LeaseDeliveries) -> None:
+        identity = command.id
+        if not self._claims.holds(identity, command.epoch):
+            connection.answer(Refused(command.ticket, REPLACED))
+            return
+        tenancy = self._tenancies.get(identity)
+        if tenancy is None or tenancy.epoch != command.epoch or tenancy.owner is not connection:
+            tenancy = self._begin(identity, command.epoch, connection)
+        tenancy.lease(self._handler, command)
+
+    def _begin(self, identity: str, epoch: int, owner: ClientConnection) -> _Tenancy:
+        self._end(identity, REPLACED)
+        mine = self._of_owner.get(owner)
+        if mine is None:
+            mine = self._of_owner[owner] = {}
+            owner.on_close.append(partial(self._closed, owner))
+        mine[identity] = None
+        tenancy = self._tenancies[identity] = _Tenancy(epoch, owner)
+        return tenancy
+
+    def _changed(self, identity: str, epoch: int, owner: str) -> None:
+        """A claim has another epoch, or nobody has it."""
+        tenancy = self._tenancies.get(identity)
+        if tenancy is not None and (tenancy.epoch != epoch or not owner):
+            self._end(identity, REPLACED)
+
+    def _closed(self, owner: ClientConnection) -> None:
+        """The connection of an owner has ended."""
+        for identity in self._of_owner.pop(owner, ()):
+            self._end(identity, None)
+
+    def _end(self, identity: str, failure: Failure | None) -> None:
+        tenancy = self._tenancies.pop(identity, None)
+        if tenancy is not None:
+            self._of_owner.get(tenancy.owner, {}).pop(identity, None)
+            tenancy.end(failure)

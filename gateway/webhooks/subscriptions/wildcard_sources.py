@@ -1,0 +1,87 @@
+"""Sources that begin with a wildcard: which topics they read, and that claims tell it when topics are made or deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.address import is_derived_topic, is_system_topic
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock
+from domain.store.store_ports import Metadata
+from domain.subscription.subscription import WILD_TOPICS_MAX, WebhookSubscription
+
+SETTLE_NS: Final = 100 * MILLISECOND_NS
+"""Topics that are made within this time are told together."""
+WALKED_MAX: Final = 4_096
+"""Topics of the store that are looked at, by name, those of groups included."""
+_LITE: Final = "LITE"
+_MEMBER: Final = "topics"
+_LEFT_OUT: Final = "left_out"
+
+
+@final
+class WildSources:
+    """The topics of subscriptions whose source begins with a wildcard: those that a subscriber may be sent.
+
+    A filter like `+/temp` or `#` chooses among the messages of every topic; so each topic that a client can make counts, but
+    not the subscription's own reply and dead-letter topic, which would be an endless circle.
+    """
+
+    def __init__(self, metadata: Metadata, clock: Clock, wild: Callable[[], Sequence[str]]) -> None:
+        """`wild()`: ids of the subscriptions whose source begins with a wildcard."""
+        self._metadata = metadata
+        self._clock = clock
+        self._wild = wild
+        self._told = True
+        self.changed: Callable[[str], None] = _nothing
+        metadata.follow_topics(self._topic_changed)
+
+    def topics(self, subscription: WebhookSubscription) -> list[str]:
+        """Names of the topics, the oldest first: more than WILD_TOPICS_MAX when there are more. WALKED_MAX are looked at."""
+        own = (subscription.reply_topic, subscription.dead_letter_topic)
+        found: list[tuple[int, str]] = []
+        after, left = "", WALKED_MAX
+        while left > 0 and (part := self._metadata.topics_after(after, WILD_TOPICS_MAX)):
+            after = part[-1].name
+            left -= len(part)
+            found += [
+                (each.created_ms, each.name)
+                for each in part
+                if each.name not in own
+                and each.type != _LITE
+                and not each.name.startswith("$")
+                and not is_derived_topic(each.name)
+                and not is_system_topic(each.name)
+            ]
+        return [name for _, name in sorted(found)]
+
+    def record(self, record: bytes, subscription: WebhookSubscription) -> bytes:
+        """The record of such a subscription for its claim: with its topics, WILD_TOPICS_MAX at most."""
+        found = json.loads(record)
+        topics = self.topics(subscription)
+        found[_MEMBER], found[_LEFT_OUT] = topics[:WILD_TOPICS_MAX], len(topics[WILD_TOPICS_MAX:])
+        return json.dumps(found, separators=(",", ":")).encode()
+
+    def _topic_changed(self, _name: str) -> None:
+        if self._told and self._wild():
+            self._told = False
+            self._clock.call_at(self._clock.monotonic_ns() + SETTLE_NS, self._tell)
+
+    def _tell(self) -> None:
+        self._told = True
+        for identity in self._wild():
+            self.changed(identity)
+
+
+def topics_in(record: bytes, subscription: WebhookSubscription) -> tuple[Sequence[str], int]:
+    """(topics that a claim's record names: those of WildSources, or the one of the source; number of those left out)."""
+    if not subscription.wild:
+        return [subscription.topic], 0
+    found = json.loads(record)
+    return list(found.get(_MEMBER, ())), int(found.get(_LEFT_OUT, 0))
+
+
+def _nothing(_identity: str) -> None:
+    """Nobody has to be told yet."""

@@ -1,0 +1,1 @@
+"""Block-wise transfer (RFC 7959)."""

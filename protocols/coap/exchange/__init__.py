@@ -1,0 +1,1 @@
+"""The message layer of CoAP over datagrams: exchanges, duplicates, retransmission, responses."""

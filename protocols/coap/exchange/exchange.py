@@ -1,0 +1,279 @@
+"""The message layer's state (RFC 7252, section 4): remote addresses, requests in execution, confirmable messages of the server.
+
+             CON of the server                             request of a client
+idle --send--> outstanding --ACK--> idle          CON --> executing --answer within 1 s--> piggybacked ACK
+                 |  |  `-----RST--> rejected                   `--longer--> empty ACK ... answer as a CON of the server
+                 |  `---timeout x 4: sent again    NON --> executing --answer--> NON
+                 `------timeout: failed           same message id again --> the same bytes again, nothing executed
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, final
+
+from domain.access import Credentials
+from domain.limits import SECOND_NS
+from protocols.coap.exchange.dedup import network_of
+from protocols.coap.message.message import Pairs, join, uint
+from protocols.coap.message.option import ABSENT, BLOCK1, Options
+from protocols.coap.oscore.seal import OVERHEAD, Seal
+
+ACK_TIMEOUT_NS: Final = 2_000_000_000
+ACK_RANDOM_FACTOR: Final = 1.5
+MAX_RETRANSMIT: Final = 4
+EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
+VERIFIED_NS: Final = 600_000_000_000
+TOLD_NS: Final = 100_000_000
+"""How long requests of a peer above its rate are dropped after it was told."""
+PAID: Final = 0
+TOO_FAST: Final = 1
+SILENCED: Final = 2
+Proof = tuple[Credentials | None, str]
+"""What a peer has proven, and the name in its verified certificate, "": it has none."""
+NO_PROOF: Final[Proof] = (None, "")
+ALWAYS_NS: Final = 1 << 62
+"""Until when the address of a connection or a session counts as verified: as long as that lasts."""
+CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
+STRAY_ACKS_MAX: Final = 3
+REPEATED_ACKS: Final = 16
+"""An ACK for one of this many last message ids may be a duplicate; an ACK for another message id counts as stray."""
+MIDS_PER_LAP: Final = 4_096
+LAPS: Final = 16
+
+
+class Outbound(Protocol):
+    """Source of confirmable messages to one remote, which are sent one at a time (NSTART is 1)."""
+
+    @property
+    def proven(self) -> bool:
+        """True when the address has acknowledged a message of this source, so that it is not somebody else's."""
+
+    def datagram(self, mid: int, now: int, /) -> bytes | None:
+        """Encode the message with message id `mid` when it can be sent; None when there is nothing to send any more."""
+
+
+@final
+class Remote:
+    """One remote address.
+
+    address        (host, port); of a session, its number in the place of the port
+    born_host      the address in the form that records store
+    key            the address as a number whose low 16 bits are free for a message id
+    mid            message id of the last message to it
+    credit         bytes that may be sent to it while it is unverified
+    verified_ns    monotonic ns until which the address counts as verified; 0: it is unverified
+    stray          ACK and RST messages that match no message to it: possibly guessed
+    outstanding    the confirmable message that waits for its ACK, None: none
+    waiting        sources of the next confirmable messages, in order
+    network        its network (`network_of`): bounds of a network count all its ports and hosts
+    executing      number of its requests in execution
+    observers      number of its observations
+    laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
+    paid_ns        monotonic ns up to which its requests have used up its rate; odd: when its silence ends
+    proof          what its session has proven, and the name in its verified certificate
+    whole_bytes    largest payload of one message of a stream; 0: what has more than `block_bytes` is sent in blocks
+    bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
+    """
+
+    __slots__ = (
+        "address", "bert", "born_host", "credit", "executing", "key", "laps", "mid", "network",
+        "observers", "outstanding", "paid_ns", "proof", "stray", "verified_ns", "waiting", "whole_bytes",
+    )  # fmt: skip
+
+    def __init__(self, address: tuple[str, int], born_host: bytes, mid: int) -> None:
+        self.address = address
+        self.born_host = born_host
+        self.key = int.from_bytes(born_host, "big") << 16
+        self.network = network_of(self.key)
+        self.executing = 0
+        self.mid = mid
+        self.credit = 0
+        self.verified_ns = 0
+        self.stray = 0
+        self.outstanding: Transmission | None = None
+        self.waiting: dict[Outbound, None] = {}
+        self.observers = 0
+        self.laps: list[int] = []
+        self.paid_ns = -SECOND_NS
+        self.proof = NO_PROOF
+        self.whole_bytes = 0
+        self.bert = False
+
+    def name(self, source: bytes) -> None:
+        """Tell it from other remotes by `source`, in place of its address."""
+        self.key = int.from_bytes(source, "big") << 16
+
+    def pay(self, period_ns: int, now: int) -> int:
+        """Take one request from its rate, a token bucket that holds a second's requests: PAID, TOO_FAST, or SILENCED.
+
+        It is TOO_FAST once, and SILENCED for TOLD_NS then.
+        """
+        paid_ns = self.paid_ns
+        if paid_ns & 1:
+            if paid_ns > now:
+                return SILENCED
+            paid_ns -= TOLD_NS + 1
+        paid_ns = max(paid_ns, now - SECOND_NS) + period_ns
+        if paid_ns > now:
+            self.paid_ns = (now + TOLD_NS) | 1
+            return TOO_FAST
+        self.paid_ns = paid_ns & ~1
+        return PAID
+
+    @property
+    def idle(self) -> bool:
+        """True when the remote has no outstanding message, none waiting, no observation and no request: it may be forgotten."""
+        return self.outstanding is None and not self.waiting and not self.observers and not self.executing
+
+    def next_mid(self, now: int) -> int:
+        """The next unused message id, or -1 when all have been used within the last 247 s (section 4.4)."""
+        mid = (self.mid + 1) & 0xFFFF
+        if not mid % MIDS_PER_LAP:
+            if not self.laps:
+                self.laps = [-EXCHANGE_LIFETIME_NS] * LAPS
+            lap = mid // MIDS_PER_LAP
+            if now < self.laps[lap] + EXCHANGE_LIFETIME_NS:
+                return -1
+            self.laps[lap - 1] = now
+        self.mid = mid
+        return mid
+
+    def mid_due(self) -> int:
+        """Monotonic ns from which `next_mid` returns a message id again after it returned -1."""
+        return self.laps[((self.mid + 1) & 0xFFFF) // MIDS_PER_LAP] + EXCHANGE_LIFETIME_NS
+
+
+@final
+class Transmission:
+    """A confirmable message that waits for its ACK.
+
+    remote       the receiver
+    mid          its message id
+    data         the datagram
+    owner        the source of the message
+    timeout_ns   time until the next retransmission; doubles with each
+    attempts     retransmissions so far
+    """
+
+    __slots__ = ("attempts", "data", "mid", "owner", "remote", "timeout_ns")
+
+    def __init__(self, remote: Remote, mid: int, data: bytes, owner: Outbound, timeout_ns: int) -> None:
+        self.remote = remote
+        self.mid = mid
+        self.data = data
+        self.owner = owner
+        self.timeout_ns = timeout_ns
+        self.attempts = 0
+
+
+@final
+class Exchange:
+    """One request in execution. It is the ticket of its command.
+
+    remote         the sender
+    confirmable    True: a CON, False: a NON
+    code           the method
+    mid            message id of the request
+    token          token of the request
+    options        its decoded options
+    key            key in the duplicate table; -1 for a request that may be executed twice
+    acknowledged   an empty ACK was sent: the response is a separate confirmable message
+    separate       encoded separate response, kept until it is sent
+    settled        the request was answered, or ended without an answer
+    block1         Block1 option that the response repeats; ABSENT for none
+    size           bytes of its datagram
+    path           the MQTT topic of the resource
+    intent         how to answer when the command's event comes: an Observation, a Condition, a Lease, or None
+    seal           how its responses are protected (OSCORE); None: it came without protection of its own
+    """
+
+    __slots__ = (
+        "acknowledged", "block1", "code", "confirmable", "intent", "key", "mid", "options", "path", "remote", "seal",
+        "separate", "settled", "size", "token",
+    )  # fmt: skip
+
+    def __init__(self, remote: Remote, confirmable: bool, code: int, mid: int, token: bytes, options: Options) -> None:
+        self.remote = remote
+        self.confirmable = confirmable
+        self.code = code
+        self.mid = mid
+        self.token = token
+        self.options = options
+        self.key = -1
+        self.acknowledged = False
+        self.settled = False
+        self.block1 = ABSENT
+        self.path = ""
+        self.size = 0
+        self.intent: object = None
+        self.seal: Seal | None = None
+        self.separate: tuple[int, bytes, bytes] | None = None
+
+    @property
+    def proven(self) -> bool:
+        """False: only the address as a whole can be verified."""
+        return False
+
+    def protect(self, seal: Seal, code: int, options: Options) -> None:
+        """Become the request that was inside a protected one: its method, its options, and the protection of its responses."""
+        self.seal = seal
+        self.code = code
+        self.options = options
+
+    @property
+    def overhead(self) -> int:
+        """Bytes by which protection makes a response larger."""
+        return 0 if self.seal is None else OVERHEAD
+
+    @property
+    def proof(self) -> Proof:
+        """What the request has proven, and the name in the verified certificate of its session."""
+        return self.remote.proof if self.seal is None else (self.seal.association.proof, "")
+
+    @property
+    def owner(self) -> tuple[int, bytes]:
+        """Who has what the request leaves behind: unfinished bodies, values that are being read. Another context is another."""
+        return self.remote.key, b"" if self.seal is None else self.seal.association.name
+
+    @property
+    def origin(self) -> bytes:
+        """Who is to send an Echo value back: this address, with this context."""
+        return self.remote.born_host if self.seal is None else self.remote.born_host + self.seal.association.name
+
+    @property
+    def observer(self) -> bytes:
+        """Tells its observation from others of the same peer: the token, and the context."""
+        return self.token if self.seal is None else self.seal.association.name + self.token
+
+    def waives(self, code: int) -> bool:
+        """True when No-Response names the class of this response code: the client does not want it (RFC 7967)."""
+        return self.options.no_response > 0 and self.options.no_response >> (code >> 5) - 1 & 1 > 0
+
+    def response(self, code: int, options: bytes, payload: bytes, room: int) -> tuple[int, bytes, bytes] | None:
+        """Code, options and payload of a response as it is sent: small enough, and protected as the request was.
+
+        Cuts a diagnostic payload; content is in blocks that fit already. None: no number is left to protect it.
+        room   bytes that token, options and payload may have
+        """
+        room -= len(self.token) + len(options) + self.overhead
+        if payload and len(payload) >= room:
+            payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
+        if room < 0:
+            options = b""
+        return (code, options, payload) if self.seal is None else self.seal.response(code, options, payload)
+
+    def encoded(self, pairs: Pairs) -> bytes:
+        """The encoded options of a response that has `pairs`, and the Block1 option that it repeats."""
+        if self.block1 != ABSENT:
+            pairs = [*pairs, (BLOCK1, uint(self.block1))]
+        return join(pairs) if pairs else b""
+
+    def datagram(self, mid: int, _now: int, /) -> bytes | None:
+        """The separate response, as a confirmable message (section 5.2.2)."""
+        if self.separate is None:
+            return None
+        code, options, payload = self.separate
+        head = bytes((0x40 | len(self.token), code, mid >> 8, mid & 255))
+        if payload:
+            return b"".join((head, self.token, options, b"\xff", payload))
+        return head + self.token + options

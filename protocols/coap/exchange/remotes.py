@@ -1,0 +1,60 @@
+"""Remote addresses, bounded in number."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.ports import Entropy
+from protocols.adapter import Peer
+from protocols.coap.exchange.exchange import ALWAYS_NS, Remote
+
+LAP_NS: Final = 247_000_000_000
+
+
+@final
+class Remotes:
+    """Remotes by address, in two generations. An idle remote that sent nothing during a whole generation is forgotten.
+
+    A generation ends after 247 s, or when it has half of `peers_max` addresses.
+
+    young      born host, or source of a session -> remote, for addresses that sent something in this generation
+    old        the same for the generation before, and for older remotes that are not idle
+    half       the most addresses of one generation
+    since_ns   monotonic ns at which this generation began
+    """
+
+    __slots__ = ("entropy", "half", "old", "since_ns", "young")
+
+    def __init__(self, peers_max: int, entropy: Entropy, now: int) -> None:
+        self.half = max(1, peers_max // 2)
+        self.entropy = entropy
+        self.young: dict[bytes, Remote] = {}
+        self.old: dict[bytes, Remote] = {}
+        self.since_ns = now
+
+    def add(self, peer: Peer, now: int) -> Remote:
+        """The remote of an address that is not in `young`: moved from `old`, or made."""
+        if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
+            self._next_generation(now)
+        source = peer.source or peer.born_host
+        remote = self.old.pop(source, None)
+        if remote is None:
+            remote = Remote((peer.host, peer.port), peer.born_host, int.from_bytes(self.entropy.token(2), "big"))
+            if peer.source:
+                remote.proof = peer.credentials, peer.principal
+                remote.name(source)
+                remote.verified_ns = ALWAYS_NS
+        self.young[source] = remote
+        return remote
+
+    def remove(self, peer: Peer) -> Remote | None:
+        """Forget the remote of an address; None when there is none."""
+        source = peer.source or peer.born_host
+        return self.young.pop(source, None) or self.old.pop(source, None)
+
+    def _next_generation(self, now: int) -> None:
+        kept = {born_host: remote for born_host, remote in self.old.items() if not remote.idle}
+        self.old = self.young
+        self.old.update(kept)
+        self.young = {}
+        self.since_ns = now

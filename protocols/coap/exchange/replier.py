@@ -1,0 +1,172 @@
+"""Responses to requests: piggybacked, separate or non-confirmable, kept for duplicates, small to unverified addresses."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.ports import Entropy
+from protocols.coap import status
+from protocols.coap.exchange.echo import Echoes
+from protocols.coap.exchange.exchange import Exchange, Remote
+from protocols.coap.exchange.message_ids import EMPTY_ACK
+from protocols.coap.exchange.transmitter import Transmitter
+from protocols.coap.message import message, option
+from protocols.coap.message.message import Pairs
+from protocols.coap.observe.observations import Observation
+from protocols.coap.settings import CoapConfig
+from protocols.coap.shared_limits import Holdings
+
+UDP_PAYLOAD_MAX: Final = 65_507
+BLOCK_OVERHEAD: Final = 48
+
+
+@final
+class Replier:
+    """Sends the responses of an endpoint.
+
+    amplification, block_bytes   as in the settings
+    executing   number of requests without a response so far
+    counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
+    recent_con  the duplicate table of confirmable requests, and `recent_non` of others, which all endpoints of the node share
+    """
+
+    __slots__ = ("amplification", "block_bytes", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
+
+    def __init__(self, config: CoapConfig, entropy: Entropy, holdings: Holdings) -> None:
+        """`holdings`: has the duplicate tables."""
+        self.amplification = config.amplification
+        self.block_bytes = config.block_bytes
+        self.counts: dict[str, int] = {}
+        self.executing = 0
+        self.echoes = Echoes(entropy.token(16))
+        self.transmitter = Transmitter(entropy, config.amplification > 0)
+        self.recent_con = holdings.recent_con
+        self.recent_non = holdings.recent_non
+
+    @property
+    def confirms(self) -> bool:
+        """True: notifications are confirmable messages, whose ACK acknowledges them."""
+        return True
+
+    def enter(self, exchange: Exchange, now: int) -> bool:
+        """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""
+        if exchange.key >= 0:
+            return True
+        recent = self.recent_con if exchange.confirmable else self.recent_non
+        key = exchange.remote.key | exchange.mid
+        if recent.begin(key, exchange.token, now, exchange.remote.network):
+            exchange.key = key
+            return True
+        self.overload(exchange, "duplicate-table", now)
+        return False
+
+    def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
+        """Answer a request. A second answer to the same exchange is ignored."""
+        self.emit(exchange, code, exchange.encoded(pairs), payload, now)
+
+    def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
+        """As `reply`, with encoded options: piggybacked, separate or non-confirmable (RFC 7252 sections 5.2.1 to 5.2.3)."""
+        if exchange.settled:
+            return
+        self._settle(exchange)
+        remote = exchange.remote
+        if exchange.waives(code):
+            if exchange.confirmable and not exchange.acknowledged:
+                self.acknowledge(exchange)
+            return
+        token = exchange.token
+        proved = self.proved(remote, now)
+        if not proved or exchange.seal is not None:
+            room = (UDP_PAYLOAD_MAX if proved else remote.credit) - message.HEADER_BYTES
+            found = exchange.response(code, options, payload, room)
+            if found is None:
+                self.count("oscore-numbers")
+                return
+            code, options, payload = found
+        if exchange.acknowledged:
+            exchange.separate = (code, options, payload)
+            if not self.transmitter.confirm(remote, exchange, now):
+                self.count("unsendable")
+            return
+        mid = exchange.mid if exchange.confirmable else remote.next_mid(now)
+        if mid < 0:
+            self.count("no-message-id")
+            return
+        data = message.encode(message.ACK if exchange.confirmable else message.NON, code, mid, token, options, payload)
+        self.transmitter.send(remote, data)
+        if exchange.key >= 0 and exchange.confirmable:
+            whole = exchange.block1 != option.ABSENT or (len(payload) > 0 and code < message.BAD_REQUEST)
+            self.recent_con.settle(exchange.key, code, data if options or payload else b"", whole, remote.network)
+
+    def challenge(self, exchange: Exchange, now: int) -> None:
+        """Answer 4.01 with an Echo value: the request that repeats it verifies the address."""
+        self.count("challenged")
+        self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.origin, now))], b"", now)
+
+    def room(self, exchange: Exchange, total: int, now: int) -> int:
+        """Bytes that the response may have, when it is part of a body of `total` bytes.
+
+        An unverified address may use all its credit when that suffices for the whole body. Otherwise the size of each request
+        bounds its response, so that the later blocks of the body are not refused for lack of credit.
+        """
+        remote = exchange.remote
+        if self.proved(remote, now):
+            return UDP_PAYLOAD_MAX
+        overhead = exchange.overhead
+        if remote.credit >= total + (BLOCK_OVERHEAD + overhead) * (1 + total // self.block_bytes):
+            return remote.credit - overhead
+        return min(remote.credit, exchange.size * self.amplification) - overhead
+
+    def proved(self, remote: Remote, now: int) -> bool:
+        """True when the address is verified, or when `amplification` is 0."""
+        return remote.verified_ns > now or not self.amplification
+
+    def notify(self, observation: Observation, now: int) -> bool:
+        """Queue the next notification of an observation. False: too much waits for this peer, or in all."""
+        return self.transmitter.confirm(observation.remote, observation, now)
+
+    def abandon(self, observation: Observation, now: int) -> None:
+        """The observation was removed: drop its queued and outstanding notifications."""
+        self.transmitter.forget(observation.remote, observation, now)
+
+    def overload(self, exchange: Exchange, why: str, now: int) -> None:
+        """Refuse a request for lack of room: 5.03 with Max-Age for a confirmable one, no response for another."""
+        self.count(why)
+        if exchange.confirmable:
+            pairs: Pairs = [(option.MAX_AGE, message.uint(status.RETRY_AFTER_S))]
+            self.reply(exchange, message.UNAVAILABLE, pairs, b"", now)
+        else:
+            self.release(exchange)
+
+    def release(self, exchange: Exchange) -> None:
+        """End the exchange without a response."""
+        if not exchange.settled:
+            self._settle(exchange)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Count a request in execution."""
+        self.executing += 1
+        exchange.remote.executing += 1
+
+    def _settle(self, exchange: Exchange) -> None:
+        exchange.settled = True
+        self.executing -= 1
+        exchange.remote.executing -= 1
+
+    def separate(self, exchange: Exchange) -> None:
+        """Make the response a confirmable message of its own, also for a NON request: its ACK verifies the address."""
+        if exchange.confirmable and not exchange.acknowledged:
+            self.acknowledge(exchange)
+        exchange.acknowledged = True
+
+    def acknowledge(self, exchange: Exchange) -> None:
+        """Send an empty ACK; a separate response follows (section 5.2.2)."""
+        exchange.acknowledged = True
+        data = message.empty(message.ACK, exchange.mid)
+        self.transmitter.send(exchange.remote, data)
+        if exchange.key >= 0:
+            self.recent_con.settle(exchange.key, EMPTY_ACK, b"", False)
+
+    def count(self, why: str) -> None:
+        """Count a dropped or refused datagram or request under a reason."""
+        self.counts[why] = self.counts.get(why, 0) + 1

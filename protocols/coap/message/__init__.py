@@ -1,0 +1,1 @@
+"""Syntax of CoAP: messages, options, frames, signals, CBOR and media types."""

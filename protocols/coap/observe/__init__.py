@@ -1,0 +1,1 @@
+"""Observation of resources (RFC 7641)."""

@@ -1,0 +1,1 @@
+"""Resources of CoAP: requests to commands, messages to representations."""

@@ -1,0 +1,397 @@
+"""Events to responses and notifications. `responder` and `observe` make the datagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.admin.data_topic import LeaveDataTopic
+from domain.admin.oscore import OscoreRunReserved
+from domain.command import Command, Extend, Send, Unwatch
+from domain.errors import Failure
+from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
+from domain.filter.path import path_of
+from domain.message.message import RETAIN_NONE, RETAIN_SET
+from domain.message.record import Record
+from protocols.coap import status
+from protocols.coap.blockwise import blockwise
+from protocols.coap.blockwise.blockwise import Pinned
+from protocols.coap.context_ticket import Claim
+from protocols.coap.exchange.exchange import Exchange
+from protocols.coap.message import message, option
+from protocols.coap.message.message import Pairs
+from protocols.coap.message.option import Fault
+from protocols.coap.observe.group_observer import Member
+from protocols.coap.observe.observations import Feed, Observation, Observations
+from protocols.coap.resources import translate
+from protocols.coap.resources.translate import Publication, Reception, Representation
+from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder
+from protocols.coap.settings import CoapConfig
+
+LATER_PER_TURN: Final = 192
+"""Commands that events have caused, of which so many are carried out in one turn of the loop: three for each datagram of it."""
+SILENT: Final = 2 | 8 | 16
+"""No-Response bits of a request that wants no response of any class (RFC 7967 section 2.1)."""
+
+
+@final
+class Outcomes:
+    """Turns the events of one endpoint into responses and notifications.
+
+    later       commands that events have caused, such as the store command of a conditional request; `expire` returns them
+    of_topics   takes the events that are not named here: those about topics of the publish-subscribe draft
+    """
+
+    __slots__ = ("config", "later", "observations", "of_topics", "pinned", "responder", "wall_ms")
+
+    def __init__(
+        self, config: CoapConfig, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
+    ) -> None:
+        self.config = config
+        self.responder = responder
+        self.observations = observations
+        self.pinned = pinned
+        self.wall_ms = wall_ms
+        self.later: list[Command] = []
+        self.of_topics: Callable[[Event, int], None] = _ignore
+
+    def answered(self, event: Event, now: int) -> None:
+        """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
+        if isinstance(event, Sent):
+            self._sent(event, now)
+        elif isinstance(event, WatchStarted):
+            feed = event.ticket
+            if isinstance(feed, Feed) and feed.joining is not None:
+                exchange, feed.joining = feed.joining, None
+                if isinstance(exchange.intent, Observation):
+                    self.select(exchange, exchange.intent, now)
+        elif isinstance(event, WatchedMessages):
+            self._delivered(event, now)
+        elif isinstance(event, LatestValue):
+            self._value(event, now)
+        elif isinstance(event, Received):
+            self._received(event, now)
+        elif isinstance(event, Refused):
+            self._refused(event, now)
+        elif isinstance(event, Done):
+            if isinstance(event.ticket, Exchange):
+                self.responder.reply(event.ticket, message.DELETED, [], b"", now)
+        elif isinstance(event, Settled):
+            if isinstance(event.ticket, Exchange):
+                failure = event.outcomes[0]
+                if failure is None:
+                    self.responder.reply(event.ticket, message.DELETED, [], b"", now)
+                else:
+                    self._failure(event.ticket, failure, now)
+        elif isinstance(event, OscoreRunReserved):
+            if isinstance(event.ticket, Claim):
+                event.ticket.settled(event.run, now)
+        else:
+            self.of_topics(event, now)
+
+    def take_later(self) -> list[Command]:
+        """Take the first LATER_PER_TURN of `later`; the others have their turn next."""
+        some = self.later[:LATER_PER_TURN]
+        del self.later[:LATER_PER_TURN]
+        return some
+
+    def undelivered(self, exchange: Exchange, now: int) -> None:
+        """The response has not arrived, or is an error.
+
+        The lease of the message in it ends at once, so that it is redelivered; the observation that it has begun ends.
+        """
+        intent = exchange.intent
+        if isinstance(intent, Lease):
+            exchange.intent = None
+            self.later.append(Extend(exchange, intent.group, intent.topic, [intent.receipt], 0))
+        elif isinstance(intent, Observation):
+            self.later.extend(self.cancel(intent, now))
+
+    def notify(self, most: int, now: int) -> int:
+        """Send notifications to at most `most` observers that are ready for them. Returns how many there were."""
+        ready = self.observations.ready
+        done = 0
+        while ready and done < most:
+            observation = ready.popleft()
+            done += 1
+            if not observation.cancelled and not self.responder.notify(observation, now):
+                self.responder.count("unsendable")
+                self.observations.postpone(observation)
+        return done
+
+    def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
+        """The command that stores `body`. A NON request that waives every response (No-Response) ends here."""
+        retain = RETAIN_SET if exchange.code == message.PUT else RETAIN_NONE
+        stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms() if plan.delay_ms or plan.ttl_ms else 0)
+        if not exchange.confirmable and exchange.options.no_response & SILENT == SILENT:
+            self.responder.release(exchange)
+            return Send(exchange, [stored], False, plan.typed)
+        return Send(exchange, [stored], True, plan.typed)
+
+    def cancel(self, observation: Observation, now: int) -> Sequence[Command]:
+        """Remove an observation and its waiting notifications. Returns the commands that end what it alone needs."""
+        commands: list[Command] = []
+        if observation.topic_id and not observation.cancelled:
+            commands.append(LeaveDataTopic(observation))
+        feed = self.observations.remove(observation)
+        self.responder.abandon(observation, now)
+        if feed is not None:
+            commands.extend((Unwatch(feed),) if feed.member is None else feed.member.release())
+        return commands
+
+    def _sent(self, event: Sent, now: int) -> None:
+        exchange = event.ticket
+        if not isinstance(exchange, Exchange):
+            return
+        plan = exchange.options.plan
+        if exchange.code == message.PUT:
+            created = isinstance(exchange.intent, Publishing) and exchange.intent.first
+            self.responder.reply(exchange, message.CREATED if created else message.CHANGED, [], b"", now)
+        elif not isinstance(plan, Publication) or plan.no_id:
+            self.responder.reply(exchange, message.CHANGED, [], b"", now)
+        else:
+            name = event.placed[0].message_id.encode()
+            if exchange.block1 == option.ABSENT and len(name) == translate.ID_BYTES:
+                self.responder.emit(exchange, message.CREATED, plan.location + name, b"", now)
+            else:
+                pairs: Pairs = [(option.LOCATION_PATH, level.encode()) for level in exchange.options.path]
+                pairs.append((option.LOCATION_PATH, name))
+                self.responder.reply(exchange, message.CREATED, pairs, b"", now)
+
+    def _value(self, event: LatestValue, now: int) -> None:
+        ticket = event.ticket
+        if isinstance(ticket, Publishing):
+            ticket.first = event.record is None
+            return
+        value = None if event.record is None else translate.representation(event.record, self.wall_ms())
+        if isinstance(ticket, Check):
+            if not ticket.observation.cancelled:
+                self.observations.ask(ticket.observation, value if value is not None else translate.NOTHING)
+            return
+        if not isinstance(ticket, Exchange):
+            return
+        intent = ticket.intent
+        if isinstance(intent, Condition):
+            self._conditional(ticket, intent, value, now)
+        elif isinstance(intent, Observation) and not intent.cancelled:
+            if value is None and intent.topic_id and not intent.started:  # a topic that is half created cannot be observed
+                self.later.extend(self.cancel(intent, now))
+                self.fault(ticket, Fault(message.NOT_FOUND, "no value"), now)
+            else:
+                self._registered(ticket, intent, value, now)
+        elif value is None:
+            self.fault(ticket, Fault(message.NOT_FOUND, "no value"), now)
+        else:
+            self.content(ticket, value, option.ABSENT, now)
+
+    def _conditional(self, exchange: Exchange, condition: Condition, value: Representation | None, now: int) -> None:
+        options = exchange.options
+        matched = value is not None and (b"" in options.if_match or value.etag in options.if_match)
+        if (options.if_match and not matched) or (options.if_none_match and value is not None):
+            self.fault(exchange, Fault(message.PRECONDITION_FAILED, "the value is another"), now)
+            return
+        exchange.intent = None
+        self.later.append(condition.then())
+
+    def _registered(self, exchange: Exchange, observation: Observation, value: Representation | None, now: int) -> None:
+        self.content(exchange, value if value is not None else translate.NOTHING, self.observations.next_sequence(), now)
+        if not observation.cancelled and not observation.started:
+            self.observations.started(observation, value)
+
+    def _delivered(self, event: WatchedMessages, now: int) -> None:
+        feed = event.ticket
+        if isinstance(feed, Feed):
+            for record in event.records:
+                if feed.of_data and translate.removes(record):
+                    for observation in list(feed.observers):
+                        self._revoked(observation, message.NOT_FOUND, now)
+                    continue
+                value = self._selected(feed, record) if feed.selects else translate.representation(record, self.wall_ms())
+                if value is not None:
+                    self._queue(feed, value)
+
+    def _received(self, event: Received, now: int) -> None:
+        exchange = event.ticket
+        if isinstance(exchange, Feed) and exchange.member is not None:
+            self._leased(exchange, exchange.member, event, now)
+            return
+        if not isinstance(exchange, Exchange) or not isinstance(exchange.intent, Reception):
+            return
+        asked = exchange.intent
+        value = translate.representation(event.messages[0].record, self.wall_ms()) if event.messages else None
+        if value is None:
+            self.fault(exchange, Fault(message.NOT_FOUND, "no message"), now)
+            return
+        receipt = event.messages[0].receipt
+        etag = translate.etag_of(receipt.text().encode())
+        exchange.intent = Lease(asked.group, asked.topic, receipt)
+        leased = Representation(etag, value.format, value.expire_ms, value.body, asked.location(receipt))
+        self.content(exchange, leased, option.ABSENT, now)
+
+    def _selected(self, feed: Feed, data: bytes) -> Representation | None:
+        """The value of a record for the observers of a FETCH, with its path; None when they do not want it."""
+        record = Record(data)
+        if feed.filter is not None and not feed.filter.matches(record.properties):
+            return None
+        value = translate.representation(data, self.wall_ms())
+        if value is not None:
+            levels = [translate.ROOT, *path_of(record.topic, record.properties).split("/")]
+            value.location = [(option.LOCATION_PATH, level.encode()) for level in levels]
+        return value
+
+    def select(self, exchange: Exchange, observation: Observation, now: int) -> None:
+        """Answer the registration of a FETCH: an empty 2.05 with Observe."""
+        if not observation.cancelled:
+            self._registered(exchange, observation, None, now)
+
+    def _leased(self, feed: Feed, member: Member, event: Received, now: int) -> None:
+        """A member of a group gets its next message, or waits on. The first event answers its registration."""
+        receipt = event.messages[0].receipt if event.messages else None
+        if not feed.observers:
+            if receipt is not None:
+                self.later.extend(member.release(receipt))
+            return
+        observation = next(iter(feed.observers))
+        exchange, member.exchange = member.exchange, None
+        if exchange is not None:
+            self._registered(exchange, observation, None, now)
+        value = None if receipt is None else translate.representation(event.messages[0].record, self.wall_ms())
+        if value is None or receipt is None:
+            # One that has expired or cannot be read is not held: its lease ends by itself, and others follow.
+            self.later.append(member.receive(feed))
+            return
+        member.held = receipt
+        etag = translate.etag_of(receipt.text().encode())
+        leased = Representation(etag, value.format, value.expire_ms, value.body, member.asked.location(receipt))
+        self._queue(feed, leased)
+
+    def _queue(self, feed: Feed, value: Representation) -> None:
+        """Append a value to a feed. Members whose message had to be dropped for it give it back, and are ended with 5.03."""
+        observations = self.observations
+        observations.queue(feed, value)
+        for displaced in observations.displaced:
+            if displaced.member is not None:
+                self.later.extend(displaced.member.release())
+            for observation in displaced.observers:
+                observations.refuse(observation, message.UNAVAILABLE)
+        observations.displaced.clear()
+
+    def _refused(self, event: Refused, now: int) -> None:
+        if isinstance(event.ticket, Exchange):
+            self._failure(event.ticket, event.failure, now)
+            self.undelivered(event.ticket, now)
+        elif isinstance(event.ticket, Claim):
+            event.ticket.settled(event.failure, now)
+        elif isinstance(event.ticket, Feed):
+            joining, event.ticket.joining = event.ticket.joining, None
+            if joining is not None:
+                self._failure(joining, event.failure, now)
+            member = event.ticket.member
+            if member is not None and member.exchange is not None:
+                self._failure(member.exchange, event.failure, now)
+                member.exchange = None
+            for observation in list(event.ticket.observers):
+                self._revoked(observation, status.CODES[event.failure.code], now)
+        elif isinstance(event.ticket, Observation):
+            self._revoked(event.ticket, status.CODES[event.failure.code], now)
+
+    def _revoked(self, observation: Observation, code: int, now: int) -> None:
+        """The gateway has ended or refused an observation: send an error response if it has started."""
+        if observation.started:
+            self.observations.refuse(observation, code)
+        else:
+            self.later.extend(self.cancel(observation, now))
+
+    def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
+        """Refuse a request in this adapter, and count it by its response code."""
+        if fault.code != message.NOT_FOUND:
+            self.responder.count(message.name(fault.code))
+        self._refuse(exchange, fault, now)
+
+    def _failure(self, exchange: Exchange, failure: Failure, now: int) -> None:
+        self._refuse(exchange, Fault(status.CODES[failure.code], failure.text), now)
+
+    def _refuse(self, exchange: Exchange, fault: Fault, now: int) -> None:
+        """Send an error response with the options that its code requires and a diagnostic payload."""
+        pairs: Pairs = []
+        if status.has_retry(fault.code):
+            pairs.append((option.MAX_AGE, message.uint(status.RETRY_AFTER_S)))
+        if fault.code == message.TOO_LARGE:
+            pairs.append((option.SIZE1, message.uint(self.config.block1_bytes_max)))
+        self.responder.reply(exchange, fault.code, pairs, fault.text.encode(), now)
+
+    def content(self, exchange: Exchange, value: Representation, observe: int, now: int) -> None:
+        """Send 2.05 with the value or the largest block that the peer may get, 2.03 for a matching ETag, or an error."""
+        options = exchange.options
+        wall_ms = self.wall_ms()
+        if value.etag and value.etag in options.etags:
+            pairs = translate.validity(value, wall_ms)
+            if observe != option.ABSENT:
+                pairs.append((option.OBSERVE, message.uint(observe)))
+            self.responder.reply(exchange, message.VALID, pairs, b"", now)
+            return
+        if not translate.accepts(options, value):
+            self.undelivered(exchange, now)
+            self.fault(exchange, Fault(message.NOT_ACCEPTABLE, "the value is of another format"), now)
+            return
+        number = 0
+        exponent = blockwise.exponent_of(self.config.block_bytes)
+        if options.block2 != option.ABSENT:
+            number = options.block2 >> 4
+            asked = options.block2 & 7
+            exponent = asked if number or asked == blockwise.BERT_EXPONENT else min(exponent, asked)
+        elif exchange.remote.bert:
+            exponent = blockwise.BERT_EXPONENT
+        if number and blockwise.start_of(number, exponent) >= len(value.body):
+            self.fault(exchange, Fault(message.BAD_REQUEST, "the value has no such block"), now)
+            return
+        fitting = self._fit(exchange, value, observe, number, exponent, now)
+        if fitting is None:
+            self.undelivered(exchange, now)
+            self.responder.challenge(exchange, now)
+            return
+        pairs, payload = fitting
+        if len(payload) < len(value.body):
+            self.pinned.put((exchange.owner, exchange.path), value, len(value.body), now)
+        if self._registers(exchange, now):
+            self.responder.separate(exchange)
+        self.responder.reply(exchange, message.CONTENT, pairs, payload, now)
+
+    def _fit(
+        self, exchange: Exchange, value: Representation, observe: int, number: int, exponent: int, now: int
+    ) -> tuple[Pairs, bytes] | None:
+        """Options and payload of the requested block, in the largest block size that may be sent; None: 16 bytes are too many.
+
+        A response may have a smaller block that begins at the same byte as the requested one (RFC 7959 section 2.4).
+        """
+        room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
+        if self._registers(exchange, now):
+            room -= message.HEADER_BYTES
+        bert = exponent == blockwise.BERT_EXPONENT
+        whole = exchange.remote.whole_bytes if bert or exchange.options.block2 == option.ABSENT else 0
+        left = len(value.body) - blockwise.start_of(number, exponent)
+        while exponent and not whole and min(left, 16 << exponent) > room:
+            exponent -= 1
+            number *= 2
+        pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms(), whole)
+        while len(message.join(pairs)) + len(payload) > room:
+            if pairs and pairs[-1][0] == option.SIZE2:
+                pairs.pop()
+            elif exponent:
+                exponent -= 1
+                number *= 2
+                pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
+            else:
+                return None
+        return pairs, payload
+
+    def _registers(self, exchange: Exchange, now: int) -> bool:
+        """True when the response begins an observation of an address that must be verified before it gets notifications.
+
+        The response is a confirmable message then: nothing more is sent before its ACK (RFC 7641 section 7).
+        """
+        return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
+
+
+def _ignore(_event: Event, _now: int) -> None:
+    """Default of `Outcomes.of_topics`."""

@@ -1,0 +1,112 @@
+"""What peers make a node hold by CoAP: one bound each for UDP, DTLS, TCP, TLS and WebSockets together."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Final, Generic, Protocol, TypeVar, final
+
+from protocols.coap.blockwise.blockwise import Assemblies, Pinned
+from protocols.coap.exchange.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, RecentRequests
+from protocols.coap.settings import CoapConfig
+from protocols.setting import Setting
+
+NON_SHARE: Final = 8
+"""One part in so many of the duplicate table is for non-confirmable requests, which are not answered again."""
+COMPARED: Final = 16
+"""Feeds of which the largest loses values when all feeds together have too many bytes."""
+PROTOCOL: Final = "coap"
+
+
+class HeldFeed(Protocol):
+    """What an audience needs to know of a feed (protocols/coap/observe/observations.py) to keep it or end it."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory of its values."""
+
+    @property
+    def member(self) -> object | None:
+        """The member of a consumer group that observes it; None: it is no feed of a member."""
+
+    @property
+    def registry(self) -> object:
+        """The observations that it belongs to."""
+
+
+Feed = TypeVar("Feed", bound=HeldFeed)
+
+
+@final
+class Audience(Generic[Feed]):
+    """The observers of all transports, and the values that wait for them.
+
+    count      number of observations
+    networks   network -> number of its observations
+    bytes      memory of the values of all feeds
+    behind     feeds with values, by when they began to have some
+    """
+
+    __slots__ = ("behind", "bytes", "count", "networks")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.networks: dict[int, int] = {}
+        self.bytes = 0
+        self.behind: dict[Feed, None] = {}
+
+    def enter(self, network: int) -> None:
+        """One more observation of a network."""
+        self.count += 1
+        self.networks[network] = self.networks.get(network, 0) + 1
+
+    def leave(self, network: int) -> None:
+        """One less."""
+        self.count -= 1
+        left = self.networks[network] - 1
+        if left:
+            self.networks[network] = left
+        else:
+            del self.networks[network]
+
+    def largest(self, asker: object, newest: Feed) -> Feed:
+        """The largest of the COMPARED feeds that have been behind for longest; they are compared last the next time.
+
+        The message of a member of a group is given back by the observations that it belongs to: those of others are left out.
+        `newest`: the feed of `asker` that has just got a value, when there is no other.
+        """
+        compared = list(islice(self.behind, COMPARED))
+        for feed in compared:
+            del self.behind[feed]
+            self.behind[feed] = None
+        ours = [feed for feed in compared if feed.member is None or feed.registry is asker]
+        return max(ours, key=lambda feed: feed.bytes, default=newest)
+
+
+@final
+class Holdings:
+    """The shared state of all CoAP adapters of one node.
+
+    recent_con   confirmable requests of late, with their responses
+    recent_non   other requests of late
+    assemblies   unfinished Block1 bodies
+    pinned       values that peers read block by block
+    audience     observers, and what waits for them
+    """
+
+    __slots__ = ("assemblies", "audience", "pinned", "recent_con", "recent_non")
+
+    def __init__(self, config: CoapConfig) -> None:
+        of_non = config.answers_bytes_max // NON_SHARE
+        self.recent_con = RecentRequests(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non)
+        self.recent_non = RecentRequests(NON_LIFETIME_S, of_non)
+        self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
+        self.pinned = Pinned(config.pinned_bytes_max)
+        self.audience: Audience[Any] = Audience()
+
+
+def holdings_of(setting: Setting, config: CoapConfig) -> Holdings:
+    """The holdings of the node with this setting: made for the first adapter, the same for all others."""
+    found = setting.kept.get(PROTOCOL)
+    if not isinstance(found, Holdings):
+        found = setting.kept[PROTOCOL] = Holdings(config)
+    return found

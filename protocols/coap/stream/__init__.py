@@ -1,0 +1,1 @@
+"""Responses of CoAP over TCP, TLS and WebSockets."""

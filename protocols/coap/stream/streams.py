@@ -1,0 +1,67 @@
+"""What the connections of CoAP over TCP, TLS and WebSockets share: settings, budgets, and the observers of all of them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from protocols.adapter import Peer
+from protocols.coap.exchange.exchange import ALWAYS_NS, Remote
+from protocols.coap.message.known_options import KnownOptions
+from protocols.coap.observe.observations import Observations
+from protocols.coap.oscore.association import Associations
+from protocols.coap.settings import CoapConfig
+from protocols.coap.shared_limits import holdings_of
+from protocols.setting import Setting
+
+KEY_BITS: Final = 16
+STREAM: Final = 1 << 192
+"""Tells the key of a connection from that of any address: bodies and values of all transports are in one table."""
+SWEEP_NS: Final = 10_000_000_000
+
+
+@final
+class Streams:
+    """The state of all connections together, so that what they make the server hold is bounded in all.
+
+    assemblies     unfinished Block1 bodies, of datagrams too
+    pinned         values that peers read block by block, of datagrams too
+    observations   the observers
+    known          the decoded options of recent requests
+    associations   security contexts of OSCORE in use
+    """
+
+    __slots__ = (
+        "_serial", "_sweep_ns", "assemblies", "associations", "config", "known", "observations", "pinned", "setting",
+    )  # fmt: skip
+
+    def __init__(self, setting: Setting, config: CoapConfig) -> None:
+        self.setting = setting
+        self.config = config
+        self.known = KnownOptions()
+        holdings = holdings_of(setting, config)
+        self.assemblies = holdings.assemblies
+        self.pinned = holdings.pinned
+        self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
+        self.associations = Associations.of(setting)
+        self._serial = 0
+        self._sweep_ns = 0
+
+    def remote(self, peer: Peer) -> Remote:
+        """The remote of a new connection, with a key of its own."""
+        self._serial += 1
+        remote = Remote((peer.host, peer.port), peer.born_host, 0)
+        remote.key = (STREAM | self._serial) << KEY_BITS
+        remote.verified_ns = ALWAYS_NS
+        remote.proof = peer.credentials, peer.principal
+        return remote
+
+    def sweep(self, now: int) -> None:
+        """Drop old bodies and values, at most every 10 s."""
+        if self._sweep_ns <= now:
+            self._sweep_ns = now + SWEEP_NS
+            self.assemblies.expire(now)
+            self.pinned.expire(now)
+
+    def count(self, why: str) -> None:
+        """Count a refusal under a reason."""
+        self.setting.refused("coap", why)

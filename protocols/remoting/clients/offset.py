@@ -1,0 +1,113 @@
+"""Positions of groups and bounds of queues: request codes 14, 15, 29 to 33.
+
+A queue that does not exist is reported as an empty one: bounds 0, earliest store time -1 (AdminBrokerProcessor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.admin.message import Viewed, ViewMessage
+from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
+from domain.command import CommitOffsets, QueryOffset
+from domain.errors import ErrorCode
+from domain.event import Event, Offset, Refused
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.clients.pull import queue_of, without_origin
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Ticket, success
+from protocols.remoting.wire.frame import Frame
+
+_NO_SUCH_QUEUE = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.QUEUE_ILLEGAL)
+
+
+def query(_client: Client, frame: Frame) -> Outcome:
+    """Request code 14 -> QueryOffset: the position of a group in one queue. Response code 22 when it has none."""
+    args = Arguments(frame)
+    zero = args.text("setZeroIfNotFound", "true").lower() != "false"
+    command = QueryOffset(Ticket(frame, offset), args.text("consumerGroup"), args.text("topic"), args.number("queueId"), zero)
+    return (command,)
+
+
+def update(_client: Client, frame: Frame) -> Outcome:
+    """Request code 15 -> CommitOffsets: stores the position of a group in one queue; usually oneway."""
+    args = Arguments(frame)
+    place = (args.text("topic"), args.number("queueId"), args.number("commitOffset"))
+    return (CommitOffsets(Ticket(frame, success), args.text("consumerGroup"), [place], wait=not frame.oneway),)
+
+
+def maximum(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30 -> QueryBounds: the offset that the next message gets."""
+    args = Arguments(frame)
+    multi = MultiTicket(Ticket(frame, success, 2), 1, _bound)
+    return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
+
+
+def minimum(_client: Client, frame: Frame) -> Outcome:
+    """Request code 31 -> QueryBounds: the offset of the first message that is still stored."""
+    args = Arguments(frame)
+    multi = MultiTicket(Ticket(frame, success, 1), 1, _bound)
+    return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
+
+
+def search(_client: Client, frame: Frame) -> Outcome:
+    """Request code 29 -> SearchOffset: the offset at a store time."""
+    args = Arguments(frame)
+    upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
+    multi = MultiTicket(Ticket(frame, success), 1, _found)
+    command = SearchOffset(multi.part(0), queue_of(args), args.number("queueId"), args.number("timestamp"), upper)
+    return (command,)
+
+
+def earliest(_client: Client, frame: Frame) -> Outcome:
+    """Request code 32 -> QueryEarliestStoreTime: epoch milliseconds, -1 when the queue is empty."""
+    args = Arguments(frame)
+    multi = MultiTicket(Ticket(frame, success), 1, _earliest)
+    return (QueryEarliestStoreTime(multi.part(0), args.text("topic"), args.number("queueId")),)
+
+
+def view(_client: Client, frame: Frame) -> Outcome:
+    """Request code 33 -> ViewMessage: one record by its physical offset."""
+    return (ViewMessage(Ticket(frame, _viewed), Arguments(frame).number("offset")),)
+
+
+def offset(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Offset -> a reply."""
+    assert isinstance(event, Offset)
+    return ticket.reply(codes.SUCCESS, {"offset": str(event.offset)})
+
+
+def _bound(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    event = events[0]
+    if isinstance(event, Refused):
+        return _refusal_reply(ticket, event, "offset", 0)
+    assert isinstance(event, Bounds)
+    assert isinstance(ticket.request_data, int)
+    found = event.queues[0][ticket.request_data] if event.queues else 0
+    return ticket.reply(codes.SUCCESS, {"offset": str(found)})
+
+
+def _found(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    event = events[0]
+    return _refusal_reply(ticket, event, "offset", 0) if isinstance(event, Refused) else offset(client, ticket, event)
+
+
+def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    event = events[0]
+    if isinstance(event, Refused):
+        return _refusal_reply(ticket, event, "timestamp", -1)
+    assert isinstance(event, EarliestStoreTime)
+    return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
+
+
+def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> bytes:
+    """The reply to a refusal: SUCCESS with `nothing` in field `name` when the queue does not exist, else the refusal."""
+    if event.failure.code in _NO_SUCH_QUEUE:
+        return ticket.reply(codes.SUCCESS, {name: str(nothing)}, remark=event.failure.text)
+    return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+
+
+def _viewed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Viewed)
+    return ticket.reply(codes.SUCCESS, body=without_origin(event.record))

@@ -1,0 +1,1 @@
+"""Remoting between nodes of Headgate: forwarding, replication, commands."""

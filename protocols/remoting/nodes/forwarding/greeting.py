@@ -1,0 +1,79 @@
+"""How a gateway and the node that carries out its clients' commands introduce themselves, as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from protocols.remoting.nodes.calls.octets import WireError
+from protocols.remoting.nodes.forwarding.stream import UNSIZED, VERSIONS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a gateway says first, on each connection.
+
+    cluster      name of its cluster
+    node         its name, for logs
+    life         hexadecimal name of this life of its process
+    store_life   the life of the store that it has a stream with; "": none
+    received     number of the last frame that it has of that stream
+    versions     versions of the frames that it speaks; the store chooses the newest that it speaks too
+    copies       True: it keeps copies of spaces of the store's state; a store that speaks version 1 only sends them always
+    """
+
+    cluster: str
+    node: str
+    life: str
+    store_life: str = ""
+    received: int = 0
+    versions: tuple[int, ...] = VERSIONS
+    copies: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """What the store's node answers.
+
+    cluster      name of its cluster
+    broker       its name in routes and receipts
+    life         hexadecimal name of this life of its process
+    controlled   True: access is controlled
+    resumed      True: the stream goes on; False: the store knows nothing of it, and all clients have to begin again
+    received     number of the last frame that it has of that stream
+    version      of the frames
+    """
+
+    cluster: str
+    broker: str
+    life: str
+    controlled: bool
+    resumed: bool = False
+    received: int = 0
+    version: int = UNSIZED
+
+
+def encode(value: Greeting | Welcome) -> bytes:
+    """A greeting or a welcome as bytes."""
+    return msgspec.json.encode(value)
+
+
+def greeting_of(body: bytes) -> Greeting:
+    """A Greeting. Raises WireError."""
+    return _decode(body, Greeting)
+
+
+def welcome_of(body: bytes) -> Welcome:
+    """A Welcome. Raises WireError."""
+    return _decode(body, Welcome)
+
+
+def _decode(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise WireError(f"a {kind.__name__.lower()} is none: {error}") from error

@@ -1,0 +1,1 @@
+"""A full disk: its errors, the wait for room, and the admission of writes."""

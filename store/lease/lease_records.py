@@ -1,0 +1,80 @@
+"""Reads the messages of lease calls, and moves messages that block a floor to the retry topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from domain import address
+from domain.message import property as properties
+from domain.message.record import Record
+from domain.ports import Clock
+from domain.topic import Durability, Topic
+from store.appends.writer import StoreWriter
+from store.lease.journaled_tables import LeaseLedger
+from store.lease.retry import retry_copy
+from store.lease.table import LeaseTable
+from store.log.reader import RecordReader
+from store.queue.row import Row
+from store.state.metadata import Catalogue
+
+
+@final
+class LeaseSource:
+    """`RecordSource` over the log."""
+
+    __slots__ = ("_clock", "_durability", "_ledger", "_metadata", "_reader", "_writer", "hidden_ms")
+
+    def __init__(
+        self,
+        reader: RecordReader,
+        writer: StoreWriter,
+        ledger: LeaseLedger,
+        metadata: Catalogue,
+        clock: Clock,
+        durability: Durability,
+        hidden_ms: int,
+    ) -> None:
+        """`durability` is that of a retry topic whose topic does not exist any more; `hidden_ms`: RecordSource.hidden_ms."""
+        self.hidden_ms = hidden_ms
+        self._reader = reader
+        self._writer = writer
+        self._ledger = ledger
+        self._metadata = metadata
+        self._clock = clock
+        self._durability = durability
+
+    def records(self, rows: Sequence[Row]) -> list[bytes]:
+        """RecordSource.records. Raises StoreError, OSError."""
+        return self._reader.fetch(rows)
+
+    def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> bool:
+        """RecordSource.move_to_retry_topic. The retry topic is created when it does not exist.
+
+        The lease is settled when the copy is made and the store takes it: whatever fails before leaves the message leased.
+        """
+        name = retry_topic or _copied_to(table, record)
+        lease = table.leases[offset]
+        copy = retry_copy(record, name, table.topic, lease.attempts, lease.first_ms, sent_back=bool(retry_topic))
+        if self._writer.refusal((copy,)) is not None:
+            return False
+        if self._metadata.topic(name) is None:
+            if self._writer.refusal() is not None:
+                return False
+            origin = self._metadata.topic(table.topic)
+            durability = self._durability if origin is None else origin.durability
+            topic = Topic(name, 1, 1, durability=durability, created_ms=self._clock.wall_ms())
+            self._metadata.put_topic(topic, lambda _: None)
+        table.skip(offset)
+        self._writer.put((copy,), (self._ledger.turn.pending_change(table),), None)
+        return True
+
+
+def _copied_to(table: LeaseTable, record: bytes) -> str:
+    """The retry topic for a message of the topic of `table`: one that is in a retry topic already stays in that, unless it is
+    in one of version 1, where it would be among those of other groups."""
+    topic = table.topic
+    if not topic.startswith(address.RETRY_PREFIX):
+        return address.pop_retry_topic(table.group, topic)
+    origin = properties.text(Record(record).properties, properties.RETRY_TOPIC)
+    return address.pop_retry_topic(table.group, origin) if topic == address.pop_retry_topic_v1(table.group, origin) else topic

@@ -1,0 +1,67 @@
+"""A new beginning: the log is set aside, what is derived from it goes, and an empty log begins where the leader says. It
+survives a crash at any moment: a marker says what is under way, and the next start ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.ports import Disk
+from store import derived_damage
+from store.checkpoint import points as checkpoints
+from store.checkpoint.recovery import ABORT
+from store.keys import run as key_run
+from store.log import promise as promises
+from store.log.promise import Promise
+from store.log.segment import FOLDER as LOG
+from store.queue.index import FOLDER as INDEX
+
+HEIR: Final = "heir"
+"""File that holds the identity of the log that this one continues, until the controllers know this one."""
+OURS: Final = "replicated"
+"""File that exists when all of the log is its store group's: the node was empty when it became a replica, or has led."""
+GONE: Final = "begin-anew-gone"
+"""File that a new beginning has moved out of its folder."""
+MARKER: Final = "begin-anew"
+"""File that exists while a new beginning is under way; it holds the first position, the new identity, and the folder in which
+the log is set aside. Earlier versions deleted the log, and wrote no folder."""
+_UNNAMED: Final = f"{derived_damage.ASIDE}/log-begin-anew"
+
+
+def begin_anew(disk: Disk, first: int, incarnation: int, aside: str) -> None:
+    """Set the log aside in the folder `aside`, in place of what that has, delete the rest, and begin at `first`. No file is
+    open. Raises OSError: a later start goes on with it."""
+    for name in disk.names(f"{aside}/{LOG}"):
+        disk.remove(f"{aside}/{LOG}/{name}")
+    disk.replace(MARKER, b"%d %d %s\n" % (first, incarnation, aside.encode()))
+    finish_beginning(disk)
+
+
+def finish_beginning(disk: Disk) -> None:
+    """End the new beginning that a marker tells of; without one do nothing. Raises OSError."""
+    noted = disk.read_all(MARKER)
+    if not noted:
+        disk.remove(MARKER)
+        return
+    first, incarnation, *named = noted.split()
+    aside = named[0].decode() if named else _UNNAMED
+    for folder in (checkpoints.FOLDER, checkpoints.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER):
+        names = [f"{folder}/{name}" for name in disk.names(folder)]
+        for name in names[1:]:
+            disk.remove(name)
+        if names:
+            disk.rename(names[0], GONE)  # and the folder is flushed: none of its files comes back into the log that begins
+    disk.remove(GONE)
+    for name in disk.names(LOG):
+        if disk.size(f"{LOG}/{name}"):
+            disk.rename(f"{LOG}/{name}", f"{aside}/{LOG}/{name}")
+        else:
+            disk.rename(f"{LOG}/{name}", GONE)
+    disk.remove(GONE)
+    for name in (derived_damage.REBUILD, ABORT, HEIR):
+        disk.remove(name)
+    promises.write(disk, Promise(int(first), 0, int(incarnation), int(first)))
+    disk.replace(OURS, b"")
+    # Emptied before it is removed: a power failure may bring a removed file back, and the log that has begun must not go again.
+    disk.replace(MARKER, b"")
+    disk.remove(MARKER)

@@ -1,0 +1,158 @@
+"""The log of a replica that leads: what followers are sent, and what they confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from domain.errors import Failure, StoreError
+from domain.ports import Clock
+from domain.replication.message import Era
+from domain.replication.ports import LogWork
+from domain.store.store_event import StoreEventKind
+from store.disk_full.admission import WriteAdmission
+from store.events import StoreEvents
+from store.log import batch
+from store.log.commit import GroupCommit
+from store.log.confirmation import Confirmation
+from store.log.scrub import Scrubber
+from store.log.segment import FOLDER, Segments, file_name
+from store.reads.repair_waits import RepairWaits
+from store.replication.replica_log.eras import listed
+from store.replication.replica_log.mendable import MendableSegments
+
+
+@final
+class StoredLeaderLog:
+    """`domain.replication.ports.LeaderLog` over group commit.
+
+    epoch         leader epoch
+    incarnation   identity of the log
+    begin         where it ended when it was promoted
+    parts         LeaderLog.parts
+    """
+
+    def __init__(
+        self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock,
+        events: StoreEvents, waits: RepairWaits, admission: WriteAdmission,
+    ) -> None:  # fmt: skip
+        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts; `waits`: reads that have met one; `admission`
+        knows whether there is room."""
+        assert commit.confirmation is not None
+        self._commit = commit
+        self._confirmation: Confirmation = commit.confirmation
+        self._segments = segments
+        self._eras = eras
+        self._events = events
+        self._admission = admission
+        self.epoch = commit.log.writer.epoch
+        self.incarnation = commit.log.writer.incarnation
+        self.begin = begin
+        self._scrubs = scrubs
+        self.parts = MendableSegments(
+            segments, scrubs, clock, lambda: self._confirmation.written, commit.accepted.roll, _nothing, waits
+        )
+
+    @property
+    def first(self) -> int:
+        """LeaderLog.first."""
+        return self._segments.first
+
+    @property
+    def written(self) -> int:
+        """LeaderLog.written."""
+        return self._commit.written
+
+    @property
+    def synced(self) -> int:
+        """LeaderLog.synced."""
+        return self._commit.synced
+
+    @property
+    def work(self) -> LogWork:
+        """LeaderLog.work."""
+        commit = self._commit
+        errors = self._events.counts[StoreEventKind.UNREADABLE] + commit.timeouts.count + self._confirmation.late
+        return commit.syncs.reported(errors)
+
+    @property
+    def recent(self) -> int:
+        """LeaderLog.recent."""
+        first = self._confirmation.recent.first
+        return self.written if first < 0 else first
+
+    @property
+    def broken(self) -> Failure | None:
+        """LeaderLog.broken."""
+        return None if self._commit.closed else self._commit.broken
+
+    @property
+    def full(self) -> Failure | None:
+        """LeaderLog.full."""
+        return self._commit.full or self._admission.full
+
+    def eras(self) -> list[Era]:
+        """LeaderLog.eras."""
+        return listed([*self._eras, Era(self.epoch, self.begin)], self.written, self.first)
+
+    def read(self, position: int, size: int, proven: bool = True) -> bytes:
+        """LeaderLog.read."""
+        recent = self._confirmation.recent.read(position, size)
+        if recent is not None:
+            return recent[0] if len(recent) == 1 else b"".join(recent)
+        if position >= self.written:
+            return b""
+        segment = self._segments.at(position)
+        if segment is None:
+            raise StoreError(f"the log does not have {position}: it begins at {self.first}", FOLDER)
+        data = segment.file.read(position - segment.base, min(max(size, batch.HEADER_BYTES), segment.end - position))
+        whole = 0 if proven else batch.whole_bytes(data, position)
+        if whole:
+            return data if whole == len(data) else data[:whole]
+        at = 0
+        while at < len(data):
+            front = data[at : at + batch.HEADER_BYTES]
+            if batch.is_filler(front):
+                return data[: at + batch.FILLER_BYTES]
+            found = batch.header(front, position + at)
+            if found is None and len(front) < batch.HEADER_BYTES and at:
+                break
+            if found is None or found.is_gap:
+                raise self._damaged(segment.base, position + at)
+            if at + found.size > len(data):
+                if at:
+                    break
+                data = segment.file.read(position - segment.base, found.size)
+            if proven and not batch.holds(data[at : at + found.size], found):
+                raise self._damaged(segment.base, position + at)
+            at += found.size
+        return data if at == len(data) else data[:at]
+
+    def _damaged(self, base: int, position: int) -> StoreError:
+        self._scrubs.suspect(position)
+        name = file_name(FOLDER, base)
+        return StoreError(f"{name} cannot be replicated at byte {position - base:,}: it is damaged, or records are lost", name)
+
+    def follow_progress(self, told: Callable[[], None]) -> None:
+        """LeaderLog.follow_progress."""
+        self._confirmation.told = told
+
+    def confirm(self, written: int, synced: int) -> None:
+        """LeaderLog.confirm."""
+        self._commit.confirm(written, synced)
+
+    def members(self, count: int, least: int) -> None:
+        """LeaderLog.members."""
+        self._confirmation.members(count, least)
+
+    def when_ready(self, done: Callable[[], None]) -> None:
+        """LeaderLog.when_ready."""
+        self._commit.when_synced(done)
+
+    def depose(self, failure: Failure) -> None:
+        """LeaderLog.depose."""
+        self._commit.depose(failure)
+
+
+def _nothing() -> None:
+    """A leader has nothing to do behind the mending of its log: readers wait for it elsewhere."""

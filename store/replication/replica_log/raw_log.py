@@ -1,0 +1,296 @@
+"""The log of a follower as bytes: the leader's batches and fillers, checked and written where they were in the leader's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock
+from domain.replication.message import Era
+from domain.replication.ports import ReplicaDataError, UnknownFormatError
+from domain.store.store_event import StoreEventKind
+from store.disk_full.errors import is_full
+from store.disk_full.wait import FullDisk
+from store.events import StoreEvents
+from store.log import batch
+from store.log.batch import Header
+from store.log.promise import PromiseMark
+from store.log.segment import Segments
+from store.log.sync_work import SyncWork
+from store.replication.replica_log.eras import LogEras
+from store.replication.replica_log.fresh import FreshBatches
+
+_AGAIN_NS: Final = 1_000_000_000
+"""Time until a cut is tried again."""
+
+
+class _Part(NamedTuple):
+    """What is written at once: batches of one epoch, or a filler.
+
+    end       where it ends in the bytes that have come
+    batches   header and bytes of its batches; empty for a filler
+    """
+
+    end: int
+    batches: list[tuple[Header, bytes]]
+
+
+@final
+class RawLog:
+    """Batches in segments, without anything that is derived from them.
+
+    synced    position below which it is durable
+    fresh     its newest batches, which are not applied
+    store_ms  newest store time, in epoch ms
+    broken    why it takes nothing any more: the disk has failed; None while it works
+    syncs     those that have ended, and the one under way
+    _unrolled True: the last file has its filler, and its successor does not exist yet
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        mark: PromiseMark,
+        room: FullDisk,
+        events: StoreEvents,
+        behind: int,
+        store_ms: int,
+        clock: Clock,
+    ) -> None:
+        """All of the log is durable; its last batch ends at `behind`. `room` calls `write_again`. Raises OSError."""
+        self._segments = segments
+        self._room = room
+        self._unrolled = False
+        self._mark = mark
+        self._events = events
+        self._eras = LogEras(segments, behind)
+        self.synced = segments.end
+        self.fresh = FreshBatches()
+        self.store_ms = store_ms
+        self.broken: Failure | None = None
+        self.syncs = SyncWork()
+        self._clock = clock
+        self._cutting = False
+        self._waiting: list[Callable[[], None]] = []
+        self._closed = False
+
+    @property
+    def first(self) -> int:
+        """Position of its first byte."""
+        return self._segments.first
+
+    @property
+    def written(self) -> int:
+        """Position behind its last byte."""
+        return self._segments.end
+
+    @property
+    def behind(self) -> int:
+        """Position behind its last batch."""
+        return self._eras.behind
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of its last batch; 0 without one."""
+        return self._eras.epoch
+
+    @property
+    def writer(self) -> int:
+        """Incarnation of the log that wrote its last batch; 0: there is none, or it does not say."""
+        return self._eras.writer
+
+    @property
+    def idle(self) -> bool:
+        """True while no sync and no cut is under way."""
+        return not self.syncs.since_ns and not self._cutting
+
+    def eras(self) -> list[Era]:
+        """The eras of the log, ascending."""
+        return self._eras.listed(self.first)
+
+    def append(self, position: int, data: bytes) -> None:
+        """Write bytes at `position`, the end. Nothing of them is written when they are not whole: raises ReplicaDataError."""
+        if self.broken is not None:
+            return
+        if self.full is not None:
+            raise ReplicaDataError(self.full.text)
+        if position != self.written:
+            raise ReplicaDataError(f"bytes at {position} do not follow a log that ends at {self.written}")
+        parts = self._parts(position, data)
+        at = 0
+        try:
+            for end, batches in parts:
+                self._segments.append(data[at:end] if at or end < len(data) else data)
+                at = end
+                if not batches:
+                    self._unrolled = True
+                    self._segments.roll()
+                    self._unrolled = False
+                else:
+                    last = batches[-1][0]
+                    self._eras.note(last.epoch, last.incarnation)
+                    self._eras.behind = last.position + last.size
+                    self.store_ms = max(self.store_ms, last.written_ms)
+                    self._segments.active.newest_ms = self.store_ms
+                    self.fresh.add(batches)
+        except OSError as error:
+            self.failed("a write of the log", error)
+            if (full := self._room.failure) is not None:  # not `self.full`: compiled code takes it for the None above
+                raise ReplicaDataError(full.text) from error
+
+    def _parts(self, position: int, data: bytes) -> list[_Part]:
+        """The parts of bytes at `position`, all of them checked. Raises ReplicaDataError."""
+        parts: list[_Part] = []
+        epoch = self.epoch
+        at = 0
+        while at < len(data):
+            front = data[at : at + batch.HEADER_BYTES]
+            if batch.is_filler(front):
+                at += batch.FILLER_BYTES
+                parts.append(_Part(at, []))
+                continue
+            found = batch.header(front, position + at)
+            if found is None and (version := batch.later_version(data[at : at + batch.LATER_HEADER_BYTES_MAX], position + at)):
+                raise UnknownFormatError(
+                    f"the leader writes batches of format version {version}, and this version of Headgate knows no later one "
+                    f"than {batch.VERSION}: upgrade this replica; until then the others go on without it"
+                )
+            if found is None or found.is_gap or found.epoch < epoch:
+                raise ReplicaDataError(f"no batch that can follow begins at {position + at}")
+            whole = data[at : at + found.size] if at or found.size < len(data) else data
+            if not batch.holds(whole, found):
+                raise ReplicaDataError(f"the batch at {position + at} is cut off, or its checksum is wrong")
+            at += found.size
+            batches = [(found, whole)]
+            if parts and parts[-1].batches and found.epoch == epoch:
+                batches = parts.pop().batches
+                batches.append((found, whole))
+            parts.append(_Part(at, batches))
+            epoch = found.epoch
+        return parts
+
+    def roll(self) -> None:
+        """Let what is appended next go to another file; not while there is no room for one, or no file descriptor. Any other
+        error breaks the log."""
+        try:
+            self._segments.roll()
+        except OSError as error:
+            if not is_full(error):
+                self.stop("a new file of the log", error)
+
+    def sync(self, done: Callable[[], None]) -> None:
+        """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
+        if self.broken is not None:
+            return
+        if self.syncs.since_ns or self._cutting:
+            self._waiting.append(done)
+            return
+        self.syncs.begin(self._clock.monotonic_ns())
+        target = self.written
+
+        def synced(error: OSError | None) -> None:
+            self.syncs.end(self._clock.monotonic_ns())
+            if self._closed:
+                self._segments.close()
+                return
+            if error is not None:
+                self.stop("a sync of the log", error)
+                return
+            self.synced = max(self.synced, min(target, self.written))
+            self._mark.synced(self.synced, self.store_ms, self._segments.active.base)
+            waiting, self._waiting = self._waiting, []
+            done()
+            for each in waiting:
+                self.sync(each)
+
+        self._segments.sync(synced)
+
+    def cut(self, position: int, done: Callable[[], None], aside: str = "") -> None:
+        """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
+        then. The mark promises nothing from there on before the bytes go. Other syncs wait: a file that goes with the cut must
+        not be closed while it is synced. A cut for which there is no room, or no file descriptor, is tried again. `aside`: as
+        in Segments.cut."""
+
+        def held() -> None:
+            self._cutting = True
+            self._mark.lower(position, lowered)
+
+        def lowered() -> None:
+            self._cutting = False
+            if self.broken is not None or self._closed:
+                return
+            try:
+                self._segments.cut(position, aside)
+            except OSError as error:
+                if is_full(error):
+                    self._cutting = True
+                    self._clock.call_at(self._clock.monotonic_ns() + _AGAIN_NS, lowered)
+                else:
+                    self.stop("a cut of the log", error)
+                return
+            self._unrolled = False
+            self._eras.cut(position)
+            self.fresh.clear()
+            self.synced = min(self.synced, position)
+            self.sync(done)
+
+        self.sync(held)
+
+    def drop_first(self, base: int, done: Callable[[], None]) -> None:
+        """Delete the segments before the one at `base`, once the mark says that the log may begin there; then call `done`."""
+
+        def marked() -> None:
+            if self.broken is not None or self._closed:
+                return
+            try:
+                while self._segments.first < base:
+                    self._segments.drop_first()
+            except OSError as error:
+                self.stop("a deletion of the log", error)
+                return
+            done()
+
+        self._mark.raise_first(base, marked)
+
+    @property
+    def full(self) -> Failure | None:
+        """Why it takes nothing until there is room on the disk; None while there is."""
+        return self._room.failure
+
+    def failed(self, what: str, error: OSError) -> None:
+        """`what`, a write that was undone, has failed: on a full disk the log goes on when there is room, else never."""
+        if not is_full(error):
+            self.stop(what, error)
+        elif self.broken is None and self.full is None:
+            self._room.begin(what, error)
+
+    def write_again(self) -> None:
+        """There may be room again: make the file that is missing. Raises OSError."""
+        if self._unrolled:
+            self._segments.roll()
+            self._unrolled = False
+
+    def stop(self, what: str, error: OSError) -> None:
+        """Take nothing any more: `what` has failed with `error`."""
+        if self.broken is None:
+            reason = f"{what} failed ({error.strerror or error}): the replica takes nothing until it is restarted"
+            self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+            remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
+            self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
+        self._waiting.clear()
+        self._room.end()
+        self._mark.close()
+
+    def close(self) -> None:
+        """Close the files, unless a sync under way still uses them."""
+        self.release()
+        if not self.syncs.since_ns:
+            self._segments.close()
+
+    def release(self) -> None:
+        """Write nothing any more, and leave the files to another owner."""
+        self._closed = True
+        self._room.end()
+        self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")
+        self._mark.close()

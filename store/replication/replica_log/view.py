@@ -1,0 +1,85 @@
+"""What a follower serves: its log, topics and state, as far as they are applied, which is as far as they are confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.replication.reads import LogReads
+from domain.store.store_ports import Metadata, ReadResult, State, StateChange
+from domain.store.store_request import ReadRequest
+from store.log.open_batch import Done
+from store.opening import StoreOpening
+from store.reads.reading import Reading, WrittenLog
+from store.reads.repair_waits import RepairWaits
+
+OVER: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica does not follow any more: ask again, or ask another one")
+READ_ONLY: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica follows, and changes nothing: ask the leader")
+
+
+@final
+class FollowerLogReads:
+    """`domain.replication.reads.LogReads` over what is applied.
+
+    open   False: everything is refused. What is applied at a promotion, beyond the confirmed position, is never read here
+    """
+
+    def __init__(self, reading: Reading, repairs: RepairWaits) -> None:
+        """`repairs`: reads that meet damage wait there."""
+        self.open = True
+        self._reading = reading
+        self._repairs = repairs
+
+    def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """LogReads.read."""
+        result = self._reading.read(request) if self.open else OVER
+        if not isinstance(result, Failure) or not self._repairs.hold(result, done, partial(self.read, request, done)):
+            done(result)
+
+    def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
+        """LogReads.record_at."""
+        found = self._reading.at(physical_offset) if self.open else OVER
+        if not isinstance(found, Failure) or not self._repairs.hold(
+            found, done, partial(self.record_at, physical_offset, done)
+        ):
+            done(found)
+
+    def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
+        """LogReads.bounds."""
+        done(self._reading.bounds(topic, queue_id) if self.open else OVER)
+
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
+        """LogReads.search."""
+        done(self._reading.search(topic, queue_id, timestamp_ms, upper) if self.open else OVER)
+
+
+@final
+class FollowerView:
+    """`domain.replication.reads.FollowerReads` of one opening."""
+
+    def __init__(self, opening: StoreOpening, applied: WrittenLog) -> None:
+        """`applied`: tells up to where the log is applied."""
+        reading, metadata, state = opening.reads(applied, _refuse)
+        self._reads = FollowerLogReads(reading, opening.repairs)
+        self._opening = opening
+        self._applied = applied
+        self.log: LogReads = self._reads
+        self.metadata: Metadata = metadata
+        self.state: State = state
+
+    def figures(self) -> dict[str, float]:
+        """FollowerReads.figures."""
+        end = self._applied.written
+        return {"log_end": end, "log_bytes": end - self._opening.files.segments.first}
+
+    def close(self) -> None:
+        """Serve nothing any more; what waits for a repair is refused soon."""
+        self._reads.open = False
+        self._opening.repairs.mended()
+
+
+def _refuse(_changes: Sequence[StateChange], done: Done | None) -> None:
+    if done is not None:
+        done(READ_ONLY)

@@ -1,0 +1,438 @@
+"""What a controller answers to brokers, tools and other controllers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.groups import heartbeats
+from controller.member.elections import SETTLE_MS
+from controller.member.founding import Founding
+from controller.member.identity import MemberIdentity
+from controller.member.member import ANSWER_MS
+from controller.slow_replicas import record
+from controller.slow_replicas.history import PAST_MIN, RECENT
+from controller.slow_replicas.record import FiguresRecord
+from domain.command import Command
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, FoundGroup, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.group import StoreGroup
+from domain.controller.health import ReplicaFigures
+from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.request import (
+    GROUPS_LISTED_MAX,
+    ChangeControllerSettings,
+    ChangeGroup,
+    ControllerFound,
+    ControllerSettingsFound,
+    ControllersFound,
+    GroupChanged,
+    GroupsFound,
+    HearReplica,
+    ListStoreGroups,
+    QueryController,
+    QueryControllers,
+    QueryControllerSettings,
+    QueryGroups,
+)
+from domain.errors import ErrorCode
+from domain.event import Done, Refused
+from domain.limits import MILLISECOND_NS
+from gateway.cluster.controller.controlling import Controlling
+from gateway.connection.client_connection import ClientConnection
+from tests.connection_driver import RecordingDriver
+from tests.controller.groups.sample import CLUSTER, NAME, members, says
+from tests.controller.member.stage import Stage
+from tests.simulation.kit.disk import MemoryDisk
+
+ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
+GROUP = "broker-b"
+
+
+class Broker(RecordingDriver):
+    """A connection of a broker or a tool, with the events that it was sent."""
+
+    def __init__(self, controlling: Controlling) -> None:
+        super().__init__()
+        self.connection = ClientConnection("remoting", self)
+        self._verbs = controlling.verbs()
+
+    def ask(self, command: Command) -> None:
+        """Send a command."""
+        self._verbs[type(command)](self.connection, command)
+
+    def take(self) -> Any:
+        """The only event since the last call."""
+        (event,) = self.recorded
+        self.recorded.clear()
+        return event
+
+
+class World(Stage):
+    """The controllers of `Stage`; the one that leads answers here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.with_group()
+        node = self.leader()
+        assert node.member is not None
+        node.elections.stop()
+        founding = self.founding = Founding(MemberIdentity(node.number, frozenset(self.numbers)), ["a:1", "b:1", "c:1"])
+        for number, address in zip(self.numbers, ("a:1", "b:1", "c:1"), strict=True):
+            founding.heard(address, MemberIdentity(number, frozenset(self.numbers)))
+        self.led_by = node.number
+        self.disk = MemoryDisk(self.clock)
+        self.controlling = Controlling(founding, ENDPOINTS, self.clock)
+        self.controlling.joined(node.member, FiguresRecord(self.disk))
+
+    def broker(self) -> Broker:
+        return Broker(self.controlling)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_others_are() -> None:
+    stage = Stage()
+    broker = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock))
+    broker.ask(ChangeGroup(1, ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911")))
+    assert broker.take().answer.refusal is GroupRefusal.NOT_LEADING
+    broker.ask(QueryGroups(2, [NAME]))
+    assert broker.take() == GroupsFound(2, GroupRefusal.NOT_LEADING, ())
+    broker.ask(QueryControllers(3))
+    assert broker.take() == ControllersFound(3, "headgate", "", False, {"n0": "a:1", "n1": "b:1", "n2": "c:1"})
+    broker.ask(TellController(b"nobody takes it"))
+    assert broker.recorded == []
+
+
+def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World) -> None:
+    broker = world.broker()
+    broker.ask(HearReplica(1, NAME, says(1), 0))
+    assert broker.take() == Done(1)
+    broker.ask(ChangeGroup(2, SetMinInSync(NAME, 2)))
+    world.clock.run_for(100)
+    event = broker.take()
+    assert isinstance(event, GroupChanged)
+    assert event.answer.refusal is None
+    assert event.answer.group is not None
+    assert event.answer.group.least == 2
+    assert event.alive == {1}
+
+
+def test_of_a_change_whose_fate_is_not_known_the_answer_says_that(world: World) -> None:
+    broker = world.broker()
+    world.isolate(world.led_by)
+    broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
+    world.clock.run_for(ANSWER_MS + 500)
+    event = broker.take()
+    assert isinstance(event, Refused)
+    assert event.failure.code is ErrorCode.STORE_UNAVAILABLE
+    assert "not known" in event.failure.text
+
+
+def test_who_is_alive_is_what_the_controller_has_heard_and_not_what_a_client_says(world: World) -> None:
+    broker = world.broker()
+    broker.ask(ChangeGroup(1, ElectLeader(NAME, (says(2), says(3)), designated=3)))
+    world.clock.run_for(100)
+    assert broker.take().answer.refusal is GroupRefusal.ELECTION_FAILED
+
+
+def test_a_query_has_the_groups_that_are_known(world: World) -> None:
+    broker = world.broker()
+    broker.ask(QueryGroups(1, ["unknown", NAME]))
+    world.clock.run_for(100)
+    event = broker.take()
+    assert event.refusal is None
+    assert [group.name for group, _ in event.groups] == [NAME]
+    broker.ask(QueryControllers(2))
+    event = broker.take()
+    assert event.is_leader
+    assert event.leader == f"n{world.led_by - 1}"
+
+
+def test_groups_are_listed_with_what_was_heard_of_their_replicas(world: World) -> None:
+    broker = world.broker()
+    for number in range(1, 2 + GROUPS_LISTED_MAX):
+        broker.ask(ChangeGroup(1, ApplyId(f"group-{number:03}", CLUSTER, 1, "node-1", "h1:10911")))
+        world.clock.run_for(100)
+        broker.take()
+    broker.ask(HearReplica(1, NAME, says(2), 0))
+    broker.take()
+    world.clock.run_for(300)
+    broker.ask(ListStoreGroups(2))
+    world.clock.run_for(100)
+    event = broker.take()
+    assert event.refusal is None
+    assert event.more
+    assert len(event.groups) == GROUPS_LISTED_MAX
+    names = [group.name for group, _ in event.groups]
+    assert names == sorted(names)
+    assert names[0] == NAME
+    (word,) = event.groups[0][1]
+    assert (word.report, word.alive) == (says(2), True)
+    assert 300 <= word.age_ms < 1_000
+    broker.ask(ListStoreGroups(3, after=names[-1]))
+    world.clock.run_for(100)
+    rest = broker.take()
+    assert not rest.more
+    assert len(rest.groups) == 2
+    broker.ask(ListStoreGroups(4, names=["unknown", NAME]))
+    world.clock.run_for(100)
+    assert [group.name for group, _ in broker.take().groups] == [NAME]
+
+
+def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(world: World) -> None:
+    broker = world.broker()
+    broker.ask(QueryController(1))
+    event = broker.take()
+    assert (event.node, event.leads, event.leader, event.failure) == (world.led_by, True, world.led_by, "")
+    assert (list(event.voters), list(event.learners)) == ([1, 2, 3], [])
+    assert event.places == {1: "a:1", 2: "b:1", 3: "c:1"}
+    new = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock))
+    new.ask(QueryController(2))
+    assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "", ("a:1", "b:1", "c:1"))
+    new.ask(ListStoreGroups(3))
+    assert new.take().refusal is GroupRefusal.NOT_LEADING
+
+
+@pytest.mark.parametrize("ends", ["the connection of the leader ends", "the leader starts again"])
+def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> None:
+    first, second = world.broker(), world.broker()
+    assert world.controlling.member is not None
+    (group,) = world.controlling.member.groups
+    for broker, replica in ((first, 1), (second, 2)):
+        broker.ask(HearReplica(1, NAME, says(replica), 0))
+        broker.take()
+    second.ask(ChangeGroup(2, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2))))
+    world.clock.run_for(1_000)
+    second.take()
+    began = world.clock.monotonic_ns()
+    if ends == "the leader starts again":
+        second.ask(ChangeGroup(3, RegisterReplica(NAME, CLUSTER, 1, "h1:10911", "log-1-2")))
+    else:
+        first.connection.end()
+    world.clock.run_until(lambda: any(isinstance(each, LeaderChanged) for each in second.recorded), 5_000)
+    assert second.recorded[-1].group.leader == 2  # type: ignore[attr-defined]
+    took_ms = (world.clock.monotonic_ns() - began) / 1_000_000
+    assert took_ms < SETTLE_MS + 30, "some round trips of 4 ms, and neither a heartbeat's time nor a look"
+
+
+def test_an_operators_recovery_is_told_to_the_replicas_and_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    third = world.broker()
+    third.ask(HearReplica(1, NAME, says(3), 0))
+    third.take()
+    assert world.controlling.member is not None
+    (group,) = world.controlling.member.groups
+    third.ask(ChangeGroup(2, RecoverGroup(NAME, 3, group.set_epoch, NAME)))
+    world.clock.run_for(100)
+    changed, told = sorted(third.recorded, key=lambda each: type(each).__name__)
+    assert isinstance(changed, GroupChanged)
+    assert changed.answer.refusal is None
+    assert isinstance(told, LeaderChanged)
+    assert told.group.leader == 3
+    assert "what it lacks is lost" in caplog.text
+
+
+def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> None:
+    first, second, stranger = world.broker(), world.broker(), world.broker()
+    group = next(iter(world.controlling.member.groups)) if world.controlling.member is not None else None
+    assert group is not None
+    for broker, replica in ((first, 1), (second, 2)):
+        broker.ask(HearReplica(1, NAME, says(replica), 0))
+        broker.take()
+    stranger.ask(HearReplica(1, "another", says(1), 0))
+    stranger.take()
+    first.ask(ChangeGroup(2, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2))))
+    world.clock.run_for(100)
+    assert isinstance(first.take(), GroupChanged)
+    first.connection.end()
+    world.clock.run_for(2_000)
+    told = second.take()
+    assert isinstance(told, LeaderChanged)
+    assert told.group.leader == 2, "the connection of the leader has ended: that is as good as silence"
+    assert stranger.recorded == []
+
+
+def test_heartbeats_of_replicas_that_do_not_exist_take_nobodys_place(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "REPLICAS_HEARD_MAX", 8)
+    broker = world.broker()
+    before = sum(map(len, _containers(world.controlling)))
+    for number in range(100):
+        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 3_600_000))
+        broker.take()
+        broker.ask(HearReplica(1, NAME, says(1_000 + number), 3_600_000))
+        broker.take()
+    assert world.controlling.heartbeats.dropped == 200
+    assert sum(map(len, _containers(world.controlling))) <= before + 1, "the connection is known once"
+    broker.ask(HearReplica(1, NAME, says(1), 0))
+    assert world.controlling.member is not None
+    group = world.controlling.member.groups.group(NAME)
+    assert group is not None
+    assert world.controlling.heartbeats.live(group, world.clock.monotonic_ns() // 1_000_000) == (says(1),)
+
+
+def _containers(controlling: Controlling) -> list[Any]:
+    return [each for each in vars(controlling).values() if isinstance(each, dict | set | list)]
+
+
+def test_settings_that_were_changed_before_the_group_is_known_hold(world: World) -> None:
+    controlling = Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock)
+    broker = Broker(controlling)
+    broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
+    assert broker.take() == Done(1)
+    assert world.controlling.member is not None
+    controlling.joined(world.controlling.member, FiguresRecord(world.disk))
+    assert controlling.elections is not None
+    assert controlling.elections.look_ms == 200
+
+
+def test_a_controller_that_closes_leaves_nobody_waiting(world: World) -> None:
+    broker = world.broker()
+    broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
+    world.controlling.close()
+    assert isinstance(broker.take(), Refused)
+    broker.ask(QueryGroups(2, [NAME]))
+    assert broker.take() == GroupsFound(2, GroupRefusal.NOT_LEADING, ())
+
+
+def test_notices_of_new_leaders_can_be_turned_off(world: World) -> None:
+    broker = world.broker()
+    broker.ask(ChangeControllerSettings(1, {"notify_role_changed": "false", "scan_ms": "200"}))
+    assert broker.take() == Done(1)
+    broker.ask(QueryControllerSettings(2))
+    assert broker.take() == ControllerSettingsFound(2, {"notify_role_changed": "false", "scan_ms": "200"})
+    broker.ask(HearReplica(3, NAME, says(1), 0))
+    broker.take()
+    broker.ask(ChangeGroup(4, ElectLeader(NAME, designated=1)))
+    world.clock.run_for(1_000)
+    assert isinstance(broker.take(), GroupChanged)
+
+
+@pytest.mark.parametrize(
+    "values", [{"notify_role_changed": "perhaps"}, {"scan_ms": "0"}, {"scan_ms": "x"}, {"scan_ms": "1000000"}]
+)
+def test_settings_that_make_no_sense_are_refused_and_none_is_changed(world: World, values: dict[str, str]) -> None:
+    broker = world.broker()
+    broker.ask(ChangeControllerSettings(1, {"notify_role_changed": "false", **values}))
+    event = broker.take()
+    assert isinstance(event, Refused)
+    assert event.failure.code is ErrorCode.ARGUMENT_ILLEGAL
+    broker.ask(QueryControllerSettings(2))
+    assert broker.take().values["notify_role_changed"] == "true"
+
+
+def test_a_first_election_waits_for_an_operator_while_a_log_was_in_one(world: World) -> None:
+    """Controllers that came back empty: whoever asked first would lead, however little it has."""
+    broker = world.broker()
+    for number, epoch in ((1, 0), (2, 5)):
+        broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, number, f"node-{number}", f"h{number}:1")))
+        world.clock.run_for(50)
+        broker.take()
+        broker.ask(
+            ChangeGroup(2, RegisterReplica(GROUP, CLUSTER, number, f"h{number}:1", f"log-{number}-1", epoch=epoch, position=9))
+        )
+        world.clock.run_for(50)
+        assert broker.take().answer.refusal is None
+        broker.ask(HearReplica(3, GROUP, says(number, epoch), 0))
+        broker.take()
+    for asked in (ElectLeader(GROUP, asker=1), ElectLeader(GROUP, asker=2), ElectLeader(GROUP, designated=1)):
+        broker.ask(ChangeGroup(4, asked))
+        world.clock.run_for(50)
+        answer = broker.take().answer
+        assert answer.refusal is GroupRefusal.FORGOTTEN
+        assert answer.group is not None
+        assert (answer.group.leader, answer.group.members) == (0, ())
+    broker.ask(ChangeGroup(5, FoundGroup(GROUP, 2)))
+    world.clock.run_for(50)
+    events, broker.recorded = broker.recorded, []
+    assert [each.group.leader for each in events if isinstance(each, LeaderChanged)] == [2], "replicas hear of it at once"
+    (changed,) = (each for each in events if isinstance(each, GroupChanged))
+    assert changed.answer.group is not None
+    assert (changed.answer.group.leader, changed.answer.group.leader_epoch) == (2, 6)
+
+
+def test_a_second_process_of_a_replica_does_not_register_while_the_first_is_alive(world: World) -> None:
+    first, second = world.broker(), world.broker()
+    register = RegisterReplica(GROUP, CLUSTER, 1, "h1:1", "log-1-1", run="a")
+    copy = replace(register, address="h9:1", run="b", runs_before=("a",))
+    first.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
+    world.clock.run_for(50)
+    first.ask(ChangeGroup(2, register))
+    world.clock.run_for(50)
+    first.ask(HearReplica(3, GROUP, says(1), 0, run="a"))
+    second.ask(ChangeGroup(4, copy))
+    world.clock.run_for(50)
+    assert second.take().answer.refusal is GroupRefusal.RUNS_ELSEWHERE
+    world.controlling.heartbeats.closed(first.connection, world.clock.monotonic_ns() // MILLISECOND_NS)
+    second.ask(ChangeGroup(5, copy))
+    world.clock.run_for(50)
+    group = second.take().answer.group
+    assert (group.replica(1).address, group.replica(1).run) == ("h9:1", "b")
+
+
+def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world: World) -> None:
+    broker = world.broker()
+    world.founding.told(MemberIdentity(world.led_by, frozenset(world.numbers), 0))
+    broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
+    world.clock.run_for(50)
+    broker.take()
+    broker.ask(ChangeGroup(2, RegisterReplica(GROUP, CLUSTER, 1, "h1:1", "log-1-1", run="a")))
+    world.clock.run_for(50)
+    assert broker.take().answer.group.replica(1).run == ""
+
+
+def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
+    heard: list[MemberIdentity] = []
+    world.controlling.greeted = lambda identity, _book: heard.append(identity)
+    broker = world.broker()
+    broker.ask(GreetController(1, 9, (1, 2)))
+    assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3), level=LEVEL)
+    assert heard == [MemberIdentity(9, frozenset({1, 2}), 0)]
+
+
+def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_it_is_well(world: World) -> None:
+    brokers = {each: world.broker() for each in (1, 2, 3)}
+    figures = dict.fromkeys(brokers, ReplicaFigures(3_000))
+
+    def pass_by(seconds: int) -> None:
+        for _ in range(seconds):
+            for number, broker in brokers.items():
+                broker.ask(HearReplica(0, NAME, says(number), 0, figures[number]))
+            world.clock.run_for(1_000)
+
+    def group() -> StoreGroup:
+        assert world.controlling.member is not None
+        found = world.controlling.member.groups.group(NAME)
+        assert found is not None
+        return found
+
+    grow = ChangeGroup(1, AlterSet(NAME, 1, group().leader_epoch, group().set_epoch, members(1, 2, 3)))
+    pass_by(1)
+    brokers[1].ask(grow)
+    pass_by(RECENT + PAST_MIN)
+    assert (group().leader, group().in_sync) == (1, (1, 2, 3))
+    figures[1] = ReplicaFigures(900_000)
+    pass_by(20)
+    after = group()
+    assert after.leader in (2, 3)
+    assert after.in_sync == (1, 2, 3), "who is slow stays in sync"
+    other = ({2, 3} - {after.leader}).pop()
+    brokers.pop(after.leader).connection.end()
+    pass_by(15)
+    assert group().leader == other, "the slow one has the lower id, and is passed over"
+    world.controlling.close()
+    lines = record.read(world.disk)
+    assert [line["move"] for line in lines if "move" in line] == [[NAME, 1, after.leader]]
+
+
+def test_figures_of_made_up_groups_are_not_kept(world: World) -> None:
+    broker = world.broker()
+    for number in range(1_000):
+        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0, ReplicaFigures(1)))
+    world.clock.run_for(2_000)
+    world.controlling.close()
+    assert not [line for line in record.read(world.disk) if "figures" in line]

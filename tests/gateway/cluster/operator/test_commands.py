@@ -1,0 +1,291 @@
+"""`headgate cluster …`, as an operator calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.groups.groups import StoreGroups
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.request import ControllerFound
+from domain.errors import GatewayError
+from gateway.client.answer import NO_PERMISSION, AccessError
+from gateway.client.security import KeyPlace
+from gateway.cluster.operator import controllers as asked
+from gateway.cluster.operator.controllers import ClusterControllers, ControllerSeen
+from gateway.cluster.operator.status import faults
+from gateway.node.cli import app
+from tests.controller.groups.sample import CLUSTER, NAME, group_of, led, member, registered, says, start
+from tests.gateway.cluster.operator.scripted_controllers import NOW_MS, ScriptedControllers
+from tests.gateway.importing.scripted_server import Answer, ScriptedServer
+
+
+@pytest.fixture
+def here() -> Iterator[ScriptedControllers]:
+    with ScriptedControllers(led((1, 2))) as found:
+        found.hear(says(1, 1, 5_000_000), says(2, 1, 5_000_000), says(3, 1, 4_000_000))
+        yield found
+
+
+def headgate(here: ScriptedControllers, *words: str, typed: str = "") -> tuple[int, str]:
+    """(exit status, output) of a command; a refusal has status 2 and its text."""
+    result = CliRunner().invoke(app, ["cluster", *words, "--controller", here.addresses[0]], input=typed)
+    if isinstance(result.exception, GatewayError):
+        return 2, f"{result.output}{result.exception}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_status_shows_life_leader_strength_and_lag(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "status")
+    assert code == 1
+    found = out.splitlines()
+    assert [line.split()[1:4] for line in found[1:4]] == [
+        ["answers", "follows", "7"], ["answers", "leads", "7"], ["answers", "follows", "7"],
+    ]  # fmt: skip
+    assert "replica 1 leads in epoch 1; 2 of 3 in sync, at least 2 wanted" in out
+    rows = {line.split()[0]: line for line in found if line[:2].strip().isdigit()}
+    assert "leads" in rows["1"]
+    assert "1,000,000 bytes" in rows["3"], "so far is it behind"
+    assert "120 ms ago" in rows["3"]
+    assert "log-3-1" in rows["3"], "the incarnation of its log"
+    assert found[-1] == f"! store group {NAME}: replica 3 is not in sync: it gets what it lacks"
+
+
+def test_status_of_a_group_at_full_strength_is_well(here: ScriptedControllers) -> None:
+    here.groups = led((1, 2, 3))
+    code, out = headgate(here, "status")
+    assert (code, out.splitlines()[-1]) == (0, "all is well")
+
+
+def test_nothing_is_well_where_no_controller_leads_or_no_group_is_known(here: ScriptedControllers) -> None:
+    """Controllers that have just come back empty wait for each other, and know of no group."""
+    here.groups = StoreGroups()
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert out.splitlines()[-1].startswith("! no store group has registered: ")
+    found = ControllerSeen("c:1", ControllerFound(None, 7, 0, False, 0, (), (), {}, ""), "")
+    assert faults([found], [(group_of(led((1, 2, 3))), ())])[0] == "no controller leads"
+
+
+def test_status_for_programs(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "status", "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert [each["leads"] for each in found["controllers"]] == [False, True, False]
+    assert found["groups"][0]["replicas"][2]["heard"]["position"] == 4_000_000
+    assert len(found["faults"]) == 1
+
+
+def test_a_silent_controller_and_a_group_without_a_leader_are_named(here: ScriptedControllers) -> None:
+    here.addresses[2] = "127.0.0.1:1"
+    start(here.groups, 1, life=2)
+    start(here.groups, 2, life=2)
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert f"! controller {here.addresses[2]} does not answer" in out
+    assert "nobody leads; replica 1, 2 has lost the log that it had in the set" in out
+
+
+def test_move_has_another_member_lead(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "move", NAME, "2")
+    assert code == 0
+    assert "replica 2 leads broker-a from epoch 2 on; replica 1 led before" in out
+    assert here.changes == [ElectLeader(NAME, designated=2)]
+    assert "already" in headgate(here, "move", NAME, "2")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["move", NAME, "3"], "replica 3 is not in sync, and would lack records: in sync are 1, 2"),
+        (["move", NAME, "9"], "has no replica 9: it has 1, 2, 3"),
+        (["move", "broker-x", "1"], "there is no store group 'broker-x'; known are: broker-a"),
+        (["remove", NAME, "3"], "stop it first, or give --even-living"),
+        (["remove", NAME], "name the replicas to remove, or give --all"),
+        (["remove", NAME, "1", "--all"], "name the replicas to remove, or give --all"),
+        (["remove", NAME, "1", "2", "--even-living"], "in sync are 1, 2"),
+        (["set", NAME, "--min-in-sync", "4"], "has 3 replicas that can be in sync"),
+        (["recover", NAME, "3"], "give --accept-loss to go on"),
+        (["recover", NAME, "3", "--accept-loss", "--name", "broker-b"], "'broker-b' is not the name"),
+        (["recover", NAME, "3", "--accept-loss", "--name", NAME], "a member of the SyncStateSet is there"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_changes_nothing(here: ScriptedControllers, words: list[str], said: str) -> None:
+    before = group_of(here.groups)
+    code, out = headgate(here, *words)
+    assert code == 2
+    assert said in out
+    assert group_of(here.groups) == before
+
+
+def test_remove_forgets_replicas_and_the_group(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "remove", NAME, "3", "--even-living")
+    assert (code, here.changes) == (0, [CleanReplicas(NAME, (3,), even_living=True)])
+    assert "2 of 2 in sync" in out
+    assert "is removed" in headgate(here, "remove", NAME, "--all", "--even-living")[1]
+    assert list(here.groups) == []
+
+
+def test_set_changes_how_many_replicas_a_send_needs(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "set", NAME, "--min-in-sync", "3")
+    assert (code, here.changes) == (0, [SetMinInSync(NAME, 3)])
+    assert "at least 3 wanted for sends above flushed" in out
+    assert "at least 2 wanted" in headgate(here, "set", NAME, "--min-in-sync", "0")[1]
+
+
+def _lost(here: ScriptedControllers) -> StoreGroups:
+    """Replica 1 has lost its disk, and 2 is away; 3 was never in the set."""
+    start(here.groups, 1, life=2)
+    here.heartbeats.closed(2, 0)
+    here.heartbeats.closed(1, 0)
+    return here.groups
+
+
+def test_recover_names_the_loss_wants_the_name_and_says_who_leads(here: ScriptedControllers) -> None:
+    groups = _lost(here)
+    epoch = group_of(groups).set_epoch
+    code, out = headgate(here, "recover", NAME, "3")
+    assert code == 2
+    assert "replica 1 of the set has lost its log log-1-1" in out
+    assert "replica 2 of the set had records up to epoch 1, end of log 5,000,000: 1,000,000 bytes more" in out
+    assert here.changes == []
+    code, out = headgate(here, "recover", NAME, "3", "--accept-loss", typed="broker\n")
+    assert (code, here.changes) == (2, [])
+    code, out = headgate(here, "recover", NAME, "3", "--accept-loss", typed=f"{NAME}\n")
+    assert code == 0
+    assert "replica 3 leads broker-a from epoch" in out
+    assert here.changes == [RecoverGroup(NAME, 3, epoch, NAME)]
+    assert group_of(groups).members == (member(3),)
+
+
+def test_a_change_whose_answer_says_nothing_is_asked_for_again(
+    here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked, "REST_S", 0.0)
+    here.unsure = 1
+    code, out = headgate(here, "move", NAME, "2")
+    assert (code, len(here.changes)) == (0, 2)
+    assert "replica 2 leads" in out
+
+
+def test_without_a_controller_that_leads_the_command_gives_up(
+    here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked, "PATIENCE_S", 0.0)
+    here.leading = 9
+    code, out = headgate(here, "status")
+    assert code == 2
+    assert "no controller that leads answers" in out
+    assert "does not lead" in out
+
+
+def test_repair_waits_until_all_are_in_sync(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "repair", "--seconds", "0")
+    assert code == 1
+    assert "broker-a: replica 3 is alive, 1,000,000 bytes behind, 80 %" in out
+    here.groups = led((1, 2, 3))
+    code, out = headgate(here, "repair", NAME)
+    assert (code, out) == (0, "all replicas are in sync\n")
+
+
+def forget(here: ScriptedControllers) -> None:
+    """The controllers came back empty, and the replicas have registered with what they have."""
+    here.groups = registered()
+    for number, epoch, position in ((1, 4, 900), (2, 4, 5_000), (3, 0, 0)):
+        report = says(number, epoch, position)
+        here.groups.apply(
+            RegisterReplica(NAME, CLUSTER, number, f"h{number}:10911", report.incarnation, epoch=epoch, position=position)
+        )
+        here.hear(report)
+
+
+def test_of_a_forgotten_group_status_says_what_to_do_and_found_shows_all_logs(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert out.splitlines()[-1].endswith(f"headgate cluster found {NAME}")
+    code, out = headgate(here, "found", NAME)
+    assert code == 0
+    rows = {line.split()[0]: line for line in out.splitlines() if line[:1].isdigit()}
+    assert list(rows) == ["1", "2", "3"]
+    assert "5,000" in rows["2"]
+    assert "the longest log is that of replica 2: epoch 4, end 5,000" in out
+    assert here.changes == []
+
+
+def test_found_takes_the_longest_log_and_another_one_only_when_told_to(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "found", NAME, "1")
+    assert code == 2
+    assert "the log of replica 1 lacks what replica 2 has" in out
+    assert here.changes == []
+    code, out = headgate(here, "found", NAME, "2")
+    assert code == 0
+    assert out.splitlines()[-1] == f"replica 2 leads {NAME} from epoch 5 on; the others follow it from here"
+    code, out = headgate(here, "found", NAME, "1", "--accept-loss")
+    assert code == 2
+    assert "has had an election" in out
+
+
+def test_found_with_another_log_when_told_to(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "found", NAME, "1", "--accept-loss")
+    assert code == 0, out
+    assert group_of(here.groups).leader == 1
+
+
+def test_status_says_why_a_replica_that_is_alive_does_not_follow(here: ScriptedControllers) -> None:
+    here.heartbeats.heard(NAME, says(3, 9), 3_000, 3, NOW_MS, refuses="its own log is of epoch 9")
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert out.splitlines()[-1] == f"! store group {NAME}: replica 3 is not in sync: its own log is of epoch 9"
+
+
+def test_a_controller_is_renewed_only_while_a_majority_of_the_others_works(
+    here: ScriptedControllers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "controller" / "raft").mkdir(parents=True)
+    (tmp_path / "controller" / "identity").write_text("?")
+    (tmp_path / "controller" / "raft" / "1").write_text("entries")
+    monkeypatch.setattr(asked, "PATIENCE_S", 0.1)
+    here.leading = 9
+    words = ("renew-controller", str(tmp_path))
+    code, out = headgate(here, *words)
+    assert code == 2
+    assert "no controller that leads answers" in out
+    assert (tmp_path / "controller" / "identity").read_text() == "?"
+    here.leading = 1
+    code, out = headgate(here, *words)
+    assert code == 0, out
+    assert list((tmp_path / "controller" / "raft").iterdir()) == []
+    assert not (tmp_path / "controller" / "identity").exists()
+    aside = tmp_path / "set-aside" / "controller-1" / "controller"
+    assert (aside / "identity").read_text() == "?"
+    assert (aside / "raft" / "1").read_text() == "entries"
+    code, out = headgate(here, "renew-controller", str(tmp_path / "nowhere"))
+    assert code == 2
+    assert "has no folder controller/" in out
+
+
+def test_an_access_key_that_is_changed_while_a_tool_waits_is_read_again(here: ScriptedControllers, tmp_path: Path) -> None:
+    place = tmp_path / "key"
+    place.write_text("before:password\n")
+    accepted = ["before"]
+
+    def answer(code: int, fields: Mapping[str, str], body: bytes) -> Answer:
+        return here.servers[1]._answer(code, fields, body) if fields["AccessKey"] in accepted else (NO_PERMISSION, {}, b"")
+
+    with ScriptedServer(answer) as server:
+        controllers = ClusterControllers([server.address], None, KeyPlace(str(place)))
+        assert controllers.controller(server.address).why == ""
+        accepted[:] = ["after"]
+        with pytest.raises(AccessError):
+            controllers.controller(server.address)
+        place.write_text("after:password\n")
+        assert controllers.controller(server.address).why == ""
+        controllers.close()

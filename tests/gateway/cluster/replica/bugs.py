@@ -1,0 +1,68 @@
+"""Known bugs of replication, which the simulation has to find when they are put back."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from store.replication import leading, members
+from store.replication.replica_log import follower
+from tests.gateway.cluster.replica.world import run
+from tests.simulation.kit.bugs import Bugs, Patch
+
+BUGS: Final = Bugs()
+
+
+@BUGS.found_by(run, 100)
+def shrinks_early(patch: Patch) -> None:
+    """Who is to be left out counts no more before the controllers have said so."""
+    patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.asked or self.group.members))
+
+
+@BUGS.found_by(run, 40, first=100)
+def forgets_the_asked(patch: Patch) -> None:
+    """A newcomer counts only when the answer has come."""
+    patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.group.members))
+
+
+@BUGS.found_by(run, 300, first=545)
+def joins_too_early(patch: Patch) -> None:
+    """A newcomer is taken in before it has what is confirmed."""
+
+    def may_join(self: Any, follower: Any, _now_ns: int) -> bool:
+        known = self.group.replica(follower.id)
+        return follower.connection is not None and known is not None and known.incarnation == str(follower.incarnation)
+
+    patch.setattr(leading.Leading, "_may_join", may_join)
+
+
+@BUGS.found_by(run, 50)
+def counts_the_connected(patch: Patch) -> None:
+    """Confirmed is what those have who are connected: a record that a new epoch lacks is acknowledged under an old one."""
+
+    def confirm(self: Any) -> None:
+        positions = [(self._log.written, self._log.synced)]
+        positions += [(each.written, each.synced) for each in self.followers.values() if each.connection is not None]
+        self.written = max(self.written, min(each for each, _ in positions))
+        self.synced = max(self.synced, min(each for _, each in positions))
+        self._log.confirm(self.written, self.synced)
+
+    patch.setattr(leading.Leading, "_confirm", confirm)
+
+
+@BUGS.found_by(run, 300)
+def written_is_synced(patch: Patch) -> None:
+    """What is written counts as durable."""
+    has = leading.Leading._has
+
+    def written(self: Any, member: Any) -> tuple[int, int]:
+        written, _ = has(self, member)
+        return written, written
+
+    patch.setattr(leading.Leading, "_has", written)
+
+
+@BUGS.found_by(run, 100)
+def applies_at_once(patch: Patch) -> None:
+    """A follower applies what is not confirmed: a truncation leaves timers and leases past the cut."""
+    confirm = follower.Follower.confirm
+    patch.setattr(follower.Follower, "confirm", lambda self, position: confirm(self, self.written))

@@ -1,0 +1,131 @@
+"""A replica gets one id, also when the answer that gave it one was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from controller.groups.groups import StoreGroups
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import ApplyId, GroupChange, RegisterReplica
+from domain.controller.group import StoreGroup
+from gateway.cluster.replica.identity import ReplicaIdentity
+from gateway.cluster.replica.registration import AGAIN_MS, Enrolment, LogFacts, ReplicaPlace
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import FixedEntropy
+
+
+class LossyControllers:
+    """The real rules; the first answer to ApplyId is lost."""
+
+    def __init__(self) -> None:
+        self.groups = StoreGroups()
+        self.applied: list[int] = []
+
+    def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
+        done(self.groups.group("g"), True)
+
+    def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
+        answer = self.groups.apply(change)
+        if isinstance(change, ApplyId):
+            self.applied.append(change.id)
+            if len(self.applied) == 1:
+                done(None)
+                return
+        done(answer)
+
+
+def test_an_answer_that_was_lost_costs_no_second_id() -> None:
+    clock, controllers = VirtualClock(), LossyControllers()
+    identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
+    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False)
+    enrolled: list[int] = []
+    enrolment = Enrolment(
+        place, lambda: LogFacts(7, 0, 0, 0), cast(Any, controllers), clock, lambda own, _group: enrolled.append(own)
+    )
+    enrolment.start()
+    clock.run_for(AGAIN_MS * 3)
+    assert controllers.applied == [1, 1]
+    assert enrolled == [1]
+    group = controllers.groups.group("g")
+    assert group is not None
+    assert [each.id for each in group.replicas] == [1]
+
+
+class Directory:
+    """A data directory of a replica, and processes that begin in it."""
+
+    def __init__(self, controllers: Any, disk: MemoryDisk | None = None) -> None:
+        self.clock = VirtualClock()
+        self.disk = disk or MemoryDisk(self.clock)
+        self._controllers = controllers
+
+    def copy(self) -> Directory:
+        """The directory of a cloned machine."""
+        copied = Directory(self._controllers)
+        for name, content in self.disk.files.items():
+            copied.disk.replace(name, bytes(content.data))
+        return copied
+
+    def starts(self, run: str) -> str:
+        """A process begins, and registers: why it may not, "" when it may."""
+        identity = ReplicaIdentity(self.disk, cast(Any, FixedEntropy()), run)
+        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False)
+        facts = LogFacts(7, 0, 0, 0)
+        enrolment = Enrolment(place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None)
+        enrolment.start()
+        self.clock.run_for(AGAIN_MS * 3)
+        enrolment.end()
+        return enrolment.why
+
+
+def test_a_copy_of_a_directory_never_registers_once_the_original_has_run_again() -> None:
+    """A cloned machine: both processes would be one replica, and acknowledge different messages at one offset."""
+    controllers = LossyControllers()
+    original = Directory(controllers)
+    assert original.starts("1") == ""
+    copy = original.copy()
+    assert original.starts("2") == ""
+    assert copy.starts("3") == GroupRefusal.COPIED.value
+    assert copy.starts("4") == GroupRefusal.COPIED.value
+    assert original.starts("5") == ""
+
+
+def test_a_copy_that_runs_first_goes_on_and_the_original_does_not() -> None:
+    controllers = LossyControllers()
+    original = Directory(controllers)
+    assert original.starts("1") == ""
+    copy = original.copy()
+    assert copy.starts("2") == ""
+    assert original.starts("3") == GroupRefusal.COPIED.value
+    assert copy.starts("4") == ""
+
+
+def test_a_directory_registers_after_any_number_of_processes_that_have_not() -> None:
+    """The answer to one of them was lost with the process: the controllers know one of these runs, and not the last one."""
+    controllers = LossyControllers()
+    directory = Directory(controllers)
+    assert directory.starts("1") == ""
+
+    class Silent(LossyControllers):
+        def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
+            if isinstance(change, RegisterReplica) and change.run == "2":
+                controllers.groups.apply(change)
+            done(None if isinstance(change, RegisterReplica) else controllers.groups.apply(change))
+
+    away = Directory(Silent(), directory.disk)
+    for run in range(2, 200):
+        assert away.starts(str(run)) == "no controller answers"
+        assert directory.disk.size("replica-runs") < 64 * 20
+    assert directory.starts("200") == ""
+    assert directory.starts("201") == ""
+    assert directory.disk.read_all("replica-runs") == b"201\n"
+
+
+def test_one_process_with_several_lives_notes_one_run() -> None:
+    controllers = LossyControllers()
+    directory = Directory(controllers)
+    assert directory.starts("1") == ""
+    assert directory.starts("1") == ""
+    assert directory.disk.read_all("replica-runs") == b"1\n"

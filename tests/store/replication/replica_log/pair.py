@@ -1,0 +1,103 @@
+"""Replicas on virtual disks, without a network: bytes go from one log to the other by calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from domain.ports import Clock, Disk
+from domain.replication.ports import LeaderLog
+from domain.store.storage_engine import StorageEngine
+from domain.store.store_event import Report
+from store.log_store import LogStore
+from store.replication.replica_log.follower import Follower, open_follower
+from store.settings import StoreConfig
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.store.driver import Driver
+
+CONFIG = StoreConfig(
+    segment_bytes=4_096, checkpoint_bytes=4_000, checkpoint_ms=500, retention_check_ms=1 << 40, cache_bytes=0, boot="one",
+    flush_interval_ms=50,
+)  # fmt: skip
+SHIP_BYTES = 1_500
+
+
+def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreConfig = CONFIG) -> Follower:
+    """A replica that follows."""
+    return open_follower(disk, clock, config)
+
+
+def anew(follower: Follower, first: int, incarnation: int, behind: bool = False) -> None:
+    """Let the log of a follower begin anew. Raises what that failed with."""
+    failed: list[Exception | None] = []
+    follower.begin_anew(first, incarnation, behind, failed.append)
+    assert failed, "a small log takes one turn"
+    if failed[0] is not None:
+        raise failed[0]
+
+
+class Leading:
+    """A store that leads, driven by calls."""
+
+    def __init__(
+        self, follower: Follower, disk: MemoryDisk, clock: VirtualClock, epoch: int, config: StoreConfig = CONFIG
+    ) -> None:
+        durable(follower, clock)
+        promoted = follower.promote(epoch)
+        self.replica: LeaderLog = promoted.replica
+
+        def open_store(_disk: Disk, _clock: Clock, _config: Any, _report: Report) -> LogStore:
+            assert isinstance(promoted.store, LogStore)
+            return promoted.store
+
+        self.driver = Driver(CONFIG, disk, clock, StorageEngine(StoreConfig, open_store))
+        self.disk = disk
+        self.clock = clock
+        self._confirming = False
+
+    def alone(self) -> Leading:
+        """Confirm by itself from now on, as the only member of the SyncStateSet."""
+        self._confirming = True
+        self.replica.follow_progress(self._confirm)
+        self._confirm()
+        return self
+
+    def _confirm(self) -> None:
+        self.replica.confirm(self.replica.written, self.replica.synced)
+
+
+def durable(follower: Follower, clock: VirtualClock) -> None:
+    """Make all of its log durable."""
+    wait(clock, follower.sync)
+
+
+def wait(clock: VirtualClock, call: Callable[[Callable[[], None]], None]) -> None:
+    """Call with a callback, and run until it is called."""
+    done: list[int] = []
+    call(lambda: done.append(1))
+    clock.run_until(lambda: bool(done))
+
+
+def ship(leader: LeaderLog, follower: Follower, end: int = 1 << 62) -> None:
+    """Send what the follower lacks below `end`, at most."""
+    while follower.written < min(end, leader.written):
+        data = leader.read(follower.written, SHIP_BYTES)
+        assert data
+        follower.append(follower.written, data)
+
+
+def apply_all(follower: Follower, clock: VirtualClock, position: int) -> None:
+    """Confirm up to `position`, and run until that is applied."""
+    follower.confirm(position)
+    clock.run_for(100)
+
+
+def log_bytes(disk: MemoryDisk, begin: int, end: int) -> bytes:
+    """The bytes of a log from `begin` to `end`."""
+    parts: list[bytes] = []
+    for name in disk.names("log"):
+        base = int(name)
+        data = disk.read_all(f"log/{name}") or b""
+        parts.append(data[max(begin - base, 0) : max(end - base, 0)])
+    return b"".join(parts)
