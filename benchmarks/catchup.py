@@ -28,7 +28,7 @@ CALM_S = 5.0
 WAIT_S = 180.0
 BEHIND_NICE = 10
 """How the follower that is behind is scheduled beside one that is in sync and has the same processor here."""
-LOOK_S = 0.05
+POLL_S = 0.05
 SLICE_S = 0.1
 LEADERS, FOLLOWERS = 0, 1
 """Processors."""
@@ -159,7 +159,7 @@ def _watch(group: ReplicaGroup, leader: Process, follower: Replica) -> list[Look
     end = time.monotonic() + WAIT_S
     asked = 0.0
     while time.monotonic() < end:
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
         looks.append(_look(group.side, leader, follower))
         if time.monotonic() - asked > 0.25:
             asked = time.monotonic()

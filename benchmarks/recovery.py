@@ -74,12 +74,12 @@ async def opened(folder: Path) -> tuple[float, float]:
     from gateway.runtime.clock import LoopClock
     from gateway.runtime.disk import DataDirectory
     from store.engine import open_store
-    from store.settings import StoreConfig
+    from store.settings import StoreSettings
 
     loop = asyncio.get_running_loop()
     disk = DataDirectory(folder, loop)
     began, began_cpu = time.perf_counter(), time.process_time()
-    store = open_store(disk, LoopClock(loop), StoreConfig())
+    store = open_store(disk, LoopClock(loop), StoreSettings())
     took = time.perf_counter() - began, time.process_time() - began_cpu
     figures = store.figures()
     print(f"{figures['recovered_batches']:.0f} batches read, {figures['recovered_copied_bytes']:,.0f} bytes copied", flush=True)

@@ -11,7 +11,7 @@ from nameserver.table import ROUTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class NameserverConfig:
+class NameserverSettings:
     """Bounds of what brokers register.
 
     routes_max   topics of all registered brokers together; a topic of two brokers counts twice. A registration that would

@@ -14,7 +14,7 @@ from domain.ports import Clock, Timer
 from domain.store.backup import BackupPlan
 from domain.store.store_event import StoreEventKind
 from store import derived_damage
-from store.backup_disk import HeldDisk
+from store.backup_disk import BackupDisk
 from store.checkpoint.checkpointer import Checkpointer
 from store.events import StoreEvents
 from store.keys.index import KeyIndex
@@ -41,7 +41,7 @@ class HeldBackups:
     """
 
     def __init__(
-        self, disk: HeldDisk, clock: Clock, segments: Segments, commit: GroupCommit, checkpointer: Checkpointer,
+        self, disk: BackupDisk, clock: Clock, segments: Segments, commit: GroupCommit, checkpointer: Checkpointer,
         index: QueueIndex, keys: KeyIndex, events: StoreEvents,
     ) -> None:  # fmt: skip
         self._disk = disk

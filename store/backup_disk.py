@@ -14,7 +14,7 @@ HELD_FOLDERS: Final = ("log/", "index/", "keys/", "snapshot/", "checkpoint/")
 
 
 @final
-class HeldDisk:
+class BackupDisk:
     """The `Disk` port over another disk.
 
     held    True while nothing in `HELD_FOLDERS` is deleted

@@ -16,7 +16,7 @@ from store.delay.wheel import Wheel
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
 from store.lease import idle_tables
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
@@ -42,7 +42,7 @@ class StateEffects:
 
     __slots__ = ("_index", "_ledger", "_metadata", "_state")
 
-    def __init__(self, state: StateView, metadata: Catalogue, index: QueueIndex, ledger: LeaseLedger) -> None:
+    def __init__(self, state: StateView, metadata: Catalogue, index: QueueIndex, ledger: JournaledTables) -> None:
         self._state = state
         self._metadata = metadata
         self._index = index

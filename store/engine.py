@@ -14,10 +14,10 @@ from store.log_store import LogStore
 from store.opening import StoreOpening
 from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower import open_follower
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 
-def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> LogStore:
+def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> LogStore:
     """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look.
 
     `report` gets what the store has to tell. It reads the log from the last checkpoint on before it returns. Reads and leases
@@ -33,7 +33,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
         return _open(disk, clock, config, events)
 
 
-def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> LogStore:
+def _open(disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> LogStore:
     opening = StoreOpening(disk, clock, config, events)
     recovered = opening.recover()
     points = opening.files.points
@@ -41,5 +41,5 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     return opening.store(recovered, opening.checkpointer(opening.commit, points))
 
 
-LOG: Final = StorageEngine(StoreConfig, open_store, open_follower, damaged_replica)
+LOG: Final = StorageEngine(StoreSettings, open_store, open_follower, damaged_replica)
 """The entry point `log` of the group `gateway.stores`."""

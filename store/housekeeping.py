@@ -10,7 +10,7 @@ from typing import Final, final
 from domain.ports import Clock, Disk, Timer
 from store.checkpoint.recovery import ABORT, running
 from store.parts import StoreParts
-from store.startup_queue import HeldCalls
+from store.startup_queue import StartupQueue
 from store.steps import Turns
 
 _SECOND_NS: Final = 1_000_000_000
@@ -36,7 +36,7 @@ class Housekeeping:
     """
 
     def __init__(
-        self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock, end_backups: Callable[[], None], boot: str
+        self, parts: StoreParts, held: StartupQueue, disk: Disk, clock: Clock, end_backups: Callable[[], None], boot: str
     ) -> None:
         """`boot`: which start of the machine this is."""
         self._boot = boot

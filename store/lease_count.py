@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, final
 
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 
 EXACT_MAX: Final = 4_096
 """Live lease tables up to which leases are counted when the figure is asked for."""
@@ -14,13 +14,13 @@ LOOK_COST: Final = 16
 
 
 @final
-class Census:
+class LeaseCount:
     """Counts leases.
 
     _leases   the count of the last walk
     """
 
-    def __init__(self, ledger: LeaseLedger) -> None:
+    def __init__(self, ledger: JournaledTables) -> None:
         self._ledger = ledger
         self._leases = 0
 

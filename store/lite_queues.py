@@ -17,14 +17,14 @@ from store.appends.writer import StoreWriter
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
 from store.lease.call import RecordSource
-from store.lease.journaled_tables import LeaseLedger
-from store.lease.ordered_lease import OrderedCall
+from store.lease.journaled_tables import JournaledTables
+from store.lease.ordered_lease import OrderedLease
 from store.lease.table import LeaseTable
 from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.repair_waits import unreadable
-from store.startup_queue import HeldCalls
+from store.startup_queue import StartupQueue
 
 DROPS_MAX: Final = 1_024
 """Lite topics that one call of `drop` removes, with one record of the log."""
@@ -37,12 +37,12 @@ class StoredLiteQueues:
     def __init__(
         self,
         index: QueueIndex,
-        ledger: LeaseLedger,
+        ledger: JournaledTables,
         compaction: Compaction,
         listeners: StoreListeners,
         source: RecordSource,
         writer: StoreWriter,
-        held: HeldCalls,
+        held: StartupQueue,
         clock: Clock,
         broker: str,
         events: StoreEvents,
@@ -90,7 +90,7 @@ class StoredLiteQueues:
             return
         now = self._clock.wall_ms()
         request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
-        call = OrderedCall(self._index, self._source, self._broker, now, request)
+        call = OrderedLease(self._index, self._source, self._broker, now, request)
         found: list[tuple[int, Queue, LeaseTable]] = []
         for at, each in enumerate(names):
             try:

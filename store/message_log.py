@@ -20,7 +20,7 @@ from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
 from store.reads.reading import Reading
 from store.reads.repair_waits import DamageFailure
-from store.startup_queue import HeldCalls
+from store.startup_queue import StartupQueue
 
 LATE_MS: Final = 10_000
 """Longest time between storing a message and its becoming readable."""
@@ -39,7 +39,7 @@ class StoredLog:
         index: QueueIndex,
         hot: HotLog,
         listeners: StoreListeners,
-        held: HeldCalls,
+        held: StartupQueue,
     ) -> None:
         self._client_appends = client_appends
         self._once = once

@@ -19,7 +19,7 @@ from store.appends.client_appends import ClientAppends, Outbox
 from store.appends.once import OnceAppends
 from store.appends.writer import StoreWriter
 from store.backup import HeldBackups
-from store.backup_disk import HeldDisk
+from store.backup_disk import BackupDisk
 from store.checkpoint import points as checkpoints
 from store.checkpoint.checkpointer import CheckpointedLog, Checkpointer
 from store.checkpoint.points import Points
@@ -38,15 +38,15 @@ from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
 from store.lease.call import REPAIRED_MS, UNREADABLE_MS
 from store.lease.group_removal import GroupRemoval
-from store.lease.journaled_tables import LeaseLedger
-from store.lease.lease_journal import TurnJournal
+from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_journal import LeaseJournal
 from store.lease.lease_records import LeaseSource
 from store.lease.leases import StoredLeases
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.positions import StoredPositions
 from store.lease.release import LeaseRelease
-from store.lease_count import Census
+from store.lease_count import LeaseCount
 from store.listeners import StoreListeners
 from store.lite_queues import StoredLiteQueues
 from store.log import promise as promises
@@ -66,8 +66,8 @@ from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
 from store.reads.reading import Reading, WrittenLog
 from store.reads.repair_waits import RepairWaits
-from store.settings import StoreConfig, check_policy_of
-from store.startup_queue import HeldCalls
+from store.settings import StoreSettings, check_policy_of
+from store.startup_queue import StartupQueue
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
 from store.state.view import TIMER, Append, StateView
@@ -93,7 +93,7 @@ class StoreOpening:
 
     scrubs: Scrubber
 
-    def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
+    def __init__(self, disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> None:
         """Find the files, and make what recovery fills. Raises StoreError and OSError."""
         self._clock, self._config, self._events = clock, config, events
         files = self.files = _files(disk, config, events)
@@ -123,8 +123,8 @@ class StoreOpening:
         self._transactions = OpenTransactions(
             index, clock, self._reader, state, writer, check_policy_of(config), wheel.change_of
         )
-        turn = TurnJournal(index, writer, events)
-        ledger = self.ledger = LeaseLedger(index, clock, turn, commit, self._hot, self._listeners.freed)
+        turn = LeaseJournal(index, writer, events)
+        ledger = self.ledger = JournaledTables(index, clock, turn, commit, self._hot, self._listeners.freed)
         compaction = self.source = Compaction(commit, index, state, ledger, self._appender)
         self._metadata = Catalogue(
             config.durability,
@@ -242,7 +242,7 @@ class StoreOpening:
         self.scrubs = self.scrubber(lambda: commit.synced)
         parts = StoreParts(
             segments, commit, self.admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
-            self._transactions, checkpointer, retention, self.scrubs, Census(ledger), once,
+            self._transactions, checkpointer, retention, self.scrubs, LeaseCount(ledger), once,
             GroupRemoval(ledger, state, writer, clock), events, recovered, self.repairs,
         )  # fmt: skip
         return self._started(parts, client_appends)
@@ -252,7 +252,7 @@ class StoreOpening:
         clock, config, events, index, ledger, writer = (
             self._clock, self._config, self._events, self.index, self.ledger, self._writer,
         )  # fmt: skip
-        held, metadata = HeldCalls(events, self.repairs), self._metadata
+        held, metadata = StartupQueue(events, self.repairs), self._metadata
         backups = HeldBackups(
             self.files.disk, clock, parts.segments, parts.commit, parts.checkpointer, index, parts.keys, events
         )
@@ -277,9 +277,9 @@ class StoreOpening:
         return store
 
 
-def _files(disk: Disk, config: StoreConfig, events: StoreEvents) -> StoreFiles:
+def _files(disk: Disk, config: StoreSettings, events: StoreEvents) -> StoreFiles:
     """Find the newest checkpoint, and open the files of the index and of the log."""
-    held_disk = HeldDisk(disk)
+    held_disk = BackupDisk(disk)
     points = checkpoints.find(held_disk, events)
     index = QueueIndex(held_disk, config, points.newest.index_first, points.newest.index_end)
     _, promise, _ = promises.newest(held_disk)

@@ -7,7 +7,7 @@ from typing import final
 
 from store.appends.append import Appender
 from store.appends.once import OnceAppends
-from store.backup_disk import HeldDisk
+from store.backup_disk import BackupDisk
 from store.checkpoint.checkpointer import Checkpointer
 from store.checkpoint.points import Points
 from store.checkpoint.recovery import Recovered
@@ -18,8 +18,8 @@ from store.disk_full.admission import WriteAdmission
 from store.events import StoreEvents
 from store.keys.index import KeyIndex
 from store.lease.group_removal import GroupRemoval
-from store.lease.journaled_tables import LeaseLedger
-from store.lease_count import Census
+from store.lease.journaled_tables import JournaledTables
+from store.lease_count import LeaseCount
 from store.log.commit import GroupCommit
 from store.log.promise import Promise
 from store.log.reader import RecordReader
@@ -67,14 +67,14 @@ class StoreParts:
     keys: KeyIndex
     reader: RecordReader
     state: StateView
-    ledger: LeaseLedger
+    ledger: JournaledTables
     wheel: Wheel
     recall: TimerRecall
     open_transactions: OpenTransactions
     checkpointer: Checkpointer
     retention: Retention
     scrubber: Scrubber
-    census: Census
+    census: LeaseCount
     once: OnceAppends
     group_removal: GroupRemoval
     events: StoreEvents
@@ -94,7 +94,7 @@ class StoreFiles:
     index      the queues, without what the log holds behind the checkpoint
     """
 
-    disk: HeldDisk
+    disk: BackupDisk
     points: Points
     promise: Promise | None
     segments: Segments

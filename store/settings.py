@@ -15,7 +15,7 @@ Amount = Annotated[int, Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class StoreConfig:
+class StoreSettings:
     """The settings of `open_store`.
 
     broker               broker name in receipts
@@ -84,6 +84,6 @@ class StoreConfig:
     transaction_checks_max: Amount = 15
 
 
-def check_policy_of(config: StoreConfig) -> TransactionCheckPolicy:
+def check_policy_of(config: StoreSettings) -> TransactionCheckPolicy:
     """The check policy that the settings give for open transactions."""
     return TransactionCheckPolicy(config.transaction_timeout_ms, config.transaction_check_ms, config.transaction_checks_max)

@@ -11,7 +11,7 @@ from store.reads.repair_waits import RepairWaits
 
 
 @final
-class HeldCalls:
+class StartupQueue:
     """Calls that may only run once everything that opening found in the log is durable. They run in the order of the calls.
 
     holding   calls have to wait: `add` them

@@ -53,7 +53,7 @@ _FORMS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[OctetReader], ob
     "tuple[str, ...]": (octets.texts, OctetReader.texts),
     "tuple[SetMember, ...]": (octets.members, OctetReader.members),
     "tuple[ReplicaReport, ...]": (octets.reports, OctetReader.reports),
-    "ControllerBook": (octets.book, OctetReader.book),
+    "ControllerList": (octets.book, OctetReader.book),
 }
 """Annotation of a field -> how it is written and read."""
 

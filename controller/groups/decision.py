@@ -9,7 +9,7 @@ from domain.controller.answer import GroupRefusal
 from domain.controller.group import NOBODY_LEADS, StoreGroup
 
 
-class Ruling(NamedTuple):
+class Decision(NamedTuple):
     """The result of a rule.
 
     group     the group from now on; None: it is gone

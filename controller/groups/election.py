@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.decision import Ruling, without_leader
+from controller.groups.decision import Decision, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ANY_EPOCH, ElectLeader
 from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, StoreGroup, StoreReplica
 
 
-def elect(group: StoreGroup, change: ElectLeader) -> Ruling:
+def elect(group: StoreGroup, change: ElectLeader) -> Decision:
     """Elect a leader among `electorate`, or say why there is none."""
     if any(each and group.replica(each) is None for each in (change.asker, change.designated)):
-        return Ruling(group, GroupRefusal.NOT_REGISTERED)
+        return Decision(group, GroupRefusal.NOT_REGISTERED)
     if change.leader_epoch not in (ANY_EPOCH, group.leader_epoch):
-        return Ruling(group, GroupRefusal.OLD_LEADER_EPOCH)
+        return Decision(group, GroupRefusal.OLD_LEADER_EPOCH)
     group = _told(group, change.live)
     voters = electorate(group, change.live, change.asker)
     if group.leader in {each.id for each in voters} and change.designated in (0, group.leader):
-        return Ruling(group, GroupRefusal.LEADER_VALID)
+        return Decision(group, GroupRefusal.LEADER_VALID)
     # Members have all that was confirmed, so among them fitness goes before a longer tail. The first election has no members.
     order = preference if group.members else rank
     winner = min((each for each in voters if change.designated in (0, each.id)), key=order, default=None)
     if winner is not None:
-        return Ruling(_led(group, winner, voters))
+        return Decision(_led(group, winner, voters))
     if change.asker or change.designated:
-        return Ruling(group, GroupRefusal.ELECTION_FAILED)
-    return Ruling(without_leader(group) if group.leader else group, GroupRefusal.NO_CANDIDATE)
+        return Decision(group, GroupRefusal.ELECTION_FAILED)
+    return Decision(without_leader(group) if group.leader else group, GroupRefusal.NO_CANDIDATE)
 
 
 def electorate(group: StoreGroup, live: Iterable[ReplicaReport], asker: int = 0) -> list[ReplicaReport]:
@@ -48,7 +48,7 @@ def electorate(group: StoreGroup, live: Iterable[ReplicaReport], asker: int = 0)
     proven = [reports[each.id] for each in group.members if each.id in reports and _has_kept_its_log(group, each)]
     if proven or any(_has_kept_its_log(group, each) for each in group.members):
         return proven
-    heirs = [each for each in group.replicas if each.heir_of and SetMember(each.id, each.heir_of) in group.members]
+    heirs = [each for each in group.replicas if each.continues_log and SetMember(each.id, each.continues_log) in group.members]
     if any(each.id not in reports for each in heirs):
         return []
     longest = min((reports[each.id] for each in heirs), key=rank, default=None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, final
 
 from controller.groups import election, membership, recovery, registration
-from controller.groups.decision import Ruling
+from controller.groups.decision import Decision
 from controller.groups.limits import is_within
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import (
@@ -21,7 +21,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
-from domain.controller.controller_list import ControllerBook, SetControllers
+from domain.controller.controller_list import ControllerList, SetControllers
 from domain.controller.group import FIRST_ID, GROUPS_MAX, StoreGroup
 
 _REFUSED_UNKNOWN: Final = {
@@ -45,8 +45,8 @@ class StoreGroups:
 
     __slots__ = ("_groups", "book", "floor")
 
-    def __init__(self, groups: Iterator[StoreGroup] | None = None, floor: int = 0, book: ControllerBook | None = None) -> None:
-        self.book = book or ControllerBook()
+    def __init__(self, groups: Iterator[StoreGroup] | None = None, floor: int = 0, book: ControllerList | None = None) -> None:
+        self.book = book or ControllerList()
         self._groups = {each.name: each for each in groups or ()}
         self.floor = floor
 
@@ -94,7 +94,7 @@ class StoreGroups:
         return GroupAnswer(ruling.refusal, ruling.group)
 
 
-def _rule(group: StoreGroup, change: GroupChange) -> Ruling:
+def _rule(group: StoreGroup, change: GroupChange) -> Decision:
     if isinstance(change, AlterSet):
         return membership.alter(group, change)
     if isinstance(change, ElectLeader):
@@ -110,4 +110,4 @@ def _rule(group: StoreGroup, change: GroupChange) -> Ruling:
     if isinstance(change, CleanReplicas):
         return registration.clean(group, change)
     assert isinstance(change, SetMinInSync)
-    return Ruling(replace(group, least=change.least))
+    return Decision(replace(group, least=change.least))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.decision import Ruling
+from controller.groups.decision import Decision
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup
 
 
-def alter(group: StoreGroup, change: AlterSet) -> Ruling:
+def alter(group: StoreGroup, change: AlterSet) -> Decision:
     """The leader replaces the SyncStateSet by its own word, under its epoch and that of the set it replaces."""
     refusal = _fenced(group, change)
     members = tuple(sorted(set(change.members)))
@@ -24,8 +24,8 @@ def alter(group: StoreGroup, change: AlterSet) -> Ruling:
     if refusal is None and len({each.id for each in members}) < len(members):
         refusal = GroupRefusal.NOT_A_REPLICA  # two logs of one replica
     if refusal is not None:
-        return Ruling(group, refusal)
-    return Ruling(replace(group, members=members, set_epoch=group.set_epoch + 1))
+        return Decision(group, refusal)
+    return Decision(replace(group, members=members, set_epoch=group.set_epoch + 1))
 
 
 def newcomers_refused(group: StoreGroup, newcomers: Iterable[SetMember], dead: Iterable[int]) -> GroupRefusal | None:

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar, final
 
-from domain.controller.controller_list import ControllerBook, ControllerPlace
+from domain.controller.controller_list import ControllerList, ControllerPlace
 from domain.controller.group import ReplicaReport, SetMember
 
 _COUNT: Final = struct.Struct(">H")
@@ -56,7 +56,7 @@ def reports(values: Iterable[ReplicaReport]) -> bytes:
     )
 
 
-def book(value: ControllerBook) -> bytes:
+def book(value: ControllerList) -> bytes:
     """The controllers."""
     return number(value.number) + _listed([text(each.address) + number(each.node) for each in value.places])
 
@@ -123,9 +123,9 @@ class OctetReader:
             lambda: ReplicaReport(self.number(), self.text(), self.number(), self.number(), self.number()),
         )
 
-    def book(self) -> ControllerBook:
+    def book(self) -> ControllerList:
         """The controllers."""
-        return ControllerBook(self.number(), self.list_of(lambda: ControllerPlace(self.text(), self.number())))
+        return ControllerList(self.number(), self.list_of(lambda: ControllerPlace(self.text(), self.number())))
 
     def _take(self, size: int) -> bytes:
         end = self._at + size

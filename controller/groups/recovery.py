@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.decision import Ruling
+from controller.groups.decision import Decision
 from controller.groups.election import electorate
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import FoundGroup, RecoverGroup
 from domain.controller.group import EPOCH_SAID_MAX, ReplicaReport, StoreGroup
 
 
-def recover(group: StoreGroup, change: RecoverGroup) -> Ruling:
+def recover(group: StoreGroup, change: RecoverGroup) -> Decision:
     """Make one replica the only member and the leader. Refused while an election that loses nothing has a winner."""
     refusal = _refused(group, change)
     if refusal is not None:
-        return Ruling(group, refusal)
+        return Decision(group, refusal)
     return _alone(group, change.replica, change.live)
 
 
-def found(group: StoreGroup, change: FoundGroup) -> Ruling:
+def found(group: StoreGroup, change: FoundGroup) -> Decision:
     """Let a group begin with the log of one replica. Refused once an election is known."""
     refusal = GroupRefusal.HAS_MEMBERS if group.members else _unfit(group, change)
-    return Ruling(group, refusal) if refusal is not None else _alone(group, change.replica, change.live)
+    return Decision(group, refusal) if refusal is not None else _alone(group, change.replica, change.live)
 
 
-def _alone(group: StoreGroup, replica: int, live: Iterable[ReplicaReport]) -> Ruling:
+def _alone(group: StoreGroup, replica: int, live: Iterable[ReplicaReport]) -> Decision:
     """The group with a replica as its leader and its only member, in an epoch that no log has yet."""
     winner = group.replica(replica)
     assert winner is not None
     said = [each.epoch for each in group.replicas] + [each.epoch for each in live]
     epoch = max(group.leader_epoch, *(each for each in said if each <= EPOCH_SAID_MAX)) + 1
-    return Ruling(replace(group, leader=winner.id, leader_epoch=epoch, members=(winner.member,), set_epoch=group.set_epoch + 1))
+    return Decision(
+        replace(group, leader=winner.id, leader_epoch=epoch, members=(winner.member,), set_epoch=group.set_epoch + 1)
+    )
 
 
 def _refused(group: StoreGroup, change: RecoverGroup) -> GroupRefusal | None:

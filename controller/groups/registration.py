@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.groups.decision import Ruling, without_leader
+from controller.groups.decision import Decision, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ApplyId, CleanReplicas, RegisterReplica
 from domain.controller.group import REPLICAS_MAX, UNKNOWN, StoreGroup, StoreReplica
 
 
-def apply_id(group: StoreGroup, change: ApplyId) -> Ruling:
+def apply_id(group: StoreGroup, change: ApplyId) -> Decision:
     """Give an id to a node. An id that was once given is never another node's."""
     known = group.replica(change.id)
     if known is not None:
-        return Ruling(group, None if known.node == change.node else GroupRefusal.ID_TAKEN)
+        return Decision(group, None if known.node == change.node else GroupRefusal.ID_TAKEN)
     if change.id != group.next_id or change.cluster != group.cluster:
-        return Ruling(group, GroupRefusal.ID_TAKEN)
+        return Decision(group, GroupRefusal.ID_TAKEN)
     if len(group.replicas) >= REPLICAS_MAX:
-        return Ruling(group, GroupRefusal.TOO_MANY)
+        return Decision(group, GroupRefusal.TOO_MANY)
     replica = StoreReplica(change.id, change.node, change.address)
-    return Ruling(replace(group, next_id=change.id + 1, replicas=(*group.replicas, replica)))
+    return Decision(replace(group, next_id=change.id + 1, replicas=(*group.replicas, replica)))
 
 
-def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
+def register(group: StoreGroup, change: RegisterReplica) -> Decision:
     """A replica has started.
 
     The SyncStateSet keeps the log that the replica had before: only the leader, or an election, leaves it out. So the last
@@ -35,15 +35,15 @@ def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
     """
     known = group.replica(change.id)
     if known is None or change.cluster != group.cluster:
-        return Ruling(group, GroupRefusal.NOT_REGISTERED)
+        return Decision(group, GroupRefusal.NOT_REGISTERED)
     same_log = known.incarnation == change.incarnation
     is_next = not known.run or change.run in ("", known.run) or known.run in change.runs_before
     if not is_next and (same_log or change.continues):
-        return Ruling(group, GroupRefusal.COPIED)
+        return Decision(group, GroupRefusal.COPIED)
     if change.learner and same_log and known.member in group.members:
         rest = tuple(each for each in group.members if each != known.member)
         if not rest:
-            return Ruling(group, GroupRefusal.LAST_MEMBER)
+            return Decision(group, GroupRefusal.LAST_MEMBER)
         group = replace(group, members=rest, set_epoch=group.set_epoch + 1)
     said = change.position != UNKNOWN or not same_log
     now = replace(
@@ -53,36 +53,36 @@ def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
         learner=change.learner,
         epoch=change.epoch if said else known.epoch,
         position=change.position if said else known.position,
-        heir_of=known.heir_of if same_log else _inherited(group, known, change.continues),
+        continues_log=known.continues_log if same_log else _inherited(group, known, change.continues),
         run=change.run,
     )
     group = replace(group, replicas=tuple(now if each.id == now.id else each for each in group.replicas))
-    return Ruling(without_leader(group) if group.leader == now.id else group)
+    return Decision(without_leader(group) if group.leader == now.id else group)
 
 
 def _inherited(group: StoreGroup, before: StoreReplica, continues: str) -> str:
     """The log of a member whose flushed records a new log has, when it goes on where `before` was."""
     if not continues:
         return ""
-    if continues == before.heir_of:
+    if continues == before.continues_log:
         return continues
     if continues != before.incarnation:
         return ""
-    return before.incarnation if before.member in group.members else before.heir_of
+    return before.incarnation if before.member in group.members else before.continues_log
 
 
-def clean(group: StoreGroup, change: CleanReplicas) -> Ruling:
+def clean(group: StoreGroup, change: CleanReplicas) -> Decision:
     """Remove replicas; the group itself with the last of them."""
     gone = set(change.ids) if change.ids else {each.id for each in group.replicas}
     if not change.even_living and (gone & set(change.live) or (not change.ids and group.leader)):
-        return Ruling(group, GroupRefusal.ALIVE)
+        return Decision(group, GroupRefusal.ALIVE)
     replicas = tuple(each for each in group.replicas if each.id not in gone)
     if not replicas:
-        return Ruling(None)
+        return Decision(None)
     members = tuple(each for each in group.members if each.id not in gone)
     if group.members and not members:
-        return Ruling(group, GroupRefusal.LAST_MEMBER)
+        return Decision(group, GroupRefusal.LAST_MEMBER)
     if members != group.members:
         group = replace(group, members=members, set_epoch=group.set_epoch + 1)
     group = replace(group, replicas=replicas)
-    return Ruling(without_leader(group) if group.leader in gone else group)
+    return Decision(without_leader(group) if group.leader in gone else group)

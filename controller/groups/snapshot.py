@@ -76,7 +76,7 @@ def _replica(replica: StoreReplica, runs: bool) -> bytes:
             octets.flag(replica.learner),
             octets.number(replica.epoch),
             octets.number(replica.position),
-            octets.text(replica.heir_of),
+            octets.text(replica.continues_log),
             octets.text(replica.run) if runs else b"",
         )
     )
@@ -93,6 +93,6 @@ def _read_group(reader: OctetReader, runs: bool) -> StoreGroup:
 
 def _read_replica(reader: OctetReader, runs: bool) -> StoreReplica:
     replica_id, node, address, incarnation = reader.number(), reader.text(), reader.text(), reader.text()
-    learner, epoch, position, heir_of = reader.flag(), reader.number(), reader.number(), reader.text()
+    learner, epoch, position, continues_log = reader.flag(), reader.number(), reader.number(), reader.text()
     run = reader.text() if runs else ""
-    return StoreReplica(replica_id, node, address, incarnation, learner, epoch, position, heir_of, run)
+    return StoreReplica(replica_id, node, address, incarnation, learner, epoch, position, continues_log, run)

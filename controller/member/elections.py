@@ -16,7 +16,7 @@ from domain.controller.group import StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 
-LOOK_MS: Final = 1_000
+POLL_MS: Final = 1_000
 """Time between two looks at all groups."""
 RETURN_MS: Final = 1_000
 """How long an election that is early waits at most. A replica says each 250 ms that it is alive, and connects for that."""
@@ -42,7 +42,7 @@ class Elections:
         member: ControllerMember,
         heartbeats: Heartbeats,
         clock: Clock,
-        look_ms: int = LOOK_MS,
+        look_ms: int = POLL_MS,
         preferring: Callable[[ElectLeader], ElectLeader] = lambda election: election,
         is_early: Callable[[ElectLeader, StoreGroup, int], bool] = lambda election, group, now_ms: False,
     ) -> None:

@@ -22,7 +22,7 @@ from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 
-LOOK_MS: Final = 1_000
+POLL_MS: Final = 1_000
 """Time between two looks at the figures of all groups."""
 log = logging.getLogger("headgate.controller")
 
@@ -52,7 +52,7 @@ class GreyMoves:
 
     def start(self) -> None:
         """Begin to look."""
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + LOOK_MS * MILLISECOND_NS, self._look)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self._look)
 
     def stop(self) -> None:
         """Look no more."""

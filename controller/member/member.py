@@ -25,7 +25,7 @@ from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
-from domain.controller.controller_list import ControllerBook, SetControllers
+from domain.controller.controller_list import ControllerList, SetControllers
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 
@@ -190,7 +190,7 @@ class ControllerMember:
         book = begun(self.groups.book, seeds, heard, self._raft.configuration)
         self._put_book(without_controller(book, address, heard, self._raft.configuration), done)
 
-    def _put_book(self, book: ControllerBook, done: ChangeDone) -> None:
+    def _put_book(self, book: ControllerList, done: ChangeDone) -> None:
         if book.number == self.groups.book.number:
             done(GroupAnswer(None, None))  # it is so already
         else:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence, Set
 from controller.member.replacement import MemberChange
 from controller.raft.configuration import Configuration
 from domain.address import endpoint_of
-from domain.controller.controller_list import ControllerBook, ControllerPlace
+from domain.controller.controller_list import ControllerList, ControllerPlace
 from domain.limits import CONTROLLERS_MAX
 
 
-def begun(book: ControllerBook, seeds: Sequence[str], heard: Mapping[str, int], configuration: Configuration) -> ControllerBook:
+def begun(book: ControllerList, seeds: Sequence[str], heard: Mapping[str, int], configuration: Configuration) -> ControllerList:
     """The book that a first change starts from: the controllers of the settings, and who they are. Raises ValueError.
 
     heard   address -> identity that answers there
@@ -27,10 +27,10 @@ def begun(book: ControllerBook, seeds: Sequence[str], heard: Mapping[str, int], 
     unheard = sorted(configuration.voters - set(heard.values()))
     if len(missing) > 1 or len(missing) != len(unheard):
         raise ValueError(f"who is who is not known yet: {' and '.join(missing) or 'one of the controllers'} does not answer")
-    return ControllerBook(0, tuple(ControllerPlace(each, heard[each] if each in heard else unheard[0]) for each in seeds))
+    return ControllerList(0, tuple(ControllerPlace(each, heard[each] if each in heard else unheard[0]) for each in seeds))
 
 
-def with_controller(book: ControllerBook, address: str, configuration: Configuration) -> ControllerBook:
+def with_controller(book: ControllerList, address: str, configuration: Configuration) -> ControllerList:
     """The book with one more. Raises ValueError, whose text says why not."""
     if address in book.addresses:
         return book
@@ -48,12 +48,12 @@ def with_controller(book: ControllerBook, address: str, configuration: Configura
             f"{address} cannot reach {local[0]}, which is an address of one machine: start that controller again with "
             "controller.peers that name it as others reach it"
         )
-    return ControllerBook(book.number + 1, (*book.places, ControllerPlace(address, 0)))
+    return ControllerList(book.number + 1, (*book.places, ControllerPlace(address, 0)))
 
 
 def without_controller(
-    book: ControllerBook, address: str, heard: Mapping[str, int], configuration: Configuration
-) -> ControllerBook:
+    book: ControllerList, address: str, heard: Mapping[str, int], configuration: Configuration
+) -> ControllerList:
     """The book with one less. Raises ValueError, whose text says why not. One that was not taken in yet always goes."""
     place = next((each for each in book.places if each.address == address), None)
     if place is None:
@@ -70,10 +70,10 @@ def without_controller(
             raise ValueError(
                 f"of the {len(left)} that would be left {answering} answer, which is no majority: start the others first"
             )
-    return ControllerBook(book.number + 1, left)
+    return ControllerList(book.number + 1, left)
 
 
-def unfinished(book: ControllerBook, configuration: Configuration) -> str:
+def unfinished(book: ControllerList, configuration: Configuration) -> str:
     """The change that is under way, for people; "": none is."""
     new = [each.address for each in book.places if not each.node]
     if new:
@@ -84,7 +84,7 @@ def unfinished(book: ControllerBook, configuration: Configuration) -> str:
     return ""
 
 
-def reshaped(configuration: Configuration, book: ControllerBook, heard: Mapping[str, int]) -> MemberChange | None:
+def reshaped(configuration: Configuration, book: ControllerList, heard: Mapping[str, int]) -> MemberChange | None:
     """The next change of members towards the book, None when there is nothing to do or nothing can be done.
 
     heard   address -> identity that answers there
@@ -109,7 +109,7 @@ def reshaped(configuration: Configuration, book: ControllerBook, heard: Mapping[
     return None
 
 
-def settled(configuration: Configuration, book: ControllerBook, heard: Mapping[str, int]) -> ControllerBook | None:
+def settled(configuration: Configuration, book: ControllerList, heard: Mapping[str, int]) -> ControllerList | None:
     """The book with the identities of those who have become voters; None when it has them."""
     if configuration.is_joint:
         return None
@@ -118,7 +118,7 @@ def settled(configuration: Configuration, book: ControllerBook, heard: Mapping[s
         for each in book.places
     )
     nodes = [each.node for each in found if each.node]
-    return None if found == book.places or len(nodes) != len(set(nodes)) else ControllerBook(book.number + 1, found)
+    return None if found == book.places or len(nodes) != len(set(nodes)) else ControllerList(book.number + 1, found)
 
 
 def _majority(there: Set[int], voters: Set[int]) -> bool:

@@ -22,7 +22,7 @@ class ControllerPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerBook:
+class ControllerList:
     """All controllers of the group.
 
     number   ascends with each change; 0: none was made, and the controllers are those of the settings
@@ -42,7 +42,7 @@ class ControllerBook:
 class SetControllers:
     """The controllers agree on another book. It is made only if its number is the next one."""
 
-    book: ControllerBook
+    book: ControllerList
 
 
 @dataclass(slots=True)

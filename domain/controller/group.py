@@ -57,15 +57,15 @@ class StoreReplica:
     """One replica of a group.
 
     id            its number in the group, from FIRST_ID on
-    node          text by which the node proves that the id is its own
-    address       host:port
-    incarnation   identity of its log; "": it has an id and has not registered
-    learner       True: it gets the log and never joins the SyncStateSet
-    epoch         leader epoch of the newest record, as last said; UNKNOWN: not said
-    position      end of its log in bytes, as last said; UNKNOWN: not said
-    heir_of       a log of this replica that was in the SyncStateSet, and all of whose flushed records are in the present one;
-                  "": there is none
-    run           random text of the process that has registered last; "": it did not say
+    node           text by which the node proves that the id is its own
+    address        host:port
+    incarnation    identity of its log; "": it has an id and has not registered
+    learner        True: it gets the log and never joins the SyncStateSet
+    epoch          leader epoch of the newest record, as last reported; UNKNOWN: not reported
+    position       end of its log in bytes, as last reported; UNKNOWN: not reported
+    continues_log  a log of this replica that was in the SyncStateSet, and all of whose flushed records are in the present one;
+                   "": there is none
+    run            random text of the process that has registered last; "": not reported
     """
 
     id: int
@@ -75,7 +75,7 @@ class StoreReplica:
     learner: bool = False
     epoch: int = UNKNOWN
     position: int = UNKNOWN
-    heir_of: str = ""
+    continues_log: str = ""
     run: str = ""
 
     @property

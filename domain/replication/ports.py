@@ -104,7 +104,7 @@ class DamagedLog(Protocol):
     def parts(self) -> MendableLog:
         """What other replicas have of it: the parts that its checkpoint says are confirmed."""
 
-    def renounce(self, incarnation: int) -> str:
+    def abandon_damaged(self, incarnation: int) -> str:
         """Keep what stands before the first damage, set the rest aside, and become another log, which has none of it promised.
         The folder that has the rest. Raises OSError."""
 
@@ -224,7 +224,7 @@ class FollowerLog(ReceivedLog, Protocol):
     def writer(self) -> int:
         """Incarnation of the log that wrote its last batch; 0: it has none, or one that does not say."""
 
-    def begin_anew(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
+    def restart_log(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
         """Set the log aside, and begin an empty one at `first` under a new identity; then call `done`, with the OSError or
         StoreError when that failed. `behind`: the leader had all of the log, and has deleted it by retention. Such a log is
         kept while there is room, and any other one until a person deletes it."""

@@ -26,7 +26,7 @@ from gateway.access.needs import PathNeed
 from gateway.access.records import AccessRecords
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
-from gateway.access.settings import AccessConfig
+from gateway.access.settings import AccessSettings
 from gateway.access.token import JWT, TokenExchange, TokenVerifier
 
 PRINCIPALS_MAX: Final = 16_384
@@ -52,7 +52,7 @@ class Access:
     """
 
     def __init__(
-        self, records: AccessRecords, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster"
+        self, records: AccessRecords, config: AccessSettings, wall_ms: Callable[[], int], cluster: str = "DefaultCluster"
     ) -> None:
         """`cluster`: name in policies of resources that belong to the whole node."""
         self.records = records
@@ -63,7 +63,7 @@ class Access:
         self._verifiers = Verifiers()
         self._apply(config)
 
-    def _apply(self, config: AccessConfig) -> None:
+    def _apply(self, config: AccessSettings) -> None:
         self.rules = tuple(config.rules)
         self.bans = config.banned
         self._anonymous = config.anonymous
@@ -73,7 +73,7 @@ class Access:
             self._methods[JWT] = self._jwt
         self._personal = any(rule.personal or rule.clients for rule in self.rules)
 
-    def reconfigure(self, config: AccessConfig) -> None:
+    def reconfigure(self, config: AccessSettings) -> None:
         """Apply another configuration, also to connected clients. Stored users and policies stay."""
         self._apply(config)
         self.records.set_fixed(config.grants)

@@ -9,11 +9,11 @@ from domain.errors import ConfigError
 from domain.store.store_ports import State
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.access.settings import AccessConfig, split
+from gateway.access.settings import AccessSettings, split
 
 
 def open_access(
-    config: AccessConfig, admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
+    config: AccessSettings, admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
 ) -> tuple[AccessRecords, Access | None]:
     """Users and policies, and the authority; None where access is not controlled. Raises ConfigError.
 

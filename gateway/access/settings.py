@@ -90,7 +90,7 @@ class AccessTable:
 
 
 @dataclass(frozen=True, slots=True)
-class AccessConfig:
+class AccessSettings:
     """The table `[access]` with policies, rules and bans parsed.
 
     anonymous        name of the user that clients without credentials have; "": such clients are refused
@@ -115,9 +115,9 @@ class AccessConfig:
     banned: Bans = field(default_factory=Bans)
 
     @staticmethod
-    def of(table: AccessTable) -> AccessConfig:
+    def of(table: AccessTable) -> AccessSettings:
         """Parse the table. Raises ConfigError for a policy or a ban that is not valid."""
-        return AccessConfig(
+        return AccessSettings(
             table.anonymous,
             table.jwt_secret,
             table.jwt_public_key,

@@ -10,7 +10,7 @@ import jwt
 from domain.access import Authenticated, Challenge
 from domain.errors import Failure
 from domain.principal import Principal
-from gateway.access.settings import AccessConfig, name_fault
+from gateway.access.settings import AccessSettings, name_fault
 
 TOKEN_CHARS_MAX: Final = 16 * 1024
 LEEWAY_S: Final = 30
@@ -22,7 +22,7 @@ JWT: Final = "JWT"
 class TokenVerifier:
     """Checks tokens. `wall_ms` is the node's wall clock in milliseconds."""
 
-    def __init__(self, config: AccessConfig, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, config: AccessSettings, wall_ms: Callable[[], int]) -> None:
         self._keys: dict[str, str] = {}
         if config.jwt_secret:
             self._keys["HS256"] = config.jwt_secret

@@ -13,15 +13,15 @@ from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, Me
 from domain.transaction import Timers, Transactions
 from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
-from gateway.apache.lag.group_topics import GroupPairs
-from gateway.apache.lag.receivable import RocketmqOutlook
+from gateway.apache.lag.group_topics import GroupTopics
+from gateway.apache.lag.receivable import RocketmqReceivable
 from gateway.apache.lag.search import GroupSearch
 from gateway.apache.pop.leases import RocketmqLeases
 from gateway.apache.pulls import RocketmqPulls
 from gateway.apache.timers import RocketmqTimers
-from gateway.apache.topics.await_metadata import KnownFirst
-from gateway.apache.topics.broker_capabilities import ClusterFacts
-from gateway.apache.topics.capability_watch import FactWatch
+from gateway.apache.topics.await_metadata import AwaitMetadata
+from gateway.apache.topics.broker_capabilities import ClusterCapabilities
+from gateway.apache.topics.capability_watch import CapabilityWatch
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.apache.transactions import RocketmqTransactions
 from gateway.brokers.appends import Appends
@@ -49,11 +49,11 @@ class RocketmqStore:
         metadata: RocketmqMetadata,
         local: MessageStore,
         choice: QueueChoice,
-        facts: ClusterFacts,
+        facts: ClusterCapabilities,
         clock: Clock,
         client_id: str,
     ) -> None:
-        self._fact_watch = FactWatch(servers, cluster, clock, facts, self._promise)
+        self._fact_watch = CapabilityWatch(servers, cluster, clock, facts, self._promise)
         self._servers = servers
         self._cluster = cluster
         self._local = local
@@ -69,9 +69,9 @@ class RocketmqStore:
         leases = RocketmqLeases(servers, cluster, clock, self._log.freed)
         self.leases: Leases = leases
         self.pulls: MemberPulls = RocketmqPulls()
-        self._pairs = GroupPairs()
+        self._pairs = GroupTopics()
         self._search = GroupSearch(servers, cluster, clock, self._pairs)
-        self.outlook: Outlook = RocketmqOutlook(servers, cluster, clock, self._pairs)
+        self.outlook: Outlook = RocketmqReceivable(servers, cluster, clock, self._pairs)
         self.timers: Timers = RocketmqTimers(servers)
         self._transactions = RocketmqTransactions(servers)
         self.transactions: Transactions = self._transactions
@@ -93,11 +93,11 @@ class RocketmqStore:
         self._search.start()
 
     @property
-    def facts(self) -> ClusterFacts:
+    def facts(self) -> ClusterCapabilities:
         """What the brokers have said of themselves."""
         return self._fact_watch.facts
 
-    def _promise(self, facts: ClusterFacts) -> None:
+    def _promise(self, facts: ClusterCapabilities) -> None:
         """Brokers have other settings now."""
         self._metadata.durability = facts.durability
 
@@ -118,7 +118,7 @@ class RocketmqStore:
 
     def before(self, handler: Handler) -> Handler:
         """The handler that commands go to: it waits for topics and groups that are not known yet."""
-        return KnownFirst(handler, self._metadata, self.tail)
+        return AwaitMetadata(handler, self._metadata, self.tail)
 
     @property
     def broken(self) -> Failure | None:

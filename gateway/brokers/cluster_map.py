@@ -20,7 +20,7 @@ from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
-LOOK_NS: Final = SECOND_NS
+POLL_NS: Final = SECOND_NS
 """Time between two looks at the name servers."""
 USED_NS: Final = 1_800 * SECOND_NS
 """Time for which a topic that was used is kept up to date each second; later it is when it is used again."""
@@ -285,7 +285,7 @@ class ClusterMap:
         if self._stopped:
             return
         now = self._clock.monotonic_ns()
-        self._clock.call_at(now + LOOK_NS, self._look)
+        self._clock.call_at(now + POLL_NS, self._look)
         if not self._asked:
             self._asked = True
             self._servers.ask_nameserver(Request(codes.GET_CLUSTER, {"bname": "any"}), self._clustered)

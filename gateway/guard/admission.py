@@ -9,7 +9,7 @@ from domain.limits import SECOND_NS
 from domain.refusal import Ending
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.flapping import FlappingDetector
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 
 
 @final
@@ -18,11 +18,11 @@ class Admission:
 
     __slots__ = ("_address_rate", "_all_rate", "_flapping", "_open", "_per_address_max")
 
-    def __init__(self, limits: LimitsConfig, connections_max: int) -> None:
+    def __init__(self, limits: LimitsSettings, connections_max: int) -> None:
         self._open: dict[str, int] = {}
         self.apply(limits, connections_max)
 
-    def apply(self, limits: LimitsConfig, connections_max: int) -> None:
+    def apply(self, limits: LimitsSettings, connections_max: int) -> None:
         """Apply new limits, to a node that takes `connections_max` connections. Open connections stay open and count."""
         self._per_address_max = limits.connections_per_address or max(connections_max // 2, 1)
         burst, keys = limits.burst_s, limits.keys_max

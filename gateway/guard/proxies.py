@@ -7,16 +7,16 @@ from typing import Final, final
 
 from domain.errors import ConfigError
 from gateway.access.source import SourceAddresses
-from gateway.guard.settings import ProxyConfig
+from gateway.guard.settings import ProxySettings
 
 REMEMBERED: Final = 4_096
 
 
 @final
 class Proxies:
-    """Peers that may send the PROXY protocol's header (`ProxyConfig`). `required`: they must."""
+    """Peers that may send the PROXY protocol's header (`ProxySettings`). `required`: they must."""
 
-    def __init__(self, config: ProxyConfig) -> None:
+    def __init__(self, config: ProxySettings) -> None:
         """Raises ConfigError for an invalid address."""
         try:
             self._sources = [SourceAddresses(peer) for peer in config.peers]

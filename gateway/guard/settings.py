@@ -18,7 +18,7 @@ Least = Annotated[int, Meta(ge=1, le=LARGEST)]
 
 
 @dataclass(frozen=True, slots=True)
-class ProxyConfig:
+class ProxySettings:
     """The table `[proxy]`: which peers may send the PROXY protocol's header with a client's address.
 
     peers      addresses, networks and ranges of peers that may send the PROXY protocol's header, written as in policies
@@ -30,7 +30,7 @@ class ProxyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsConfig:
+class LimitsSettings:
     """The table `[limits]`; 0 means no limit. The addresses of one IPv6 /64 count as one address.
 
     connections_per_address     stream connections open at once from one address; 0: half of those that the node takes. A number

@@ -18,7 +18,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.flapping import FlappingDetector
-from gateway.guard.settings import CLOSE, WAIT, LimitsConfig
+from gateway.guard.settings import CLOSE, WAIT, LimitsSettings
 
 DELAYED_PROTOCOLS: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols whose clients can be slowed down by not reading from them. Clients of others get a refusal."""
@@ -33,13 +33,13 @@ class Throttle:
     held_off   number of CONNECTs of flapping clients that were refused, since the start
     """
 
-    def __init__(self, limits: LimitsConfig, handler: Handler, clock: Clock) -> None:
+    def __init__(self, limits: LimitsSettings, handler: Handler, clock: Clock) -> None:
         self.held_off = 0
         self._handle = handler.handle
         self._clock = clock
         self.apply(limits)
 
-    def apply(self, limits: LimitsConfig) -> None:
+    def apply(self, limits: LimitsSettings) -> None:
         """Apply new limits, also to connected clients. All buckets start full."""
         self._wait = limits.mqtt_excess == WAIT
         self._code = {True: ErrorCode.RATE if limits.mqtt_excess == CLOSE else ErrorCode.QUOTA, False: ErrorCode.RATE}

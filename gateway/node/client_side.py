@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.connection.handler import CommandEntry, Handler
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.protocols import Adapters
 from gateway.observe.counters import CounterRegistry
-from gateway.webhooks.sender_consent import Granting
+from gateway.webhooks.sender_consent import SenderConsent
 from protocols.adapter import Losing
 from protocols.host_shares import HostShares
 
@@ -40,12 +40,12 @@ class ClientSide:
     access: Access | None
     access_records: AccessRecords | None
     adapters: Adapters
-    limits: LimitsConfig
+    limits: LimitsSettings
     throttle: Throttle | None
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
-    granting: Granting | None = None
+    granting: SenderConsent | None = None
     entries: Sequence[CommandEntry] = ()
     forwards: bool = False
     users_elsewhere: bool = False

@@ -22,14 +22,14 @@ from gateway.access.context_administration import ContextAdministration
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
-from gateway.access.settings import AccessConfig, AccessTable
+from gateway.access.settings import AccessSettings, AccessTable
 from gateway.cluster.controller.settings import ControllerSettings
 from gateway.cluster.forwarding.forwarded import ForwardedClients
 from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
 from gateway.connection.handler import CommandEntry, Handler
-from gateway.guard.settings import LimitsConfig, ProxyConfig
+from gateway.guard.settings import LimitsSettings, ProxySettings
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.protocols import Adapters, Protocols, installed
@@ -57,10 +57,10 @@ from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from gateway.usecase.waiting.long_polls import LiveTails
 from gateway.webhooks.delivery.settings import WebhookSettings
-from gateway.webhooks.sender_consent import Granting
+from gateway.webhooks.sender_consent import SenderConsent
 from gateway.webhooks.subscriptions.unavailable import NoSubscriptions
 from gateway.webhooks.subscriptions.use_cases import webhook_use_cases
-from nameserver.settings import NameserverConfig
+from nameserver.settings import NameserverSettings
 from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter
@@ -107,11 +107,11 @@ class StoreSide:
 PARTS: Final[Mapping[str, type]] = {
     "policy": NodePolicy,
     "access": AccessTable,
-    "limits": LimitsConfig,
-    "proxy": ProxyConfig,
+    "limits": LimitsSettings,
+    "proxy": ProxySettings,
     "gateway": StoreAddress,
     "registration": RegistrationSettings,
-    "nameserver": NameserverConfig,
+    "nameserver": NameserverSettings,
     "controller": ControllerSettings,
     "replication": ReplicationSettings,
     "webhook": WebhookSettings,
@@ -201,7 +201,7 @@ def compose(
     for each in added.entries:
         each.handler = entry
     sinks = config.part(WebhookSettings, "webhook").sinks
-    granting = Granting(clock)
+    granting = SenderConsent(clock)
     setting = Setting(
         config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
         sinks=sinks, contexts=access.contexts if access is not None else None,
@@ -263,7 +263,7 @@ def _added(
 ) -> _Added:
     """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
     store, metadata = side.store, side.store.metadata
-    routes = RouteTable(config.part(NameserverConfig, "nameserver").routes_max)
+    routes = RouteTable(config.part(NameserverSettings, "nameserver").routes_max)
     own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy, side.replica)
     versions = config.part(StoreAddress, "gateway").versions
     handler.add(
@@ -347,9 +347,9 @@ def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str,
     return lambda: {**store.figures(), **handler.counters.figures()}
 
 
-def access_of(config: Config) -> AccessConfig:
+def access_of(config: Config) -> AccessSettings:
     """The table `[access]` with its policies, rules and bans parsed. Raises ConfigError."""
-    return AccessConfig.of(config.part(AccessTable, "access"))
+    return AccessSettings.of(config.part(AccessTable, "access"))
 
 
 def _gate(
@@ -360,7 +360,7 @@ def _gate(
     sessions: Sessions,
     store: MessageStore,
     clock: Clock,
-) -> tuple[Handler, LimitsConfig, Throttle | None]:
+) -> tuple[Handler, LimitsSettings, Throttle | None]:
     """The access gate, the limits and the throttle, in front of `inner`. The gate is `inner` when access is not controlled."""
     gate = inner
     if access is not None:
@@ -369,5 +369,5 @@ def _gate(
         sessions.resumed = revocation.session_resumed
         clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
         gate = Gate(access, inner, store.transactions, revocation, store.log)
-    limits = config.part(LimitsConfig, "limits")
+    limits = config.part(LimitsSettings, "limits")
     return gate, limits, Throttle(limits, gate, clock) if limits.limits_messages else None

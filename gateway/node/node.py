@@ -22,7 +22,7 @@ from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
 from gateway.guard.descriptors import CLIENTS, lowered, rooms, sinks_max
 from gateway.guard.proxies import Proxies
-from gateway.guard.settings import ProxyConfig
+from gateway.guard.settings import ProxySettings
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide
 from gateway.node.protocols import ADMIN, Protocols, installed
@@ -38,7 +38,7 @@ from gateway.node.roles.role_names import CONTROLLER, GATEWAY, NAMESERVER, READE
 from gateway.node.roles.store import StoreRole
 from gateway.node.roles.webhook_part import WebhookPart, webhook_part_of
 from gateway.node.settings import Config, is_loopback
-from gateway.node.settings_reload import Renewal
+from gateway.node.settings_reload import SettingsReload
 from gateway.node.storage import is_rocketmq
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
@@ -62,7 +62,7 @@ from gateway.webhooks.delivery.settings import WebhookSettings
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
-from protocols.http.settings import HttpConfig
+from protocols.http.settings import HttpSettings
 from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
@@ -147,7 +147,7 @@ class Node:
             finally:
                 waiting.stop()
             self._turns = TurnWatch(self._clock)
-            self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
+            self._proxies = Proxies(config.part(ProxySettings, "proxy"))
             self.side = role.client_side
             self._webhooks = webhook_part_of(config, self.side, self._clock)
             self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
@@ -243,9 +243,9 @@ class Node:
         part, protocols = self._parts.get(NAMESERVER), self.protocols
         has_cluster_users(self.config)
         if is_rocketmq(self.config):
-            from gateway.node.roles.apache import RocketmqRole
+            from gateway.node.roles.apache import ApacheRole
 
-            return RocketmqRole(self.config, self._clock, self.health, protocols)
+            return ApacheRole(self.config, self._clock, self.health, protocols)
         replica = self._parts.get(REPLICA)
         if replica is not None and isinstance(replica.role, ReplicaRole):
             return _replicated(self.config, self._clock, self.health, protocols, replica.role)
@@ -273,8 +273,8 @@ class Node:
         if not self._part:
             replica = self._parts.get(REPLICA)
             role = replica.role if replica is not None and isinstance(replica.role, ReplicaRole) else None
-            self._switch = ReplicationSwitch(self.next, self._clock, role, self._begin_anew)
-        renewal = Renewal(
+            self._switch = ReplicationSwitch(self.next, self._clock, role, self._restart_log)
+        renewal = SettingsReload(
             self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch,
             self._own_room,
         )  # fmt: skip
@@ -289,7 +289,7 @@ class Node:
         sources += [_reloaded(name, part.reload) for name, part in self._parts.items()]
         return Reload(sources, asyncio.get_running_loop())
 
-    def _begin_anew(self, config: Config) -> None:
+    def _restart_log(self, config: Config) -> None:
         """Have a node with another configuration in the place of this one, behind the same listening sockets."""
         self.next = config
         self.kept = {each.name: each.socket.dup() for each in self._streams}
@@ -438,7 +438,7 @@ class Node:
         return found
 
     def _hosts(self) -> Hosts:
-        return Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
+        return Hosts(self.config.part(HttpSettings, "http").hosts, self.config.advertise)
 
     def _waiting_view(self) -> AdminView:
         """This node, for the admin port, while it does not serve: a replica that follows has metrics."""

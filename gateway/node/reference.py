@@ -15,7 +15,7 @@ from domain.store.storage_engine import GIVEN_FIELDS
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.settings import RocketmqSettings
 from gateway.guard.proxies import Proxies
-from gateway.guard.settings import ProxyConfig
+from gateway.guard.settings import ProxySettings
 from gateway.node.composition import access_of
 from gateway.node.roles.state_address import StateAddress
 from gateway.node.settings import SETTINGS, Config, Known, Port
@@ -61,7 +61,7 @@ def defaults(config: Config, parts: Known, hot_bytes: int) -> list[tuple[str, st
         for name in declared(type(given), GIVEN_FIELDS if table == "store" else ()):
             if name not in config.table(table):
                 rows.append((f"{table}.{name}", text(getattr(given, name)), "default"))
-    Proxies(config.part(ProxyConfig, "proxy"))
+    Proxies(config.part(ProxySettings, "proxy"))
     access_of(config)
     return rows
 

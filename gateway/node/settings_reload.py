@@ -8,11 +8,11 @@ from typing import Final, final
 
 from domain.access import User
 from domain.errors import ConfigError
-from gateway.access.settings import AccessConfig, AccessTable, split
+from gateway.access.settings import AccessSettings, AccessTable, split
 from gateway.connection.context import ConnectionContext
 from gateway.guard.admission import Admission
 from gateway.guard.descriptors import NO_LIMIT
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.roles.replication_switch import ReplicationSwitch
@@ -26,7 +26,7 @@ ALIVE_SETTINGS: Final = frozenset({"admin", "admin_file", "certificate", "key", 
 
 
 @final
-class Renewal:
+class SettingsReload:
     """Reads the settings again and applies those that can change without a restart.
 
     config    the configuration in force
@@ -68,8 +68,8 @@ class Renewal:
     def apply(self) -> None:
         """Read the settings and apply them. Raises ConfigError, without having changed anything."""
         fresh = self._reread()
-        access = AccessConfig.of(fresh.part(AccessTable, "access"))
-        limits = fresh.part(LimitsConfig, "limits")
+        access = AccessSettings.of(fresh.part(AccessTable, "access"))
+        limits = fresh.part(LimitsSettings, "limits")
         if self._access is not None and not self._users_elsewhere and not (fresh.controlled and self._known(access)):
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None
@@ -89,7 +89,7 @@ class Renewal:
         # The other settings keep their values in force, so that the next reload compares with those.
         self.config = dataclasses.replace(self.config, **kept)
 
-    def _limit(self, limits: LimitsConfig) -> None:
+    def _limit(self, limits: LimitsSettings) -> None:
         """Apply the limits, also to open connections."""
         self._connection_context.output_bytes_max = limits.output_bytes_max
         if self._throttle is not None:
@@ -103,7 +103,7 @@ class Renewal:
         if isinstance(admission_check, Admission):
             admission_check.apply(limits, self._connection_context.connections_max)
 
-    def _known(self, access: AccessConfig) -> bool:
+    def _known(self, access: AccessSettings) -> bool:
         """True when at least one user can authenticate."""
         return access.names_somebody or (self._records is not None and bool(self._records.users))
 

@@ -25,7 +25,7 @@ NEVER: Final = 1 << 30
 TICK_S: Final = 0.02
 """Time between two searches of all but the oldest."""
 LOOK_TICKS: Final = 4
-LOOK_S: Final = 0.01
+POLL_S: Final = 0.01
 """Ticks between two looks at the oldest generation, and the time from the tick to the look: a look counts the objects, and
 has a turn of its own."""
 SEARCH_LOOKS: Final = 25
@@ -65,7 +65,7 @@ class Collector:
         gc.collect(1)
         self._ticks += 1
         if self._ticks % LOOK_TICKS == 0:
-            self._later(LOOK_S, self._look)
+            self._later(POLL_S, self._look)
 
     def _look(self) -> None:
         """Freeze the oldest generation when it is large; search it now and then while it is small."""

@@ -20,7 +20,7 @@ from gateway.connection.pump import Pump
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 """Seconds between two looks whether the process has a file descriptor left."""
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _IN_ORDER: Final = struct.pack("ii", 0, 0)
@@ -97,7 +97,7 @@ class StreamListener:
 
     def _look_later(self) -> None:
         if not self._closed:
-            self._timer = self._loop.call_later(LOOK_S, self._look)
+            self._timer = self._loop.call_later(POLL_S, self._look)
 
     def _look(self) -> None:
         """Rest while the process has no file descriptor left, and go on when it has one."""

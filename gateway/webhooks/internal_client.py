@@ -16,7 +16,7 @@ Then = Callable[[Event], None]
 
 
 @final
-class Asker:
+class InternalClient:
     """A client that lives in this process. The ticket of a command is what is called with its event."""
 
     def __init__(self, handler: Handler, lost: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ _MINUTE_NS: Final = 60 * SECOND_NS
 
 
 @final
-class Granting:
+class SenderConsent:
     """Sends consents, each with a few tries.
 
     courier    sends the requests, to addresses that sinks may have; None: there is none, and all are dropped

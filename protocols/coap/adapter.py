@@ -10,7 +10,7 @@ from protocols.coap.endpoint import CoapEndpoint
 from protocols.coap.message.frame import StreamFraming, WebSocketFraming
 from protocols.coap.reasons import WORDS
 from protocols.coap.refusal import refusal
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 from protocols.coap.stream.streams import Streams
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting
@@ -26,7 +26,7 @@ class CoapAdapter:
 
     name = "coap"
 
-    def __init__(self, setting: Setting, config: CoapConfig) -> None:
+    def __init__(self, setting: Setting, config: CoapSettings) -> None:
         self.setting = setting
         self.config = config
 
@@ -44,7 +44,7 @@ class CoapStreamAdapter:
 
     name = "coap"
 
-    def __init__(self, setting: Setting, config: CoapConfig) -> None:
+    def __init__(self, setting: Setting, config: CoapSettings) -> None:
         self._streams = Streams(setting, config)
         self.over_websockets = CoapWebSocketAdapter(self._streams)
 
@@ -75,7 +75,7 @@ class CoapWebSocketAdapter:
 
 PROTOCOL: Final = Declaration(
     "coap",
-    settings=CoapConfig,
+    settings=CoapSettings,
     stream=CoapStreamAdapter,
     datagram=CoapAdapter,
     listeners=(

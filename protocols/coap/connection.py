@@ -27,7 +27,7 @@ from protocols.coap.message.signal import Capabilities
 from protocols.coap.observe.observations import Observation
 from protocols.coap.oscore.guard import Guard
 from protocols.coap.resources.resource import Resources
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 from protocols.coap.rights import Rights
 from protocols.coap.stream.stream_replier import StreamReplier
 from protocols.coap.stream.streams import Streams
@@ -73,7 +73,7 @@ class CoapConnection:
         self._rights = Rights(streams.setting.authority)
         self._remote = streams.remote(peer)
         self._replier = StreamReplier(streams, framing, signal.MESSAGE_BYTES)
-        self._outcomes = Outcomes(
+        self._outcomes = Responses(
             streams.config, self._replier, streams.observations, streams.pinned, streams.setting.wall_ms
         )  # fmt: skip
         self._resources = Resources(self._replier, self._outcomes, _identity)

@@ -34,10 +34,10 @@ from protocols.coap.oscore.association import Associations
 from protocols.coap.oscore.guard import Guard
 from protocols.coap.resources.resource import Resources
 from protocols.coap.responder import Check
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 from protocols.coap.rights import Rights
-from protocols.coap.settings import CoapConfig
-from protocols.coap.shared_limits import holdings_of
+from protocols.coap.settings import CoapSettings
+from protocols.coap.shared_limits import shared_limits_of
 from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000
@@ -93,8 +93,8 @@ class CoapEndpoint:
         "transmitter",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
-        holdings = holdings_of(setting, config)
+    def __init__(self, setting: Setting, config: CoapSettings, now: int) -> None:
+        holdings = shared_limits_of(setting, config)
         self.amplification = config.amplification
         self.datagram_bytes_max = config.datagram_bytes_max
         self.requests_max = config.requests_max
@@ -109,7 +109,7 @@ class CoapEndpoint:
         self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
         self.replier = Replier(config, setting.entropy, holdings)
         self.transmitter = self.replier.transmitter
-        self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
+        self.outcomes = Responses(config, self.replier, self.observations, self.pinned, setting.wall_ms)
         self.resources = Resources(self.replier, self.outcomes, self.rights.identity)
         self.guard = Guard(Associations.of(setting), self.outcomes, self.known)
         self.notified = 0

@@ -26,7 +26,7 @@ from protocols.coap.observe.observations import Feed, Observation, Observations
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Reception, Representation
 from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 
 LATER_PER_TURN: Final = 192
 """Commands that events have caused, of which so many are carried out in one turn of the loop: three for each datagram of it."""
@@ -35,7 +35,7 @@ SILENT: Final = 2 | 8 | 16
 
 
 @final
-class Outcomes:
+class Responses:
     """Turns the events of one endpoint into responses and notifications.
 
     later       commands that events have caused, such as the store command of a conditional request; `expire` returns them
@@ -45,7 +45,7 @@ class Outcomes:
     __slots__ = ("config", "later", "observations", "of_topics", "pinned", "responder", "wall_ms")
 
     def __init__(
-        self, config: CoapConfig, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
+        self, config: CoapSettings, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
     ) -> None:
         self.config = config
         self.responder = responder
@@ -394,4 +394,4 @@ class Outcomes:
 
 
 def _ignore(_event: Event, _now: int) -> None:
-    """Default of `Outcomes.of_topics`."""
+    """Default of `Responses.of_topics`."""

@@ -69,7 +69,7 @@ class Rights:
 
 
 def _asker_of(command: Command) -> Exchange | Observation | None:
-    """Who has asked for a command of `Outcomes.later`; None: the gateway."""
+    """Who has asked for a command of `Responses.later`; None: the gateway."""
     if not isinstance(command, _OF_CLIENT):
         return None
     ticket = command.ticket

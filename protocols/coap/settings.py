@@ -13,7 +13,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class CoapConfig:
+class CoapSettings:
     """Settings of one CoAP endpoint. The suffix of a name is its unit.
 
     datagram_bytes_max      a larger datagram is refused with 4.13; most clients send at most 1,152 bytes

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from protocols.coap.blockwise.blockwise import Assemblies, Pinned
 from protocols.coap.exchange.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, RecentRequests
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 from protocols.setting import Setting
 
 NON_SHARE: Final = 8
@@ -83,7 +83,7 @@ class Audience(Generic[Feed]):
 
 
 @final
-class Holdings:
+class SharedLimits:
     """The shared state of all CoAP adapters of one node.
 
     recent_con   confirmable requests of late, with their responses
@@ -95,7 +95,7 @@ class Holdings:
 
     __slots__ = ("assemblies", "audience", "pinned", "recent_con", "recent_non")
 
-    def __init__(self, config: CoapConfig) -> None:
+    def __init__(self, config: CoapSettings) -> None:
         of_non = config.answers_bytes_max // NON_SHARE
         self.recent_con = RecentRequests(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non)
         self.recent_non = RecentRequests(NON_LIFETIME_S, of_non)
@@ -104,9 +104,9 @@ class Holdings:
         self.audience: Audience[Any] = Audience()
 
 
-def holdings_of(setting: Setting, config: CoapConfig) -> Holdings:
+def shared_limits_of(setting: Setting, config: CoapSettings) -> SharedLimits:
     """The holdings of the node with this setting: made for the first adapter, the same for all others."""
     found = setting.kept.get(PROTOCOL)
-    if not isinstance(found, Holdings):
-        found = setting.kept[PROTOCOL] = Holdings(config)
+    if not isinstance(found, SharedLimits):
+        found = setting.kept[PROTOCOL] = SharedLimits(config)
     return found

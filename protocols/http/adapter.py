@@ -16,7 +16,7 @@ from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http.routes import ROUTES
-from protocols.http.settings import HttpConfig
+from protocols.http.settings import HttpSettings
 from protocols.http.site import Site
 from protocols.http2.application import Reply
 from protocols.http2.recognition import without_tls
@@ -29,7 +29,7 @@ class HttpAdapter:
 
     name = "http"
 
-    def __init__(self, setting: Setting, config: HttpConfig) -> None:
+    def __init__(self, setting: Setting, config: HttpSettings) -> None:
         router, date = Router(context(setting, config)), DateLine(setting.wall_ms)
         self._context = ConnectionContext(router, date, setting.refused, setting.unread)
 
@@ -44,7 +44,7 @@ class HttpApplicationFactory:
 
     name = "http"
 
-    def __init__(self, setting: Setting, config: HttpConfig) -> None:
+    def __init__(self, setting: Setting, config: HttpSettings) -> None:
         self._refused = setting.refused
         self._router = Router(context(setting, config))
         self._date = DateLine(setting.wall_ms)
@@ -54,7 +54,7 @@ class HttpApplicationFactory:
         return HttpApplication(self._router, self._date, reply, peer, self._refused)
 
 
-def context(setting: Setting, config: HttpConfig) -> HandlerContext:
+def context(setting: Setting, config: HttpSettings) -> HandlerContext:
     """The context of all handlers."""
     site = Site(config.hosts, setting.host, config.origins, config.webhook_origins)
     return HandlerContext(
@@ -77,7 +77,7 @@ def context(setting: Setting, config: HttpConfig) -> HandlerContext:
 
 PROTOCOL: Final = Declaration(
     "http",
-    settings=HttpConfig,
+    settings=HttpSettings,
     stream=HttpAdapter,
     application=HttpApplicationFactory,
     listeners=(

@@ -13,7 +13,7 @@ Host = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"^[a-z0-9.:\-]
 
 
 @dataclass(frozen=True, slots=True)
-class HttpConfig:
+class HttpSettings:
     """Which hosts and web pages are served, and what senders of CloudEvents are told in the WebHook handshake.
 
     hosts             names that clients may address this node by, beside `advertise`, IP addresses, and names that nobody can

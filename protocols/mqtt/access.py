@@ -16,7 +16,7 @@ from protocols.mqtt.connect import Auth, Connect, Disconnect, encode_auth
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
 from protocols.mqtt.property import Properties
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.wire import PacketError
 from protocols.setting import Setting
 
@@ -35,7 +35,7 @@ class ClientAuthentication:
 
     __slots__ = ("_attach", "_authority", "_config", "_entropy", "_exchange", "_output", "_peer", "proof", "terms")
 
-    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, output: Output) -> None:
+    def __init__(self, setting: Setting, config: MqttSettings, peer: Peer, output: Output) -> None:
         self._authority = setting.authority
         self._entropy = setting.entropy
         self._config = config
@@ -159,7 +159,7 @@ CLIENT_DISCONNECT_CODES: Final = frozenset({0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 
 """The reason codes that a client's DISCONNECT may have (3.14.2.1)."""
 
 
-def session_expiry_of(packet: Disconnect, terms: Terms, config: MqttConfig) -> int:
+def session_expiry_of(packet: Disconnect, terms: Terms, config: MqttSettings) -> int:
     """Session Expiry Interval in seconds of a client's DISCONNECT, -1: unchanged (3.14.2).
 
     Raises PacketError 0x82 for a reason code or a property that a client may not send.

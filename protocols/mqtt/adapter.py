@@ -11,7 +11,7 @@ from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import LOSSES
 from protocols.mqtt.reasons import WORDS
 from protocols.mqtt.recognition import begins, without_tls
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.setting import Setting
 
 
@@ -24,7 +24,7 @@ class MqttAdapter:
 
     name = "mqtt"
 
-    def __init__(self, setting: Setting, config: MqttConfig) -> None:
+    def __init__(self, setting: Setting, config: MqttSettings) -> None:
         self._setting = setting
         self._config = config
         self._inflated = InflatedForms()
@@ -40,7 +40,7 @@ class MqttAdapter:
 
 PROTOCOL: Final = Declaration(
     "mqtt",
-    settings=MqttConfig,
+    settings=MqttSettings,
     stream=MqttAdapter,
     listeners=(
         Listener("mqtt", 1883, "MQTT 3.1.1 and 5.0", ("mqtt",), place=50),

@@ -42,7 +42,7 @@ from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
 from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
 from protocols.setting import Setting
@@ -79,7 +79,7 @@ class MqttConnection:
     def __init__(
         self,
         setting: Setting,
-        config: MqttConfig,
+        config: MqttSettings,
         peer: Peer,
         now: int,
         lost: Callable[[str, int], None],

@@ -18,7 +18,7 @@ from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.connect import Connack, Connect, Disconnect, encode_connack, encode_disconnect
 from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.translate import STORED_BYTES_MAX, content, is_too_large, message, route
 from protocols.mqtt.wire import V3, V5, PacketError
 
@@ -30,7 +30,7 @@ REDIRECTS: Final = {"use-another": 0x9C, "moved": 0x9D}
 """Setting `redirect` -> reason code: use another server, server moved (4.11)."""
 
 
-def stop_code(config: MqttConfig) -> int:
+def stop_code(config: MqttSettings) -> int:
     """Reason code of the DISCONNECT when the server stops: 0x8B, or a redirect's with a server reference (4.11, 4.13)."""
     return REDIRECTS[config.redirect or "use-another"] if config.server_reference else 0x8B
 
@@ -55,7 +55,7 @@ class Terms:
         "response_info", "version", "wanted_expiry_s", "wanted_keep_alive_s",
     )  # fmt: skip
 
-    def __init__(self, packet: Connect, config: MqttConfig, entropy: Entropy) -> None:
+    def __init__(self, packet: Connect, config: MqttSettings, entropy: Entropy) -> None:
         """Raises PacketError with the reason code of the CONNACK that refuses."""
         given = packet.properties
         self.version = packet.version
@@ -91,7 +91,7 @@ class Terms:
             raise PacketError(0x9A, "a will that is to be retained")
 
 
-def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, peer: Peer) -> Attach:
+def attach(ticket: object, packet: Connect, terms: Terms, config: MqttSettings, peer: Peer) -> Attach:
     """The command for a CONNECT with valid terms. PacketError for a will that could not be published."""
     window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
     will = _will(packet, terms, peer.born_host)
@@ -154,7 +154,7 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
     return Will(sent, delay_s, expiry_s)
 
 
-def accepting_connack(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"") -> bytes:
+def accepting_connack(terms: Terms, present: bool, config: MqttSettings, proof: bytes = b"") -> bytes:
     """CONNACK that accepts a connection; in 5.0 with the properties that differ from the defaults.
 
     present   Session Present

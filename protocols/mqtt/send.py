@@ -16,7 +16,7 @@ from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.translate import Route, content, is_too_large, message, plain_message, route
 from protocols.mqtt.wire import V5, PacketError
 
@@ -83,7 +83,7 @@ class Inbound:
 
     def __init__(
         self,
-        config: MqttConfig,
+        config: MqttSettings,
         output: Output,
         terms: Terms,
         born_host: bytes,

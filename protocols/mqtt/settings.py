@@ -16,7 +16,7 @@ Text = Annotated[str, Meta(max_length=TEXT_BYTES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
-class MqttConfig:
+class MqttSettings:
     """Bounds and choices. The suffix of a name is its unit.
 
     packet_bytes_max         largest packet that clients may send; advertised as Maximum Packet Size

@@ -12,7 +12,7 @@ from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.status import FILTERS, subscribe_code
 from protocols.mqtt.wire import V5
 
@@ -88,7 +88,7 @@ class Unsubscribing:
 
 
 def subscribe(
-    packet: packets.Subscribe, terms: Terms, config: MqttConfig, refused: Callable[[str, str], None] = ignore_refusal
+    packet: packets.Subscribe, terms: Terms, config: MqttSettings, refused: Callable[[str, str], None] = ignore_refusal
 ) -> Subscribe | bytes:
     """The command for a SUBSCRIBE, or its SUBACK when every filter is refused here. `refused` counts the refused filters."""
     identifiers = packet.properties.subscription_ids
@@ -138,7 +138,7 @@ _WORDS: Final = {
 }
 
 
-def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttConfig) -> int:
+def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttSettings) -> int:
     """Reason code of a filter that is refused without asking the gateway; -1: not refused."""
     if name.startswith(SHARED):
         if not config.shared_available:

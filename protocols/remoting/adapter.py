@@ -11,7 +11,7 @@ from protocols.remoting.clients.send import HeaderCache
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins, without_tls
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 
 
@@ -22,7 +22,7 @@ class RemotingAdapter:
     name  name of the protocol
     """
 
-    def __init__(self, setting: Setting, config: RemotingConfig) -> None:
+    def __init__(self, setting: Setting, config: RemotingSettings) -> None:
         self.name = "remoting"
         self._node = NodeInfo(setting, config)
         self._header_cache = HeaderCache()
@@ -34,7 +34,7 @@ class RemotingAdapter:
 
 PROTOCOL: Final = Declaration(
     "remoting",
-    settings=RemotingConfig,
+    settings=RemotingSettings,
     stream=RemotingAdapter,
     listeners=(
         Listener("nameserver", 9876, "RocketMQ nameserver", ("remoting",), place=10),

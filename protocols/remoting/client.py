@@ -9,7 +9,7 @@ from domain import address
 from domain.filter.expression import Expressions
 from domain.membership import Membership, Subscription
 from protocols.adapter import Peer
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 
 REGION: Final = "DefaultRegion"
@@ -47,7 +47,7 @@ class NodeInfo:
         "port", "refused", "store_host", "unread", "uploads", "wall_ms",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: RemotingConfig) -> None:
+    def __init__(self, setting: Setting, config: RemotingSettings) -> None:
         self.authority = setting.authority
         self.refused = setting.refused
         self.cluster = setting.cluster

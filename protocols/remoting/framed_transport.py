@@ -10,7 +10,7 @@ from domain.command import Command, Disconnected
 from domain.limits import SECOND_NS
 from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.wire.frame import FrameBuffer
 from protocols.upload import Upload
 
@@ -45,7 +45,7 @@ class FramedTransport(ABC, Generic[AnyFrame]):
     def __init__(
         self,
         frames: FrameBuffer[AnyFrame],
-        config: RemotingConfig,
+        config: RemotingSettings,
         uploads: HostShares,
         unread: HostShares,
         peer: Peer,

@@ -13,7 +13,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class RemotingConfig:
+class RemotingSettings:
     """Bounds of one connection.
 
     frame_bytes_max     longest frame in bytes; a longer one closes the connection

@@ -13,7 +13,7 @@ from protocols.setting import Setting
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.reasons import WORDS
 from protocols.websocket.recognition import begins_carrying
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket.stream import WebSocketStreams
 
 
@@ -32,7 +32,7 @@ class WebSocketAdapter:
     def __init__(
         self,
         inside: Mapping[str, Adapter],
-        config: WebSocketConfig,
+        config: WebSocketSettings,
         refused: Callable[[str, str], None] = ignore_refusal,
         advertised: str = "",
     ) -> None:
@@ -50,13 +50,13 @@ class WebSocketAdapter:
         return WebSocketStreams(self._inside, self._config, self._hosts, reply, peer, self._refused)
 
 
-def _adapter(setting: Setting, config: WebSocketConfig) -> WebSocketAdapter:
+def _adapter(setting: Setting, config: WebSocketSettings) -> WebSocketAdapter:
     return WebSocketAdapter(setting.carried, config, setting.refused, setting.host)
 
 
 PROTOCOL: Final = Declaration(
     "websocket",
-    settings=WebSocketConfig,
+    settings=WebSocketSettings,
     stream=_adapter,
     application=_adapter,
     listeners=(

@@ -35,7 +35,7 @@ from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.websocket.handshake import HEAD_BYTES_MAX, HEAD_END, head_fault, refusal
 from protocols.websocket.message import InMessages, WholeMessages
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FrameOutline
 
 NORMAL: Final = 1000
@@ -61,7 +61,7 @@ class WebSocketConnection:
     def __init__(
         self,
         inside: Mapping[str, Adapter],
-        config: WebSocketConfig,
+        config: WebSocketSettings,
         hosts: Hosts,
         peer: Peer,
         now: int,

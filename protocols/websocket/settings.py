@@ -8,7 +8,7 @@ from protocols.hosts import host_name, origin_host
 
 
 @dataclass(frozen=True, slots=True)
-class WebSocketConfig:
+class WebSocketSettings:
     """The web origins that may connect. A client without an Origin field is not a browser and is not restricted.
 
     origins   web origins whose pages may connect (RFC 6455, 10.2), as `https://example.org`, beside those of the host that

@@ -27,7 +27,7 @@ from protocols.http2.application import Reply
 from protocols.http2.head import RequestHead
 from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
 from protocols.websocket.message import InMessages, WholeMessages
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FrameOutline
 
 API: Final = b"/v1/"
@@ -90,7 +90,7 @@ class WebSocketStreams:
     def __init__(
         self,
         inside: Mapping[str, Adapter],
-        config: WebSocketConfig,
+        config: WebSocketSettings,
         hosts: Hosts,
         reply: Reply,
         peer: Peer,

@@ -19,7 +19,7 @@ from store.log.open_batch import Done, OpenBatch, Pending
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.state import change
 
 _RECORD_BYTES_MAX = 384
@@ -41,7 +41,7 @@ class Appender:
         self,
         commit: GroupCommit,
         index: QueueIndex,
-        config: StoreConfig,
+        config: StoreSettings,
         empty_at: Callable[[str, int], int],
         parked: Callable[[int, int], None],
     ) -> None:

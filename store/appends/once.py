@@ -22,7 +22,7 @@ from store.appends.writer import StoreWriter
 from store.events import StoreEvents
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.state.view import StateView
 from store.steps import Turns
 
@@ -62,7 +62,7 @@ class OnceAppends:
 
     def __init__(
         self, append: Append, writer: StoreWriter, appender: Appender, state: StateView, index: QueueIndex, clock: Clock,
-        config: StoreConfig, events: StoreEvents,
+        config: StoreSettings, events: StoreEvents,
     ) -> None:  # fmt: skip
         self._append = append
         self._writer = writer

@@ -26,7 +26,7 @@ from store.checkpoint.snapshot import Columns, SnapshotItem, SnapshotSource
 from store.disk_full.errors import NotWrittenError, is_full
 from store.keys.index import KeyIndex
 from store.queue.index import QueueIndex
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 _STEP_QUEUES: Final = 64
 SLICE_BYTES: Final = 512 * 1024
@@ -104,7 +104,7 @@ class Checkpointer:
         self,
         disk: Disk,
         clock: Clock,
-        config: StoreConfig,
+        config: StoreSettings,
         commit: CheckpointedLog,
         index: QueueIndex,
         keys: KeyIndex,

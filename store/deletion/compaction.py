@@ -11,7 +11,7 @@ from domain.message.message import Message
 from domain.store.store_ports import StateChange
 from store.appends.append import Appender
 from store.checkpoint.snapshot import LEASES, QUEUES, TOPICS, Columns, SnapshotItem
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.queue import table
@@ -35,7 +35,7 @@ class Compaction:
     """Finds the state that retention has to write again, and removes topics and lite queues."""
 
     def __init__(
-        self, commit: GroupCommit, index: QueueIndex, state: StateView, ledger: LeaseLedger, appender: Appender
+        self, commit: GroupCommit, index: QueueIndex, state: StateView, ledger: JournaledTables, appender: Appender
     ) -> None:
         self._commit = commit
         self._index = index

@@ -24,7 +24,7 @@ from store.log.open_batch import Done
 from store.log.segment import FOLDER, Segments, file_name
 from store.queue.index import QueueIndex
 from store.queue.row import Row
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.steps import Turns
 from store.transaction.open_transactions import OpenTransactions
 
@@ -64,7 +64,7 @@ class Retention:
         open_transactions: OpenTransactions,
         checkpointer: Checkpointer,
         clock: Clock,
-        config: StoreConfig,
+        config: StoreSettings,
         host: RetentionHost,
         events: StoreEvents,
         free_ratio: Callable[[], float],

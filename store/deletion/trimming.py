@@ -9,7 +9,7 @@ from store.deletion.read_holds import ReadHolds
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.window import ByteWindow
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 _TOGETHER: Final = -1
 _SEARCH_ROWS: Final = 32
@@ -23,7 +23,7 @@ class Trimming:
     _windows    topic -> queue id, or _TOGETHER for all queues -> counts of bytes; they can be rebuilt
     """
 
-    def __init__(self, index: QueueIndex, config: StoreConfig, holds: ReadHolds) -> None:
+    def __init__(self, index: QueueIndex, config: StoreSettings, holds: ReadHolds) -> None:
         self._index = index
         self._holds = holds
         self._config = config

@@ -9,7 +9,7 @@ from domain.ports import Disk
 from domain.store.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.log.commit import GroupCommit
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 
 @final
@@ -24,7 +24,7 @@ class WriteAdmission:
 
     __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_log_full", "free_ratio", "full")
 
-    def __init__(self, commit: GroupCommit, config: StoreConfig, disk: Disk, events: StoreEvents) -> None:
+    def __init__(self, commit: GroupCommit, config: StoreSettings, disk: Disk, events: StoreEvents) -> None:
         self._commit = commit
         self._config = config
         self._disk = disk

@@ -24,7 +24,7 @@ from store.keys.merge import Merge
 from store.keys.run import FOLDER, RowChunk, Run, Sorted, open_run
 from store.log import batch
 from store.log.segment import Segments
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 CHUNK_ROWS: Final = 4_096
 """Rows of the unsorted tail, before it becomes a sorted chunk."""
@@ -62,7 +62,7 @@ class KeyIndex:
         self,
         disk: Disk,
         clock: Clock,
-        config: StoreConfig,
+        config: StoreSettings,
         failed: Callable[[str, OSError], None],
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:

@@ -15,7 +15,7 @@ from domain.message.message import Placed
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.state.view import GROUP, StateView
 from store.steps import Turns
 
@@ -40,7 +40,7 @@ class GroupRemoval:
                is gone durably, else with the failure; empty: nobody waits
     """
 
-    def __init__(self, ledger: LeaseLedger, state: StateView, writer: StoreWriter, clock: Clock) -> None:
+    def __init__(self, ledger: JournaledTables, state: StateView, writer: StoreWriter, clock: Clock) -> None:
         self._ledger = ledger
         self._state = state
         self._writer = writer

@@ -85,7 +85,7 @@ def decode(body: bytes) -> Chunk:
 
 
 @final
-class LeaseRows:
+class IdleTables:
     """Rows of all lease tables, by state key. A place in it is a number that is valid until a row is added or removed.
 
     count     number of rows

@@ -11,7 +11,7 @@ from domain.store.store_ports import StateChange
 from store.lease import journal
 from store.lease.attempts import Attempts
 from store.lease.expiry import Expiry
-from store.lease.lease_journal import TurnJournal
+from store.lease.lease_journal import LeaseJournal
 from store.lease.pull_progress import PullProgressTable
 from store.lease.replay import LeaseReplay
 from store.lease.table import LeaseTable
@@ -23,7 +23,7 @@ from store.state.view import LEASE
 
 
 @final
-class LeaseLedger:
+class JournaledTables:
     """The lease tables by (group, topic, queue id), and what follows from a change of one.
 
     tables          all tables
@@ -46,7 +46,7 @@ class LeaseLedger:
         self,
         index: QueueIndex,
         clock: Clock,
-        turn: TurnJournal,
+        turn: LeaseJournal,
         commit: GroupCommit,
         hot: HotLog,
         freed: Callable[[str, str], None],

@@ -29,11 +29,11 @@ class JournalWriter(Protocol):
         """Write changes that are made in memory already. `page` is called when they are written, `flushed` when durable."""
 
     def schedule_journal(self) -> None:
-        """Let TurnJournal.write be called at the end of this turn."""
+        """Let LeaseJournal.write be called at the end of this turn."""
 
 
 @final
-class TurnJournal:
+class LeaseJournal:
     """Lease tables, and those of them that have changed in this turn.
 
     tables          all lease tables

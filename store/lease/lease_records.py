@@ -11,7 +11,7 @@ from domain.message.record import Record
 from domain.ports import Clock
 from domain.topic import Durability, Topic
 from store.appends.writer import StoreWriter
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.lease.retry import retry_copy
 from store.lease.table import LeaseTable
 from store.log.reader import RecordReader
@@ -29,7 +29,7 @@ class LeaseSource:
         self,
         reader: RecordReader,
         writer: StoreWriter,
-        ledger: LeaseLedger,
+        ledger: JournaledTables,
         metadata: Catalogue,
         clock: Clock,
         durability: Durability,

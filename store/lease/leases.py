@@ -15,14 +15,14 @@ from domain.store.store_request import LeaseRequest
 from store.events import StoreEvents
 from store.lease.call import EVERYTHING, LeaseCall, RecordSource, steps
 from store.lease.candidates import Candidates
-from store.lease.journaled_tables import LeaseLedger
-from store.lease.ordered_lease import OrderedCall
+from store.lease.journaled_tables import JournaledTables
+from store.lease.ordered_lease import OrderedLease
 from store.lease.release import LeaseRelease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.repair_waits import unreadable
-from store.startup_queue import HeldCalls
+from store.startup_queue import StartupQueue
 
 
 @final
@@ -31,11 +31,11 @@ class StoredLeases:
 
     def __init__(
         self,
-        ledger: LeaseLedger,
+        ledger: JournaledTables,
         release: LeaseRelease,
         index: QueueIndex,
         source: RecordSource,
-        held: HeldCalls,
+        held: StartupQueue,
         clock: Clock,
         broker: str,
         events: StoreEvents,
@@ -62,7 +62,7 @@ class StoredLeases:
             return
         now = self._clock.wall_ms()
         if request.ordered:
-            call: LeaseCall = OrderedCall(self._index, self._source, self._broker, now, request)
+            call: LeaseCall = OrderedLease(self._index, self._source, self._broker, now, request)
         else:
             call = LeaseCall(self._index, self._source, self._broker, now, request)
         if call.attempt_id and not request.ordered and self._repeat(call, request):

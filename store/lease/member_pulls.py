@@ -20,7 +20,7 @@ from domain.store.store_request import PullRequest
 from store.events import StoreEvents
 from store.lease import returned_messages
 from store.lease.call import RecordSource
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.lease.positions import StoredPositions
 from store.lease.pull import PullCall
 from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
@@ -29,7 +29,7 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.reading import Reading
 from store.reads.repair_waits import unreadable
-from store.startup_queue import HeldCalls
+from store.startup_queue import StartupQueue
 
 RENEW_MS: Final = 30_000
 """The leases of a puller are extended at most this often."""
@@ -47,12 +47,12 @@ class StoredMemberPulls:
 
     def __init__(
         self,
-        ledger: LeaseLedger,
+        ledger: JournaledTables,
         positions: StoredPositions,
         index: QueueIndex,
         reading: Reading,
         source: RecordSource,
-        held: HeldCalls,
+        held: StartupQueue,
         clock: Clock,
         events: StoreEvents,
     ) -> None:

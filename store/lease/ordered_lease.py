@@ -29,7 +29,7 @@ _KEY: Final = properties.SHARDING_KEY_START
 
 
 @final
-class OrderedCall(LeaseCall):
+class OrderedLease(LeaseCall):
     """One lease call of an ordered group: a repeated attempt gets its messages queue by queue, and no others of that queue."""
 
     __slots__ = ()

@@ -12,9 +12,9 @@ from domain.store.store_request import LeaseRequest
 from store.events import StoreEvents
 from store.lease.call import LeaseCall, RecordSource
 from store.lease.candidates import VISITS_MAX
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.lease.lag import LagReader
-from store.lease.ordered_lease import OrderedCall
+from store.lease.ordered_lease import OrderedLease
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 
@@ -25,7 +25,9 @@ class LeasePeek:
 
     __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
 
-    def __init__(self, ledger: LeaseLedger, index: QueueIndex, clock: Clock, source: RecordSource, events: StoreEvents) -> None:
+    def __init__(
+        self, ledger: JournaledTables, index: QueueIndex, clock: Clock, source: RecordSource, events: StoreEvents
+    ) -> None:
         self._ledger = ledger
         self._index = index
         self._clock = clock
@@ -39,7 +41,7 @@ class LeasePeek:
             return False
         now = self._clock.wall_ms()
         request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
-        kind = OrderedCall if ordered else LeaseCall
+        kind = OrderedLease if ordered else LeaseCall
         call = kind(self._index, self._source, "", now, request)
         candidates = self._ledger.turn.candidates.of(group, entry) if queue_id < 0 else None
         if candidates is not None:

@@ -7,7 +7,7 @@ from typing import final
 
 from domain.errors import ErrorCode, Failure
 from store.lease.group_removal import GroupRemoval
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.lease.table import LeaseTable
 
 
@@ -15,7 +15,7 @@ from store.lease.table import LeaseTable
 class StoredPositions:
     """`domain.store.store_ports.GroupPositions`."""
 
-    def __init__(self, ledger: LeaseLedger, removal: GroupRemoval) -> None:
+    def __init__(self, ledger: JournaledTables, removal: GroupRemoval) -> None:
         self._ledger = ledger
         self._removal = removal
 

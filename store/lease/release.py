@@ -7,7 +7,7 @@ from typing import final
 
 from domain.message.receipt import Receipt
 from domain.ports import Clock
-from store.lease.journaled_tables import LeaseLedger
+from store.lease.journaled_tables import JournaledTables
 from store.lease.table import LeaseTable
 
 
@@ -20,7 +20,7 @@ class LeaseRelease:
 
     __slots__ = ("_clock", "_ledger", "_previous")
 
-    def __init__(self, ledger: LeaseLedger, clock: Clock) -> None:
+    def __init__(self, ledger: JournaledTables, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
         self._previous: list[tuple[LeaseTable, int, int]] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from store.lease import journal
-from store.lease.lease_journal import TurnJournal
+from store.lease.lease_journal import LeaseJournal
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
 
@@ -26,7 +26,7 @@ class LeaseReplay:
 
     __slots__ = ("_tables", "_turn", "_waiting")
 
-    def __init__(self, tables: LeaseTables, turn: TurnJournal) -> None:
+    def __init__(self, tables: LeaseTables, turn: LeaseJournal) -> None:
         self._tables = tables
         self._turn = turn
         self._waiting: dict[bytes, list[tuple[bytes, int]]] = {}

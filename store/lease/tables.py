@@ -14,7 +14,7 @@ from typing import Final, final
 from domain import lite
 from domain.store.store_ports import StateChange
 from store.lease import journal
-from store.lease.idle_tables import LIVE, Chunk, LeaseRows
+from store.lease.idle_tables import LIVE, Chunk, IdleTables
 from store.lease.live_tables import LiveTables
 from store.lease.pull_progress import Place
 from store.lease.schedule import LeaseSchedule
@@ -62,7 +62,7 @@ class LeaseTables:
         """`activated(table)` is called when an idle table becomes live: it has to be journaled in this turn."""
         self._activated = activated
         self._serial = 0
-        self.rows = LeaseRows()
+        self.rows = IdleTables()
         self.live = LiveTables()
         self.removals: list[Removal] = []
         self.schedule = LeaseSchedule()

@@ -13,7 +13,7 @@ from typing import final
 from domain.ports import Clock
 from store.log import batch
 from store.log.open_batch import Effects, OpenBatch
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.state import change
 
 
@@ -32,7 +32,7 @@ class AcceptedBatches:
 
     __slots__ = ("_clock", "_config", "_turn", "base", "end", "open", "scheduled", "sealed", "store_ms")
 
-    def __init__(self, base: int, end: int, clock: Clock, config: StoreConfig, turn: Callable[[], None]) -> None:
+    def __init__(self, base: int, end: int, clock: Clock, config: StoreSettings, turn: Callable[[], None]) -> None:
         self.base = base
         self.end = end
         self.store_ms = 0

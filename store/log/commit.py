@@ -31,7 +31,7 @@ from store.log.sync_delay import SyncDelay
 from store.log.sync_work import SyncWork, UnsyncedBatches
 from store.log.timeouts import AppendTimeouts, LateAppends
 from store.log.waiters import SyncWaiters
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 HELD_BYTES_MAX: Final = 1024 * 1024
 """A batch that waits for its sync is written when it reaches this size: a longer write would block the loop."""
@@ -59,7 +59,7 @@ class GroupCommit:
     """
 
     def __init__(
-        self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
+        self, segments: Segments, cache: TailCache, clock: Clock, config: StoreSettings, reached: Callable[[Effects], None],
         before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
         events: StoreEvents, mark: PromiseMark, probe: Callable[[], None],
     ) -> None:  # fmt: skip

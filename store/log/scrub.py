@@ -9,7 +9,7 @@ from domain.errors import lacks_descriptor
 from store.log import batch
 from store.log.segment import Segments
 from store.log.survey import LogSurvey, Stretch
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
@@ -45,7 +45,7 @@ class Scrubber:
         segments: Segments,
         durable: Callable[[], int],
         incarnation: int,
-        config: StoreConfig,
+        config: StoreSettings,
         told: Callable[[Stretch], None],
     ) -> None:
         """`durable()`: position below which the log is on the disk. Of `config` the settings that begin with `scrub` count.

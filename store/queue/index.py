@@ -20,7 +20,7 @@ from store.queue.groups import RowGroups
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 from store.queue.tails import Tails
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
@@ -49,7 +49,7 @@ class QueueIndex(TopicEntries):
     _file_last_records   base of an index file -> the highest log position that a block in it refers to
     """
 
-    def __init__(self, disk: Disk, config: StoreConfig, first: int, end: int) -> None:
+    def __init__(self, disk: Disk, config: StoreSettings, first: int, end: int) -> None:
         """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.
 
         Raises DerivedDamageError.

@@ -12,7 +12,7 @@ from domain.replication.ports import ReceivedLog, ReplicaDataError, UnknownForma
 from store.replication.ports import LeaderConnection
 from store.replication.progress import WINDOW_BYTES
 
-LOOK_NS: Final = 250 * MILLISECOND_NS
+POLL_NS: Final = 250 * MILLISECOND_NS
 UNTOLD_BYTES: Final = 2 * 1024 * 1024
 """Bytes that a follower far behind writes before it says so, and syncs: nobody waits for that."""
 UPGRADE_MS: Final = 30_000
@@ -224,8 +224,8 @@ class Following:
     def _look(self) -> None:
         """End a connection over which nothing comes. A pause of this process itself is nobody's silence."""
         now = self._clock.monotonic_ns()
-        self._timer = self._clock.call_at(now + LOOK_NS, self._look)
-        if now - self._looked_ns > 2 * LOOK_NS:
+        self._timer = self._clock.call_at(now + POLL_NS, self._look)
+        if now - self._looked_ns > 2 * POLL_NS:
             self.heard_ns = max(self.heard_ns, now)
         self._looked_ns = now
         if self._connection is not None and not self._cutting and now - self.heard_ns > SILENCE_NS:

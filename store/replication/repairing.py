@@ -16,7 +16,7 @@ from domain.ports import Clock, Timer
 from domain.replication.message import LogPart, LogPartRefused
 from domain.replication.ports import DamagedPart, MendableLog, Mending, ReplicaDataError
 
-LOOK_NS: Final = 500 * MILLISECOND_NS
+POLL_NS: Final = 500 * MILLISECOND_NS
 REST_NS: Final = 5_000 * MILLISECOND_NS
 """Pause before a part that nobody could give is asked for again."""
 
@@ -97,7 +97,7 @@ class Repairing:
         if self._closed:
             return
         now = self._clock.monotonic_ns()
-        self._timer = self._clock.call_at(now + LOOK_NS, self._look)
+        self._timer = self._clock.call_at(now + POLL_NS, self._look)
         if self._mending is not None:
             return
         self._rests = {begin: until for begin, until in self._rests.items() if until > now}

@@ -18,7 +18,7 @@ Name = tuple[str, str]
 
 
 @final
-class UnansweredChecks:
+class ChecksWithoutProducer:
     """Open transactions whose latest check found no producer. A check is repeated once, when the first producer connects.
 
     _waiting          producer group -> transaction ids

@@ -25,7 +25,7 @@ from store.queue.index import QueueIndex
 from store.queue.row import Row
 from store.state.view import HALF, StateView
 from store.transaction import half
-from store.transaction.checks_without_producer import UnansweredChecks
+from store.transaction.checks_without_producer import ChecksWithoutProducer
 from store.transaction.half import Half
 
 BATCH_HALVES: Final = 256
@@ -76,7 +76,7 @@ class OpenTransactions:
         self._by_name: dict[tuple[str, str], int] = {}
         self._outcomes: dict[tuple[str, str], str] = {}
         self._heap: list[tuple[int, int]] = []
-        self._unanswered = UnansweredChecks(clock, self._repeat_checks)
+        self._unanswered = ChecksWithoutProducer(clock, self._repeat_checks)
         self._timer: Timer | None = None
         self._stopped = False
         self.checked = self.ended = 0

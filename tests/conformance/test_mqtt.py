@@ -17,7 +17,7 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from tests.connection_driver import StrictDriver
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies
 
@@ -31,7 +31,7 @@ class Browser(StrictDriver):
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.connection = WebSocketAdapter({"/mqtt": broker.adapter}, WebSocketConfig()).connect(
+        self.connection = WebSocketAdapter({"/mqtt": broker.adapter}, WebSocketSettings()).connect(
             PEER, broker.clock.monotonic_ns()
         )
         self.socket = WSConnection(ConnectionType.CLIENT)

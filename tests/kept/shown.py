@@ -23,7 +23,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
 }
 """(class, attribute) that 44998bdc does not have -> its value when it is read from bytes of 44998bdc."""
 
-RENAMED: Final[dict[str, str]] = {}
+RENAMED: Final[dict[str, str]] = {"ControllerList": "ControllerBook", "continues_log": "heir_of"}
 """Name of a class, of a member of an enumeration (`Class.MEMBER`) or of an attribute today -> its name at 44998bdc."""
 
 

@@ -14,7 +14,7 @@ from domain.topic import Topic
 from nameserver import own_topics
 from nameserver.own_topics import OwnTopics
 from store.engine import open_store
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 
@@ -46,7 +46,7 @@ class Own:
 @pytest.fixture
 def own() -> Own:
     clock = VirtualClock()
-    return Own(clock, open_store(MemoryDisk(clock), clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 1))))
+    return Own(clock, open_store(MemoryDisk(clock), clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 1))))
 
 
 def test_the_state_of_a_version_is_the_epoch_of_the_leader(own: Own) -> None:

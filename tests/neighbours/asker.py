@@ -32,7 +32,7 @@ METADATA = [
 SERVICE = "/apache.rocketmq.v2.MessagingService/"
 
 
-class Asker:
+class InternalClient:
     """One neighbour on a stream. `ask` sends the next request; `answered` says whether its answer has come."""
 
     def __init__(self, name: str, stream: PeerStream) -> None:
@@ -54,7 +54,7 @@ class Asker:
         self.stream.send(data)
 
 
-class MqttAsker(Asker):
+class MqttAsker(InternalClient):
     """A PINGREQ."""
 
     def __init__(self, stream: PeerStream) -> None:
@@ -66,7 +66,7 @@ class MqttAsker(Asker):
         self._send(encode(Ping(12), 4))
 
 
-class MqttSender(Asker):
+class MqttSender(InternalClient):
     """A PUBLISH at QoS 1: its answer waits for the store."""
 
     def __init__(self, stream: PeerStream) -> None:
@@ -78,7 +78,7 @@ class MqttSender(Asker):
         self._send(encode(Publish(b"neighbour/alone", b"x", 1, False, False, 1, NONE), 4))
 
 
-class HttpAsker(Asker):
+class HttpAsker(InternalClient):
     """A GET of a topic."""
 
     def __init__(self, stream: PeerStream) -> None:
@@ -89,7 +89,7 @@ class HttpAsker(Asker):
         self._send(b"GET /v1/topics/neighbour HTTP/1.1\r\nHost: n\r\n\r\n")
 
 
-class RemotingAsker(Asker):
+class RemotingAsker(InternalClient):
     """A name server's question."""
 
     def __init__(self, stream: PeerStream) -> None:
@@ -100,7 +100,7 @@ class RemotingAsker(Asker):
         self._send(frame(GET_BROKER_CLUSTER_INFO, 7, serialize=JSON))
 
 
-class GrpcAsker(Asker):
+class GrpcAsker(InternalClient):
     """QueryRoute over HTTP/2."""
 
     def __init__(self, stream: PeerStream) -> None:

@@ -20,7 +20,7 @@ from gateway.runtime.compiled import in_use
 from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.adapter import Peer
 from protocols.registry import Opening
-from tests.neighbours.asker import Asker, CoapAsker, GrpcAsker, HttpAsker, MqttAsker, MqttSender, RemotingAsker
+from tests.neighbours.asker import CoapAsker, GrpcAsker, HttpAsker, InternalClient, MqttAsker, MqttSender, RemotingAsker
 from tests.neighbours.loop import TurnClock
 from tests.neighbours.socket import PeerDatagrams, PeerStream
 from tests.simulation.kit.disk import MemoryDisk
@@ -219,7 +219,7 @@ class SharedNode:
         loop = cast(asyncio.AbstractEventLoop, self.datagrams)
         DatagramPump(self._context, [cast(Any, self.datagrams)], endpoint, "coap", loop).open()
 
-    def _neighbours(self) -> list[Asker | CoapAsker]:
+    def _neighbours(self) -> list[InternalClient | CoapAsker]:
         host = "10.0.0.7"
         return [
             MqttAsker(self.connect("mqtt", host)),

@@ -27,7 +27,7 @@ from domain.subscription.document import decode
 from domain.subscription.subscription import WebhookSubscription
 from gateway.connection.handler import Handler
 from gateway.webhooks.delivery.deliverers import Deliverers
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 from tests.simulation.courier import Arrival, SimulatedCourier, SimulatedSink
 from tests.simulation.gateways import SimulatedGateway
 from tests.simulation.kit.clock import PausableClock, ProcessClock
@@ -101,7 +101,7 @@ class Hooks:
         found: list[Event] = []
         parts = self.world.parts
         assert parts is not None
-        Asker(parts.gate, lambda: None).ask(make, found.append)
+        InternalClient(parts.gate, lambda: None).ask(make, found.append)
         for _ in range(1_000):
             if found:
                 break

@@ -18,7 +18,7 @@ from store.log import promise
 from store.offline import backup
 from store.offline.check import Check
 from store.offline.finding import Severity
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.simulation.kit.platter import Content
@@ -26,11 +26,11 @@ from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver, sure
 from tests.stored_state import value_of
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=500, cache_bytes=0,
     retention_ms=2_000, retention_check_ms=200, fresh_incarnation=77, once_window_ms=3_600_000,
 )  # fmt: skip
-KEPT = StoreConfig(segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, cache_bytes=0)
+KEPT = StoreSettings(segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, cache_bytes=0)
 
 
 def begun(driver: Driver) -> tuple[int, BackupPlan]:
@@ -68,7 +68,7 @@ def serious(disk: MemoryDisk) -> list[Any]:
     return [each for each in found if each.severity is not Severity.NOTE]
 
 
-def reopened(disk: MemoryDisk, config: StoreConfig = KEPT) -> Driver:
+def reopened(disk: MemoryDisk, config: StoreSettings = KEPT) -> Driver:
     clock = disk._clock
     assert isinstance(clock, VirtualClock)
     driver = Driver(config, disk, clock)
@@ -237,7 +237,9 @@ def test_a_file_that_cannot_be_deleted_at_the_end_is_told() -> None:
 
 
 def test_free_space_is_no_reason_to_delete_early_while_deleting_frees_none() -> None:
-    config = StoreConfig(segment_bytes=4_096, retention_check_ms=200, pressure_keep_ms=100, cache_bytes=0, fresh_incarnation=7)
+    config = StoreSettings(
+        segment_bytes=4_096, retention_check_ms=200, pressure_keep_ms=100, cache_bytes=0, fresh_incarnation=7
+    )
     driver = Driver(config)
     driver.topic("t")
     stuff(driver, 0, 60)

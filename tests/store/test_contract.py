@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.node.storage import engine_named
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.contract import MessageStoreContract
 from tests.store.driver import Driver
 from tests.store.outside_engine import OUTSIDE, installed, outside_engine
@@ -28,4 +28,4 @@ class TestSmallSegments(MessageStoreContract):
 
     @pytest.fixture
     def driver(self) -> Driver:
-        return Driver(StoreConfig(segment_bytes=2_048, cache_bytes=0, index_segment_bytes=1_024, tail_rows_max=0))
+        return Driver(StoreSettings(segment_bytes=2_048, cache_bytes=0, index_segment_bytes=1_024, tail_rows_max=0))

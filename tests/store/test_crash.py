@@ -14,13 +14,13 @@ from domain.topic import Durability
 from store.log import promise as promises
 from store.log.promise import Promise
 from store.log.segment import OPEN_FILES_MAX
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.stored_state import pairs
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
 )
 
@@ -67,7 +67,7 @@ def check(after: Driver, topic: str, acknowledged: set[int]) -> None:
 
 @pytest.mark.parametrize("durability", [Durability.FLUSHED, Durability.PAGE])
 def test_a_write_torn_at_any_byte_leaves_what_was_acknowledged(durability: Durability) -> None:
-    config = StoreConfig(segment_bytes=4_096, durability=durability)
+    config = StoreSettings(segment_bytes=4_096, durability=durability)
     whole = Driver(config)
     whole.topic("t", durability)
     begin = sum(size for _, size in whole.disk.writes)
@@ -220,7 +220,7 @@ def test_store_time_goes_on_after_a_restart_with_the_clock_set_back() -> None:
 
 
 def test_a_long_log_keeps_64_files_open_at_most() -> None:
-    driver = Driver(StoreConfig(segment_bytes=4_096, cache_bytes=0, tail_rows_max=16))
+    driver = Driver(StoreSettings(segment_bytes=4_096, cache_bytes=0, tail_rows_max=16))
     driver.topic("t")
     for number in range(90):
         driver.send("t", b"%d" % number + bytes(3_000))

@@ -14,12 +14,12 @@ from domain.store.store_request import ReadRequest
 from domain.topic import Durability
 from store.disk_full.errors import NotWrittenError, is_full, lack_of
 from store.log.segment import OPEN_FILES_MAX
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.test_crash import Load, check
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
 )
 USED_UP = pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
@@ -50,7 +50,7 @@ def until_refused(driver: Driver) -> Failure:
 def test_a_log_that_gets_no_descriptor_for_its_next_file_refuses_with_the_reason_and_goes_on(
     number: int, durability: Durability
 ) -> None:
-    driver = Driver(StoreConfig(segment_bytes=4_096))
+    driver = Driver(StoreSettings(segment_bytes=4_096))
     driver.topic("t", durability)
     use_up(driver, number)
     refused = until_refused(driver)
@@ -128,7 +128,7 @@ def test_a_checkpoint_that_cannot_be_read_back_for_want_of_a_descriptor_is_writt
 
 
 def test_runs_of_keys_that_get_no_descriptor_stay_in_memory_and_are_written_later() -> None:
-    driver = Driver(StoreConfig(checkpoint_bytes=20_000, checkpoint_ms=1_000))
+    driver = Driver(StoreSettings(checkpoint_bytes=20_000, checkpoint_ms=1_000))
     driver.topic("t")
     for number in range(60):
         driver.send("t", b"%d" % number + bytes(300), properties=b"KEYS\x01k%d\x02" % number)
@@ -144,7 +144,7 @@ def test_runs_of_keys_that_get_no_descriptor_stay_in_memory_and_are_written_late
 
 def test_a_deletion_waits_for_a_mark_that_gets_no_descriptor_and_is_carried_out_then() -> None:
     """The mark says that the log may begin later before segments go: it has to be written."""
-    config = StoreConfig(
+    config = StoreSettings(
         segment_bytes=4_096, checkpoint_bytes=3_000, checkpoint_ms=1_000, retention_ms=3_000, retention_check_ms=500
     )
     driver = Driver(config)
@@ -162,7 +162,7 @@ def test_a_deletion_waits_for_a_mark_that_gets_no_descriptor_and_is_carried_out_
 
 def test_what_cannot_be_opened_for_a_moment_is_not_damaged() -> None:
     """Readers, and the scrubber, of files that are closed since 64 others are open."""
-    config = StoreConfig(
+    config = StoreSettings(
         segment_bytes=4_096, cache_bytes=0, tail_rows_max=16, scrub_pass_s=1, retention_check_ms=1 << 40, checkpoint_ms=1 << 30
     )
     driver = Driver(config)

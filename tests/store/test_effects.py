@@ -14,10 +14,10 @@ from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest, PullRequest, ReadRequest
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, RecordingListener, sure
 
-UNCACHED = StoreConfig(cache_bytes=0)
+UNCACHED = StoreSettings(cache_bytes=0)
 
 
 def apart(driver: Driver, *bodies: bytes, properties: bytes = b"") -> list[Placed]:
@@ -119,7 +119,7 @@ def test_a_lease_answer_that_raises_costs_the_other_calls_of_the_turn_nothing() 
 
 
 def test_each_file_that_cannot_be_read_is_told_once() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0, segment_bytes=4_096))
+    driver = Driver(StoreSettings(cache_bytes=0, segment_bytes=4_096))
     driver.topic("t")
     for _ in range(6):
         driver.send("t", b"x" * 1_500)

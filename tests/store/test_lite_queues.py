@@ -14,11 +14,11 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Durability
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, RecordingListener, sure
 from tests.stored_state import value_of
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000
 )
 
@@ -159,7 +159,7 @@ def test_lite_queues_that_share_messages_are_whole_after_every_end(seed: int) ->
 
 
 def test_retention_empties_lite_queues_that_share_messages() -> None:
-    driver = Driver(StoreConfig(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver = Driver(StoreSettings(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", retention_ms=20_000)
     sure(driver.append([dispatched(["a", "b"], b"1")]))
     driver.clock.run_for(15_000)
@@ -286,7 +286,7 @@ def test_deleting_a_topic_deletes_its_lite_topics(driver: Driver) -> None:
 
 
 def test_a_lite_queue_emptied_by_retention_continues_at_its_next_offset() -> None:
-    driver = Driver(StoreConfig(segment_bytes=8_192, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver = Driver(StoreSettings(segment_bytes=8_192, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE")
     driver.topic("plain")
     send(driver, "a", "1", "2", "3")
@@ -307,7 +307,7 @@ def test_a_lite_queue_emptied_by_retention_continues_at_its_next_offset() -> Non
 
 
 def test_retention_ms_of_a_topic_trims_its_lite_queues_too() -> None:
-    driver = Driver(StoreConfig(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver = Driver(StoreSettings(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_ms=20_000)
     sure(driver.append([message("a", b"1"), message("a", b"2", queue_id=1), message("b", b"1")]))
     leases = lease(driver, "b")
@@ -326,7 +326,7 @@ def test_retention_ms_of_a_topic_trims_its_lite_queues_too() -> None:
 
 def test_retention_bytes_of_a_topic_trim_its_lite_queues_too() -> None:
     """The newest bytes stay, whichever queue of the parent they are in: queues and lite queues have lost the same messages."""
-    driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver = Driver(StoreSettings(retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_bytes=4_500)
     for number in range(10):
         name = "a" if number % 3 else "b"

@@ -16,7 +16,7 @@ from store.lease import idle_tables, journal
 from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.sorted_set import SortedSet
 from store.state import change
 from store.state.view import EMPTY, LEASE
@@ -26,7 +26,7 @@ from tests.store.driver import Driver
 from tests.stored_state import value_of
 
 MANY = 3_000
-LARGE = StoreConfig(checkpoint_bytes=1 << 30, cache_bytes=0)
+LARGE = StoreSettings(checkpoint_bytes=1 << 30, cache_bytes=0)
 
 
 def many_positions(driver: Driver, topic: str, group: str) -> None:

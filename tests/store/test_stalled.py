@@ -10,12 +10,12 @@ from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
 from domain.topic import Durability
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.disk import Operation
 from tests.store.driver import Driver
 
 LARGE = bytes(3_000_000)
-FLUSH_MS = StoreConfig().flush_timeout_ms
+FLUSH_MS = StoreSettings().flush_timeout_ms
 PARTS_MS = FLUSH_MS // 4
 """Time between two looks at what waits."""
 

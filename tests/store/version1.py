@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
@@ -21,7 +21,7 @@ from tests.store.driver import Driver
 ARCHIVE: Final = Path(__file__).parent / "data" / "version1.tar.gz"
 WALL_MS: Final = 1_700_000_006_312
 """When the last life was killed."""
-CONFIG: Final = StoreConfig(
+CONFIG: Final = StoreSettings(
     segment_bytes=16_384, index_segment_bytes=4_096, tail_rows_max=32, checkpoint_bytes=20_000, checkpoint_ms=1_000
 )
 

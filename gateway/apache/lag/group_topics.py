@@ -33,7 +33,7 @@ UNREAD: Final = LastLag(0, 0, 0)
 
 
 @final
-class GroupPairs:
+class GroupTopics:
     """At most PAIRS_MAX pairs. Those that have received here come first: they are asked for in every walk, the others in turn.
 
     _here     the last that began to receive here

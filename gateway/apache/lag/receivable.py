@@ -7,17 +7,17 @@ from typing import final
 
 from domain.ports import Clock
 from domain.store.store_ports import LagWalk
-from gateway.apache.lag.group_topics import GroupPairs
+from gateway.apache.lag.group_topics import GroupTopics
 from gateway.apache.lag.walk import ClusterLagWalk
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 
 
 @final
-class RocketmqOutlook:
+class RocketmqReceivable:
     """`Outlook`. Positions of groups are told by the brokers, to tools that ask them through the remoting port."""
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupPairs) -> None:
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupTopics) -> None:
         """`pairs`: whose lag is told."""
         self._servers = servers
         self._cluster = cluster

@@ -13,7 +13,7 @@ from domain.address import DLQ_PREFIX, RETRY_PREFIX, is_group, is_system_group, 
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
-from gateway.apache.lag.group_topics import GroupPairs
+from gateway.apache.lag.group_topics import GroupTopics
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.document import value_in
@@ -35,13 +35,13 @@ Readers = Callable[[set[str], bool], None]
 
 @final
 class GroupSearch:
-    """Tells `GroupPairs` which groups read what, one topic after the other, for ever.
+    """Tells `GroupTopics` which groups read what, one topic after the other, for ever.
 
     _left      topics that this search has still to look at
     _began_ns  when it has begun, monotonic
     """
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupPairs) -> None:
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupTopics) -> None:
         self._servers = servers
         self._cluster = cluster
         self._clock = clock

@@ -16,7 +16,7 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store.store_ports import GroupLag
-from gateway.apache.lag.group_topics import GroupPairs, Pair
+from gateway.apache.lag.group_topics import GroupTopics, Pair
 from gateway.apache.topics.group_question import lacks_group
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
@@ -49,7 +49,7 @@ class ClusterLagWalk:
     _found      messages, and the store time of the oldest in epoch ms, 0: not known
     """
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, known: GroupPairs, most: int) -> None:
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, known: GroupTopics, most: int) -> None:
         """A walk over the pairs whose turn it is. `most` pairs get rows."""
         self._servers = servers
         self._cluster = cluster

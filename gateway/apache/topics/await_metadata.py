@@ -26,7 +26,7 @@ HELD_MAX: Final = 10_000
 
 
 @final
-class KnownFirst:
+class AwaitMetadata:
     """A handler in front of the use cases, which ask for topics and groups without waiting.
 
     Commands of one connection keep their order. What nobody knows goes on: the use case creates it, or refuses the command.

@@ -34,7 +34,7 @@ _NEWEST: Final = (1 << 30,)
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerFacts:
+class BrokerCapabilities:
     """One broker.
 
     broker    its name
@@ -89,11 +89,11 @@ class BrokerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterCapabilities:
     """All brokers, by name."""
 
     cluster: str
-    brokers: Sequence[BrokerFacts]
+    brokers: Sequence[BrokerCapabilities]
 
     @property
     def durability(self) -> Durability:
@@ -152,17 +152,17 @@ class ClusterFacts:
 
 
 @final
-class FactFinding:
+class CapabilityFinding:
     """Asks all brokers that are known."""
 
     def __init__(self, servers: Brokers, cluster: ClusterMap) -> None:
         self._servers = servers
         self._cluster = cluster
-        self._done: Callable[[ClusterFacts], None]
-        self._found: dict[str, BrokerFacts] = {}
+        self._done: Callable[[ClusterCapabilities], None]
+        self._found: dict[str, BrokerCapabilities] = {}
         self._left = 0
 
-    def start(self, done: Callable[[ClusterFacts], None]) -> None:
+    def start(self, done: Callable[[ClusterCapabilities], None]) -> None:
         """Ask all brokers. `done` gets their facts, once each of them has answered or failed."""
         self._done = done
         brokers = list(self._cluster.brokers)
@@ -171,16 +171,16 @@ class FactFinding:
             request = Request(codes.GET_BROKER_CONFIG, {"bname": broker})
             self._servers.ask(broker, request, lambda answer, broker=broker: self._configured(broker, answer))  # type: ignore[misc]
         if not brokers:
-            self._done(ClusterFacts("", ()))
+            self._done(ClusterCapabilities("", ()))
 
     def _configured(self, broker: str, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure):
-            self._end(BrokerFacts(broker, "", {}, answer.text, silent=True))
+            self._end(BrokerCapabilities(broker, "", {}, answer.text, silent=True))
             return
         if answer.code == codes.NO_PERMISSION:
             # Who is known, and may not read the settings, may be allowed to send and to receive.
             refuses = DENIED not in answer.remark
-            self._end(BrokerFacts(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
+            self._end(BrokerCapabilities(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
             return
         settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
         request = Request(codes.GET_RUNTIME_INFO, {"bname": broker})
@@ -195,14 +195,14 @@ class FactFinding:
             if said and wanted and said != wanted:
                 fault = f"it says that its {name} is {said}, and the name servers say {wanted}"
                 self._servers.refuse(broker, fault)
-        self._end(BrokerFacts(broker, version, settings, fault))
+        self._end(BrokerCapabilities(broker, version, settings, fault))
 
-    def _end(self, facts: BrokerFacts) -> None:
+    def _end(self, facts: BrokerCapabilities) -> None:
         self._found[facts.broker] = facts
         self._left -= 1
         if not self._left:
             clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
-            self._done(ClusterFacts(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
+            self._done(ClusterCapabilities(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
 
 
 def properties_from(body: bytes) -> dict[str, str]:

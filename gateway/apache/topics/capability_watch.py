@@ -8,7 +8,7 @@ from typing import Final, final
 
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from gateway.apache.topics.broker_capabilities import ClusterFacts, FactFinding
+from gateway.apache.topics.broker_capabilities import CapabilityFinding, ClusterCapabilities
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 
@@ -20,7 +20,7 @@ log = logging.getLogger("headgate.rocketmq")
 
 
 @final
-class FactWatch:
+class CapabilityWatch:
     """Keeps the facts of a cluster up to date, and says in the log what has changed.
 
     facts   of all brokers that name servers tell; a broker that does not answer now, as it has told them before
@@ -31,8 +31,8 @@ class FactWatch:
         servers: Brokers,
         cluster: ClusterMap,
         clock: Clock,
-        facts: ClusterFacts,
-        changed: Callable[[ClusterFacts], None],
+        facts: ClusterCapabilities,
+        changed: Callable[[ClusterCapabilities], None],
     ) -> None:
         """`facts`: as the start has found them. `changed` gets others."""
         self.facts = facts
@@ -56,12 +56,12 @@ class FactWatch:
 
     def _ask(self) -> None:
         if not self._stopped:
-            FactFinding(self._servers, self._cluster).start(self._told)
+            CapabilityFinding(self._servers, self._cluster).start(self._told)
 
-    def _told(self, found: ClusterFacts) -> None:
+    def _told(self, found: ClusterCapabilities) -> None:
         before = {each.broker: each for each in self.facts.brokers if each.settings}
         brokers = [each if each.settings else before.get(each.broker, each) for each in found.brokers]
-        facts = ClusterFacts(found.cluster, brokers)
+        facts = ClusterCapabilities(found.cluster, brokers)
         if facts != self.facts and brokers:
             lines = self.facts.lines()
             self.facts = facts

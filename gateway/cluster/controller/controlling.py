@@ -10,7 +10,7 @@ from typing import Final, final
 
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.replica_reports import informed, refused
-from controller.member.elections import LOOK_MS, Elections
+from controller.member.elections import POLL_MS, Elections
 from controller.member.founding import Founding
 from controller.member.grey_moves import GreyMoves
 from controller.member.identity import MemberIdentity
@@ -76,7 +76,7 @@ class Controlling:
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
         self._clock = clock
         self._connections: set[ClientConnection] = set()
-        self._settings = {"notify_role_changed": "true", "scan_ms": str(LOOK_MS)}
+        self._settings = {"notify_role_changed": "true", "scan_ms": str(POLL_MS)}
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """All commands of domain.controller."""

@@ -12,7 +12,7 @@ from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers, ControllerSeen
 from gateway.cluster.operator.orders import DONE, NOT_YET, Say
 
-LOOK_S: Final = 0.5
+POLL_S: Final = 0.5
 
 
 def add_replica(controllers: ClusterControllers, name: str, address: str, learner: bool, say: Say) -> int:
@@ -104,7 +104,7 @@ def _await(
         if time.monotonic() >= end:
             say("it is decided, and not done yet: headgate cluster status shows when it is")
             return NOT_YET
-        sleep(LOOK_S)
+        sleep(POLL_S)
 
 
 def _state(leader: ControllerFound, address: str, is_added: bool) -> str:

@@ -16,7 +16,7 @@ from gateway.cluster.operator.status import REPLICA_TITLES, end_of_leader, headl
 
 DONE: Final = 0
 NOT_YET: Final = 1
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 
 Say = Callable[[str], None]
 
@@ -184,7 +184,7 @@ def await_strength(controllers: ClusterControllers, names: Sequence[str], second
         if time.monotonic() >= end:
             say("not all replicas are in sync: a damaged one comes back by itself once its process starts; see its log")
             return NOT_YET
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def _share(position: str, goal: int) -> str:

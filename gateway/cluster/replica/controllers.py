@@ -29,7 +29,7 @@ BEAT_MS: Final = 250
 """Time between two heartbeats. A controller notices the end of the connection sooner."""
 ALIVE_MS: Final = 2_500
 """How long a replica counts as alive without a heartbeat."""
-LOOK_MS: Final = 1_000
+POLL_MS: Final = 1_000
 """Time between two questions how the group is. A controller tells a new leader by itself."""
 ANSWER_MS: Final = 2_000
 _ROUNDS: Final = 2
@@ -201,7 +201,7 @@ class GroupControllers:
     def _look(self) -> None:
         if self._closed:
             return
-        self._looks = self._after(LOOK_MS, self._look)
+        self._looks = self._after(POLL_MS, self._look)
         self._learn()
         self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
 

@@ -16,10 +16,10 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.replication.ports import DamagedLog, DamagedPart
 from gateway.cluster.replica.controllers import GroupControllers
-from gateway.cluster.replica.repair_sources import PartSources
+from gateway.cluster.replica.repair_sources import RepairSources
 from store.replication.repairing import PartSource, RepairCounts, Repairing
 
-LOOK_NS: Final = 250 * MILLISECOND_NS
+POLL_NS: Final = 250 * MILLISECOND_NS
 MEND_NS: Final = 30_000 * MILLISECOND_NS
 """Time in which other replicas have to give what is missing. Behind it the log is given up for a new one."""
 log: Final = logging.getLogger("headgate.replica")
@@ -30,7 +30,7 @@ class DamagedStart:
     """One such start, of the replica `own`, 0: it has no id yet."""
 
     def __init__(
-        self, damaged: DamagedLog, own: int, controllers: GroupControllers, sources: PartSources, clock: Clock,
+        self, damaged: DamagedLog, own: int, controllers: GroupControllers, sources: RepairSources, clock: Clock,
         entropy: Entropy, counts: RepairCounts, done: Callable[[bool], None],
     ) -> None:  # fmt: skip
         """`done(True)`: the log can be opened again, and is closed; `done(False)`: a person has to look."""
@@ -72,7 +72,7 @@ class DamagedStart:
         self._controllers.ask(self._heard)
 
     def _again(self, step: Callable[[], None]) -> None:
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + LOOK_NS, step)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_NS, step)
 
     def _heard(self, group: StoreGroup | None, known: bool) -> None:
         if self._ended:
@@ -84,7 +84,7 @@ class DamagedStart:
         if group is None or not self._own or all(each.id == self._own for each in group.replicas):
             self._end(False)
         elif not self._damaged.parts.damaged():
-            self._renounce(group)
+            self._abandon_damaged(group)
         else:
             self._mends = True
             self._until_ns = self._clock.monotonic_ns() + MEND_NS
@@ -98,17 +98,17 @@ class DamagedStart:
         if not self._damaged.parts.damaged():
             self._end(True)
         elif self._clock.monotonic_ns() >= self._until_ns:
-            self._renounce(self._group)
+            self._abandon_damaged(self._group)
         else:
             self._again(self._look)
 
-    def _renounce(self, group: StoreGroup) -> None:
+    def _abandon_damaged(self, group: StoreGroup) -> None:
         if all(each.id == self._own for each in group.members):
             self._end(False)
             return
         self._repairing.close()
         try:
-            folder = self._damaged.renounce(int.from_bytes(self._entropy.token(8), "big") >> 1 | 1)
+            folder = self._damaged.abandon_damaged(int.from_bytes(self._entropy.token(8), "big") >> 1 | 1)
         except OSError as error:
             log.error("store group %s: the damaged log cannot be set aside: %s", group.name, error)
             self._end(False)

@@ -15,7 +15,7 @@ from domain.replication.ports import LeaderLog
 from gateway.cluster.replica.controllers import GroupControllers
 from store.replication.leading import Leading, member_of
 
-LOOK_MS: Final = 500
+POLL_MS: Final = 500
 """Time between two looks at the room of a leader."""
 FULL_MS: Final = 2_000
 """How long a leader has no room before another replica should lead: a full disk often heals by itself."""
@@ -25,7 +25,7 @@ log: Final = logging.getLogger("headgate.replica")
 
 
 @final
-class Succession:
+class Handover:
     """Asks for the election of another replica: of a member of the SyncStateSet that follows now.
 
     asked   elections that were asked for since there was no room
@@ -46,7 +46,7 @@ class Succession:
     def watch(self, leading: Leading, led: LeaderLog) -> None:
         """From now on look at the room of this leader, until `stop`."""
         self._timer = self._clock.call_at(
-            self._clock.monotonic_ns() + LOOK_MS * MILLISECOND_NS, partial(self.watch, leading, led)
+            self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, partial(self.watch, leading, led)
         )
         now, full = self._clock.monotonic_ns(), led.full
         if full is None:

@@ -16,7 +16,7 @@ SAMPLE_NS: Final = 50 * MILLISECOND_NS
 
 
 @final
-class ReplicaMeter:
+class ReplicaHealth:
     """The figures of one life of a replica.
 
     newest   the figures of the last heartbeat

@@ -11,7 +11,7 @@ log: Final = logging.getLogger("headgate.replica")
 
 
 @final
-class GroupStrength:
+class InSyncLog:
     """One line in the log whenever the replicas that are not in sync are others."""
 
     def __init__(self) -> None:

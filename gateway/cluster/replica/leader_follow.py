@@ -20,7 +20,7 @@ log: Final = logging.getLogger("headgate.replica")
 
 
 @final
-class FollowedLeader:
+class LeaderFollow:
     """The leader that one replica follows now, if any.
 
     replica     id of the leader that it follows, or has followed last; 0: none

@@ -9,7 +9,7 @@ from typing import Final, final
 from domain.controller.group import StoreGroup
 from domain.ports import Clock
 from domain.replication.ports import DamagedPart, MendableLog
-from gateway.cluster.replica.repair_sources import PartSources
+from gateway.cluster.replica.repair_sources import RepairSources
 from store.replication.repairing import RepairCounts, Repairing
 
 log: Final = logging.getLogger("headgate.replica")
@@ -23,7 +23,7 @@ class LogRepairs:
         self,
         name: str,
         group: Callable[[], tuple[StoreGroup | None, int]],
-        sources: PartSources,
+        sources: RepairSources,
         clock: Clock,
         counts: RepairCounts,
     ) -> None:

@@ -65,7 +65,7 @@ def incarnation_text(incarnation: int) -> str:
 
 
 @final
-class Enrolment:
+class ReplicaRegistration:
     """One registration of a replica; it is tried until the controllers answer.
 
     why   what it waits for, for a person

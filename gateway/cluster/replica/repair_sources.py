@@ -39,7 +39,7 @@ class _Source:
 
 
 @final
-class PartSources:
+class RepairSources:
     """Links to the other replicas, by their addresses."""
 
     def __init__(self, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None) -> None:

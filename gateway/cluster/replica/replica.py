@@ -23,15 +23,15 @@ from domain.replication.reads import FollowerReads
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.follower_commands import FollowerCommands
 from gateway.cluster.replica.follower_figures import follower_figures
-from gateway.cluster.replica.handover import Succession
-from gateway.cluster.replica.health import ReplicaMeter
+from gateway.cluster.replica.handover import Handover
+from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.history import refusal_of
-from gateway.cluster.replica.in_sync_log import GroupStrength
-from gateway.cluster.replica.leader_follow import FollowedLeader
+from gateway.cluster.replica.in_sync_log import InSyncLog
+from gateway.cluster.replica.leader_follow import LeaderFollow
 from gateway.cluster.replica.log_repairs import LogRepairs
 from gateway.cluster.replica.promotion import Promotion
-from gateway.cluster.replica.registration import Enrolment, LogFacts, ReplicaPlace, incarnation_text
-from gateway.cluster.replica.repair_sources import PartSources
+from gateway.cluster.replica.registration import LogFacts, ReplicaPlace, ReplicaRegistration, incarnation_text
+from gateway.cluster.replica.repair_sources import RepairSources
 from gateway.cluster.replica.replica_state import ServingFollowers, follower_state, leader_state
 from gateway.cluster.replica.settings import SKEW_MS
 from gateway.link.request import Sign
@@ -47,7 +47,7 @@ WATCH_NS: Final = 200 * MILLISECOND_NS
 
 
 @final
-class ReplicaLife:
+class ReplicaTerm:
     """One life of a replica.
 
     leading         its leadership; None while it follows
@@ -73,7 +73,7 @@ class ReplicaLife:
         store.replication.pace."""
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
-        self.meter = ReplicaMeter(clock, skew_ms)
+        self.meter = ReplicaHealth(clock, skew_ms)
         self.renewed: Callable[[], None] = _nobody
         self.followed: Callable[[int], None] = _followed
         self.promoting: Callable[[], None] = _nobody
@@ -96,7 +96,7 @@ class ReplicaLife:
         self._own = 0
         self._serving = ServingFollowers()
         self._epoch = 0
-        self._followed = FollowedLeader(place, dialer, sign, clock, entropy, self.meter.broke)
+        self._followed = LeaderFollow(place, dialer, sign, clock, entropy, self.meter.broke)
         self._promoting: StoreGroup | None = None
         self._promotion = Promotion(clock)
         self._asking = False
@@ -105,13 +105,13 @@ class ReplicaLife:
         self._looking = False
         self._closed = False
         self._group: StoreGroup | None = None
-        self._strength = GroupStrength()
-        self._succession = Succession(place.group, controllers, clock)
+        self._strength = InSyncLog()
+        self._succession = Handover(place.group, controllers, clock)
         self._repairs = repairs or RepairCounts()
         self._commands = FollowerCommands(self, place.group, self._repairs, self.meter.broke)
-        sources = PartSources(dialer, clock, entropy, sign)
+        sources = RepairSources(dialer, clock, entropy, sign)
         self._log_repairs = LogRepairs(place.group, lambda: (self._group, self._own), sources, clock, self._repairs)
-        self._enrolment = Enrolment(place, self._facts, controllers, clock, self._enrolled)
+        self._enrolment = ReplicaRegistration(place, self._facts, controllers, clock, self._enrolled)
 
     def start(self) -> None:
         """Register, and do what the controllers decide."""
@@ -353,7 +353,7 @@ class ReplicaLife:
         )  # fmt: skip
         self._is_beginning = True
         self.meter.other_log()
-        follower.begin_anew(first, int.from_bytes(self._entropy.token(8), "big") >> 1 | 1, behind, self._begun_anew)
+        follower.restart_log(first, int.from_bytes(self._entropy.token(8), "big") >> 1 | 1, behind, self._begun_anew)
 
     def _begun_anew(self, error: Exception | None) -> None:
         self._is_beginning = False
@@ -442,12 +442,12 @@ class ReplicaLife:
 
 
 def _nobody() -> None:
-    """Default of `ReplicaLife.renewed` and `promoting`."""
+    """Default of `ReplicaTerm.renewed` and `promoting`."""
 
 
 def _followed(_epoch: int) -> None:
-    """Default of `ReplicaLife.followed`."""
+    """Default of `ReplicaTerm.followed`."""
 
 
 def _unheard(_text: str) -> None:
-    """Default of `ReplicaLife.standby`."""
+    """Default of `ReplicaTerm.standby`."""

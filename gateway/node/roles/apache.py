@@ -29,7 +29,7 @@ from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.relay.uplink import FULL_BYTES
 from gateway.apache.settings import RocketmqSettings
 from gateway.apache.store import RocketmqStore
-from gateway.apache.topics.broker_capabilities import ClusterFacts, FactFinding
+from gateway.apache.topics.broker_capabilities import CapabilityFinding, ClusterCapabilities
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
@@ -53,7 +53,7 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 from protocols.adapter import Adapter
 from protocols.remoting.relayed.adapter import RelayAdapter
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 
 CHECK_S: Final = 0.02
@@ -74,7 +74,7 @@ Told = TypeVar("Told")
 
 
 @final
-class RocketmqRole:
+class ApacheRole:
     """`gateway.node.roles.role.Role` of a gateway whose messages are in an Apache RocketMQ cluster."""
 
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
@@ -189,7 +189,7 @@ class RocketmqRole:
         if self._relay is None:
             return {}
         checked = self._relay_settings.check_signatures
-        return {"remoting": RelayAdapter(setting, config.part(RemotingConfig, "remoting"), checked)}
+        return {"remoting": RelayAdapter(setting, config.part(RemotingSettings, "remoting"), checked)}
 
     async def _brokers_told(self) -> None:
         """Wait until a name server has told the brokers."""
@@ -213,11 +213,11 @@ class RocketmqRole:
             some = names[at : at + ASKED_TOPICS]
             await asyncio.gather(*(_told(partial(metadata.ensure_topic, name)) for name in some))
 
-    async def _facts(self) -> ClusterFacts:
+    async def _facts(self) -> ClusterCapabilities:
         """What the brokers say of themselves. Waits while all of them refuse the access key of this node."""
         said = ""
         while True:
-            facts = await _told(FactFinding(self._servers, self._cluster).start)
+            facts = await _told(CapabilityFinding(self._servers, self._cluster).start)
             refusal = facts.refusal()
             if not refusal:
                 break

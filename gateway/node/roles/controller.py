@@ -15,14 +15,14 @@ from gateway.cluster.controller.links import ControllerLinks
 from gateway.cluster.controller.settings import ControllerSettings
 from gateway.node.roles.role import EndClients, OpenPort
 from gateway.node.roles.server_access import ServerAccess
-from gateway.node.roles.single_purpose import AlonePlace, AloneRole, AloneSide
+from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.observe.metrics import Snapshot
 
 REFUSED: Final = "this process is a controller: ask a broker, whose address is in the route of a topic"
 
 
 @final
-class ControllerRole(AloneRole):
+class ControllerRole(SinglePurposeRole):
     """`gateway.node.roles.role.Role` of a process that is a controller.
 
     controlling   what it answers, and its member of the group; once opened
@@ -34,7 +34,7 @@ class ControllerRole(AloneRole):
     links: ControllerLinks
     joining: GroupJoining
 
-    def made(self, place: AlonePlace) -> AloneSide:
+    def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """The controller, and users in a store of its own. Raises ConfigError and StoreError."""
         settings = place.config.part(ControllerSettings, "controller")
         if not settings.peers:

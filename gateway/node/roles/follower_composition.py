@@ -11,15 +11,15 @@ from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
-from gateway.cluster.replica.replica import ReplicaLife
+from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.handler import Handler
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of
 from gateway.node.protocols import Protocols
-from gateway.node.roles.single_purpose import OnlyVerbs
+from gateway.node.roles.single_purpose import AllowedCommands
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.usecase.follower.presence import Presence
@@ -37,7 +37,7 @@ MIB = 1024 * 1024
 
 
 def compose_follower(
-    config: Config, ports: Mapping[str, int], host: str, reads: FollowerReads, replica: ReplicaLife, clock: Clock,
+    config: Config, ports: Mapping[str, int], host: str, reads: FollowerReads, replica: ReplicaTerm, clock: Clock,
     entropy: Entropy, protocols: Protocols,
 ) -> tuple[ClientSide, FollowerReading, Presence]:  # fmt: skip
     """What serves readers over `reads`, with the users and policies that are in them; what reads, for its counters; what gets
@@ -59,14 +59,14 @@ def compose_follower(
         return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
 
     presence = Presence(clock.wall_ms(), figures)
-    verbs = OnlyVerbs(
+    verbs = AllowedCommands(
         REFUSED, reading, presence, Replicas(replica, reads.figures),
         code=ErrorCode.STORE_UNAVAILABLE,
     )  # fmt: skip
     gate: Handler = verbs
     if access is not None:
         gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
-    limits = config.part(LimitsConfig, "limits")
+    limits = config.part(LimitsSettings, "limits")
     throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
     counters = CounterRegistry(protocols.words, clock.wall_ms)
     sinks = config.part(WebhookSettings, "webhook").sinks

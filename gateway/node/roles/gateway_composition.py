@@ -14,14 +14,14 @@ from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import CHANNELS, access_of
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.webhooks.delivery.settings import WebhookSettings
-from gateway.webhooks.sender_consent import Granting
+from gateway.webhooks.sender_consent import SenderConsent
 from protocols.setting import Setting
 
 
@@ -64,7 +64,7 @@ def compose_gateway(
     """
     access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
     sinks = config.part(WebhookSettings, "webhook").sinks
-    granting = Granting(clock)
+    granting = SenderConsent(clock)
     setting = Setting(
         config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
         sinks=sinks, contexts=access.contexts if access is not None else None,
@@ -74,7 +74,7 @@ def compose_gateway(
         access=access,
         access_records=records,
         adapters=protocols.adapters(config, setting),
-        limits=config.part(LimitsConfig, "limits"),
+        limits=config.part(LimitsSettings, "limits"),
         throttle=None,
         counter_registry=counters,
         uploads=setting.uploads,

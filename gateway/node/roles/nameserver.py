@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final, final
 
 from gateway.node.roles.role import EndClients, OpenPort
-from gateway.node.roles.single_purpose import AlonePlace, AloneRole, AloneSide
+from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.waiting.long_questions import LongQuestions
-from nameserver.settings import NameserverConfig
+from nameserver.settings import NameserverSettings
 from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
 
@@ -16,7 +16,7 @@ REFUSED: Final = "this process is a name server alone: ask a broker, whose addre
 
 
 @final
-class NameserverRole(AloneRole):
+class NameserverRole(SinglePurposeRole):
     """`gateway.node.roles.role.Role` of a process that is a name server alone.
 
     routes   the brokers that have registered; once opened
@@ -24,10 +24,10 @@ class NameserverRole(AloneRole):
 
     routes: RouteTable
 
-    def made(self, place: AlonePlace) -> AloneSide:
+    def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """Routes in memory, keys and users in a store of its own. Raises ConfigError and StoreError."""
         store = place.open_store()
-        self.routes = RouteTable(place.config.part(NameserverConfig, "nameserver").routes_max)
+        self.routes = RouteTable(place.config.part(NameserverSettings, "nameserver").routes_max)
         serving = NameServer(self.routes, StoredSettings(store.state), place.clock, LongQuestions(place.clock))
         return place.side(store, REFUSED, serving)
 

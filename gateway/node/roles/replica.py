@@ -29,11 +29,11 @@ from gateway.access.authority import Access
 from gateway.cluster.registration.slave import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
-from gateway.cluster.replica.health import ReplicaMeter
+from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
 from gateway.cluster.replica.registration import ReplicaPlace
-from gateway.cluster.replica.repair_sources import PartSources
-from gateway.cluster.replica.replica import ReplicaLife
+from gateway.cluster.replica.repair_sources import RepairSources
+from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientSide
@@ -44,7 +44,7 @@ from gateway.node.roles.local_store import LocalStore
 from gateway.node.roles.role import EndClients, OpenPort, Role
 from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
-from gateway.node.roles.single_purpose import AlonePlace, AloneRole, AloneSide
+from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.node.settings import Config
 from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
@@ -71,7 +71,7 @@ BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @final
-class ReplicaRole(AloneRole):
+class ReplicaRole(SinglePurposeRole):
     """`gateway.node.roles.role.Role` of the part that replicates.
 
     replica   one life of the replica, once its log is open
@@ -82,7 +82,7 @@ class ReplicaRole(AloneRole):
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
         """`over` is called when the store that has led must be closed. Raises ConfigError and StoreError."""
         super().__init__(config, clock, health, protocols)
-        self.replica: ReplicaLife | None = None
+        self.replica: ReplicaTerm | None = None
         self.repairs = RepairCounts()
         self._damaged: DamagedStart | None = None
         self.serve: Callable[[ClientSide | None], None] = _nobody
@@ -99,7 +99,7 @@ class ReplicaRole(AloneRole):
         self._address = ""
         self._run = SystemEntropy().token(8).hex()
 
-    def made(self, place: AlonePlace) -> AloneSide:
+    def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """The port, and users in a store of its own. Raises ConfigError and StoreError."""
         self._address = self._settings.address or endpoint_text(place.host, place.ports["replication"])
         side = place.side(place.open_store(), REFUSED, self, is_replica=True)
@@ -154,7 +154,7 @@ class ReplicaRole(AloneRole):
                 damaged = None if damaged_log is None else damaged_log(local.disk, self._clock, error)
                 if damaged is None or not own:
                     return local.opened(partial(_raise, error))
-                sources = PartSources(self._dialer, self._clock, entropy, self._sign)
+                sources = RepairSources(self._dialer, self._clock, entropy, self._sign)
                 opens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
                 start = self._damaged = DamagedStart(
                     damaged, own, controllers, sources, self._clock, entropy, self.repairs,
@@ -231,7 +231,7 @@ class ReplicaRole(AloneRole):
                 elected.set_exception(StoreError(reason))
             self._over()
 
-        replica = self.replica = ReplicaLife(
+        replica = self.replica = ReplicaTerm(
             follower, place, controllers, self._dialer, self._sign, clock, entropy,
             lambda store: None if elected.done() else elected.set_result(store), over,
             self.repairs, self._settings.clock_skew_max_ms,
@@ -269,7 +269,7 @@ class ReplicaRole(AloneRole):
         """True when this replica serves readers while it follows."""
         return self._settings.serve_readers and READERS in ports
 
-    def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaLife) -> None:
+    def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
         self._served, self._reading, self._presence = compose_follower(
             config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
@@ -366,7 +366,7 @@ def _raise(error: StoreError) -> FollowerLog:
     raise error
 
 
-def _measured(meter: ReplicaMeter) -> dict[str, float]:
+def _measured(meter: ReplicaHealth) -> dict[str, float]:
     """The figures of the last heartbeat. What was not measured is left out."""
     figures = meter.newest
     times = (("sync", figures.sync_us), ("ack", figures.ack_us), ("path", figures.path_us), ("turn", figures.turn_us))

@@ -35,13 +35,15 @@ class ReplicationSwitch:
     waits   why it has not become a replica, or is one still; "": nothing is to be done
     """
 
-    def __init__(self, config: Config, clock: Clock, replica: ReplicaRole | None, begin_anew: Callable[[Config], None]) -> None:
-        """`config`: of the process, as it runs; `begin_anew` gets the next one. `replica`: None when the store is none."""
+    def __init__(
+        self, config: Config, clock: Clock, replica: ReplicaRole | None, restart_log: Callable[[Config], None]
+    ) -> None:
+        """`config`: of the process, as it runs; `restart_log` gets the next one. `replica`: None when the store is none."""
         self.waits = ""
         self._config = config
         self._clock = clock
         self._replica = replica
-        self._begin_anew = begin_anew
+        self._restart_log = restart_log
         self._asking: GroupControllers | None = None
         self._timer: Timer | None = None
 
@@ -78,7 +80,7 @@ class ReplicationSwitch:
         if leading is not None and not others:
             self.stop()
             log.warning("store group %s: the settings name no controllers: this node is no replica any more", following.broker)
-            self._begin_anew(following)
+            self._restart_log(following)
             return
         why = f"replicas {', '.join(others)} are there besides this one: stop and remove them" if others else "it does not lead"
         self._wait(f"it does not go on alone yet: {why}", following)
@@ -109,7 +111,7 @@ class ReplicationSwitch:
             if known and (group is None or not group.replicas):
                 self.stop()
                 log.warning("store group %s: this node becomes its first replica", following.broker)
-                self._begin_anew(following)
+                self._restart_log(following)
                 return
             why = "no controller that leads answers"
             if group is not None:

@@ -20,7 +20,7 @@ from gateway.access.gate import Gate
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of, given_to_store
@@ -38,7 +38,7 @@ from protocols.setting import Setting
 
 
 @final
-class OnlyVerbs:
+class AllowedCommands:
     """The only commands that a process carries out. All others are refused with `text`."""
 
     def __init__(self, text: str, *use_cases: UseCase, code: ErrorCode = ErrorCode.NOT_SUPPORTED) -> None:
@@ -61,7 +61,7 @@ def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AloneSide(ClientSide):
+class SinglePurposeSide(ClientSide):
     """What serves the clients of such a process.
 
     store   has users and policies, and what a name server keeps
@@ -71,7 +71,7 @@ class AloneSide(ClientSide):
 
 
 @dataclass(frozen=True, slots=True)
-class AlonePlace:
+class SinglePurposePlace:
     """Where such a process is: what its parts are made of.
 
     config      its settings
@@ -101,7 +101,7 @@ class AlonePlace:
 
     def side(
         self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False, is_replica: bool = False
-    ) -> AloneSide:
+    ) -> SinglePurposeSide:
         """What serves clients: `use_case` and the users in `store`; other commands are refused with `refused`.
 
         Raises ConfigError.
@@ -110,18 +110,18 @@ class AlonePlace:
         records, access = open_access(
             access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
         )
-        verbs = OnlyVerbs(refused, use_case, Administration(records))
+        verbs = AllowedCommands(refused, use_case, Administration(records))
         gate: Handler = verbs
         if access is not None:
             gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
-        limits = config.part(LimitsConfig, "limits")
+        limits = config.part(LimitsSettings, "limits")
         throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
         counters = CounterRegistry(self.protocols.words, clock.wall_ms)
         setting = Setting(
             config.cluster, config.broker, self.host, self.ports, self.entropy, clock.wall_ms, access, counters.refused,
             is_controller=is_controller, is_replica=is_replica,
         )  # fmt: skip
-        return AloneSide(
+        return SinglePurposeSide(
             gate=throttle or gate,
             access=access,
             access_records=records,
@@ -135,7 +135,7 @@ class AlonePlace:
         )
 
 
-class AloneRole:
+class SinglePurposeRole:
     """The part of `gateway.node.roles.role.Role` that is the same in each such process.
 
     side     what serves clients; once opened
@@ -146,7 +146,7 @@ class AloneRole:
         """Lock the data directory. Raises ConfigError when others reach it without control, StoreError when it is in use."""
         if not config.controlled:
             refuse_exposed(config)
-        self.side: AloneSide
+        self.side: SinglePurposeSide
         self.config = config
         self._clock = clock
         self._protocols = protocols
@@ -166,12 +166,12 @@ class AloneRole:
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store, and make the parts. Raises ConfigError for wrong settings, StoreError when the store fails."""
         local = self._local
-        place = AlonePlace(
+        place = SinglePurposePlace(
             self.config, ports, host, local.disk, self._clock, SystemEntropy(), self._protocols, local.report
         )  # fmt: skip
         self.side = local.opened(lambda: self.made(place))
 
-    def made(self, place: AlonePlace) -> AloneSide:
+    def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """Make the parts of the role. Raises ConfigError and StoreError."""
         raise NotImplementedError
 

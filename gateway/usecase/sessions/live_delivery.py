@@ -87,7 +87,7 @@ class OfferRun:
         self.offered = 0
 
 
-class OutboundDelivery:
+class LiveDelivery:
     """Delivers messages to all connected sessions, with one Deliveries event for each session and loop turn.
 
     A delivery above AT_MOST_ONCE occupies a slot of the in-flight window. When the window is full, the message is not kept:
@@ -443,4 +443,4 @@ class OutboundDelivery:
 
 
 def _nobody(_pattern: str, _begins: bool) -> None:
-    """Default of `OutboundDelivery.interest`."""
+    """Default of `LiveDelivery.interest`."""

@@ -22,7 +22,7 @@ from domain.store.store_request import ReadRequest
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.publish.latest import read_value
 from gateway.usecase.sessions.index.filter_index import FilterIndex
-from gateway.usecase.sessions.live_delivery import OutboundDelivery, is_from, level_of
+from gateway.usecase.sessions.live_delivery import LiveDelivery, is_from, level_of
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MergedSubscription, MqttSession, QueueKey
 from gateway.usecase.sessions.retained_delivery import RetainedDelivery
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
@@ -61,7 +61,7 @@ class CatchUp:
         metadata: Metadata,
         state: State,
         clock: Clock,
-        outbound: OutboundDelivery,
+        outbound: LiveDelivery,
         sys_topics: SysTopics,
         filter_index: FilterIndex,
     ) -> None:
@@ -150,7 +150,7 @@ class CatchUp:
         offset, count = self._filter_index.following(session.subscriptions.values(), queue, session.lag[queue], limit)
         self._read(session, queue, offset, count or limit, READ_BYTES_MAX, self._deliver_read)
 
-    def begin_anew(self, session: MqttSession, topic: str) -> None:
+    def restart_log(self, session: MqttSession, topic: str) -> None:
         """A topic was deleted and created again under a connected session."""
         for queue in [queue for queue in session.positions if queue[0] == topic]:
             self.begin_at(session, queue, 0)

@@ -15,7 +15,7 @@ from domain.ports import Clock
 from domain.store.store_ports import State
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.publish.latest import LatestScan, read_value
-from gateway.usecase.sessions.live_delivery import OutboundDelivery, level_of
+from gateway.usecase.sessions.live_delivery import LiveDelivery, level_of
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession, RetainedScan
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics
@@ -42,7 +42,7 @@ class RetainedDelivery:
         self,
         state: State,
         clock: Clock,
-        outbound: OutboundDelivery,
+        outbound: LiveDelivery,
         sys_topics: SysTopics,
         again: Callable[[MqttSession], None],
     ) -> None:

@@ -36,7 +36,7 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.inbound import InboundDeduplication
 from gateway.usecase.sessions.index.filter_index import FilterIndex
 from gateway.usecase.sessions.index.index_rebuild import Replay
-from gateway.usecase.sessions.live_delivery import OutboundDelivery
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
@@ -82,7 +82,7 @@ class Sessions:
         self._clock = clock
         self._wills = WillPublisher(state, clock, sending)
         leases = DeliveryLeases(store.leases, clock, dead_letters)
-        self._outbound = OutboundDelivery(state, clock, leases.settle)
+        self._outbound = LiveDelivery(state, clock, leases.settle)
         start_positions = StartPositions(log, store.positions, metadata, clock)
         self._shared = SharedSubscriptions(
             log, start_positions, metadata, clock, receiving, groups, self._outbound, leases, registry, policy
@@ -188,7 +188,7 @@ class Sessions:
             del self._gone[name]
             if topic.created_ms:
                 for session in self._attached.values():
-                    self._catch_up.begin_anew(session, name)
+                    self._catch_up.restart_log(session, name)
         self._shared.changed(name)
 
     # Connecting

@@ -14,7 +14,7 @@ from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.index.filter_index import FilterIndex
 from gateway.usecase.sessions.index.index_rebuild import Replay
-from gateway.usecase.sessions.live_delivery import OutboundDelivery
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
@@ -36,7 +36,7 @@ class StoredSessions:
         state: State,
         clock: Clock,
         wills: WillPublisher,
-        outbound: OutboundDelivery,
+        outbound: LiveDelivery,
         shared: SharedSubscriptions,
         filter_index: FilterIndex,
         replay: Replay,

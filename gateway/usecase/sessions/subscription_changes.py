@@ -22,7 +22,7 @@ from domain.store.store_ports import MessageLog, Metadata, State
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.live_delivery import OutboundDelivery
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.resend_and_lag import CLOCKS_MS, CatchUp
 from gateway.usecase.sessions.shared.shared_joins import SharedJoins
@@ -42,7 +42,7 @@ class SubscriptionChanges:
         metadata: Metadata,
         state: State,
         clock: Clock,
-        outbound: OutboundDelivery,
+        outbound: LiveDelivery,
         catch_up: CatchUp,
         shared: SharedSubscriptions,
         questions: LongQuestions,

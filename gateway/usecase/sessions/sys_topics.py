@@ -16,7 +16,7 @@ from domain.message import property as properties
 from domain.message import record
 from domain.message.message import LOCAL_HOST, Message
 from domain.ports import Clock
-from gateway.usecase.sessions.live_delivery import OutboundDelivery
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 
 ROOT: Final = "$SYS/broker/"
 INTERVAL_NS: Final = 10 * SECOND_NS
@@ -29,7 +29,7 @@ Source = Callable[[], Mapping[str, str]]
 class SysTopics:
     """Sends changed values to subscribers. The node sets `source` when it is ready; until then there are no values."""
 
-    def __init__(self, clock: Clock, outbound: OutboundDelivery) -> None:
+    def __init__(self, clock: Clock, outbound: LiveDelivery) -> None:
         self._clock = clock
         self._outbound = outbound
         self._sent: dict[str, str] = {}

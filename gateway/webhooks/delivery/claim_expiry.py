@@ -6,7 +6,7 @@ from typing import final
 
 
 @final
-class ClaimTerm:
+class ClaimExpiry:
     """All claims of a process end together. A process that was paused finds here, before its timers run, that it is too late.
 
     until_ns   monotonic ns from which nothing is leased or sent any more; 0: there are no claims

@@ -15,15 +15,15 @@ from domain.subscription.filters import predicate
 from domain.subscription.subscription import Payload, Status, WebhookSubscription
 from gateway.webhooks.delivery.batches import chains_of
 from gateway.webhooks.delivery.breaker import Breaker
-from gateway.webhooks.delivery.claim_expiry import ClaimTerm
+from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
 from gateway.webhooks.delivery.leasing import Leasing
-from gateway.webhooks.delivery.lost_attempts import EarlierAttempts
+from gateway.webhooks.delivery.lost_attempts import LostAttempts
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
-from gateway.webhooks.delivery.rate_limit import SinkPace
-from gateway.webhooks.delivery.requests import RequestsUnderWay
+from gateway.webhooks.delivery.rate_limit import SinkRateLimit
+from gateway.webhooks.delivery.requests import SinkRequests
 from gateway.webhooks.delivery.settlement import Settlement
-from gateway.webhooks.delivery.sink_consent import Consenting
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.delivery.sink_consent import SinkConsent
+from gateway.webhooks.internal_client import InternalClient
 
 AGAIN_NS: Final = SECOND_NS
 """Pause behind a refused change of the status."""
@@ -43,8 +43,8 @@ class Deliverer:
         self,
         subscription: WebhookSubscription,
         epoch: int,
-        term: ClaimTerm,
-        asker: Asker,
+        term: ClaimExpiry,
+        asker: InternalClient,
         outbox: DeliveryOutbox,
         courier: Courier,
         clock: Clock,
@@ -56,7 +56,7 @@ class Deliverer:
     ) -> None:
         """`term`: how long the claim holds; `topics`: those that the source reads now, and how many it leaves out.
 
-        `callback`: as of Consenting.
+        `callback`: as of SinkConsent.
         """
         self.subscription = subscription
         self.epoch = epoch
@@ -69,14 +69,14 @@ class Deliverer:
         self._leasings: dict[str, Leasing] = {}
         self._turn = 0
         self._breaker = Breaker()
-        self._pace = SinkPace(subscription.rate_per_minute)
+        self._pace = SinkRateLimit(subscription.rate_per_minute)
         self._started = self._stopped = False
         self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self.counted)
-        earlier = EarlierAttempts(subscription, asker, clock, self._settlement.note, self.counted)
-        self._requests = RequestsUnderWay(
+        earlier = LostAttempts(subscription, asker, clock, self._settlement.note, self.counted)
+        self._requests = SinkRequests(
             subscription, self._settlement, earlier, self._breaker, self._pace, courier, clock, entropy, origin, self
         )
-        self._consenting = Consenting(
+        self._consenting = SinkConsent(
             subscription, courier, clock, entropy, origin, self._agreed, self.suspend, self._wait, callback
         )
         self._timer: Timer | None = None

@@ -12,10 +12,10 @@ from domain.subscription.courier import Courier
 from domain.subscription.document import decode
 from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
 from gateway.connection.handler import Handler
-from gateway.webhooks.delivery.claim_expiry import ClaimTerm
+from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
 from gateway.webhooks.delivery.deliverer import Deliverer
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.wildcard_sources import topics_in
 
 WAIT_MS: Final = 4_000
@@ -49,7 +49,7 @@ class Deliverers:
         callback: str = "",
     ) -> None:
         self._handler = handler
-        self._asker = Asker(handler, self._lost)
+        self._asker = InternalClient(handler, self._lost)
         self._courier = courier
         self._clock = clock
         self._entropy = entropy
@@ -59,7 +59,7 @@ class Deliverers:
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
         self._left: list[DeliveryReport] = []
         self._version = -1
-        self._term = ClaimTerm()
+        self._term = ClaimExpiry()
         self._question = 0
         self._timer: Timer | None = None
         self._stopped = False
@@ -129,7 +129,7 @@ class Deliverers:
         self._end_all(release=False)
         self._left += self._outbox.end()
         self._asker.end()
-        self._asker = Asker(self._handler, self._lost)
+        self._asker = InternalClient(self._handler, self._lost)
         self._outbox = self._make_outbox()
         self._version = -1
         self._term.until_ns = 0

@@ -12,7 +12,7 @@ from domain.filter.path_filter import path_filter
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from domain.subscription.subscription import WebhookSubscription
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 
 WAIT_MS: Final = 20_000
 """How long a command is held."""
@@ -47,7 +47,7 @@ class Leasing:
     """
 
     def __init__(
-        self, subscription: WebhookSubscription, epoch: int, topic: str, asker: Asker, clock: Clock, taker: Taker
+        self, subscription: WebhookSubscription, epoch: int, topic: str, asker: InternalClient, clock: Clock, taker: Taker
     ) -> None:
         """`epoch`: of the claim."""
         self.topic = topic

@@ -12,7 +12,7 @@ from domain.message.record import Record
 from domain.ports import Clock
 from domain.subscription.subscription import ATTEMPTS_MAX, WebhookSubscription
 from gateway.webhooks.delivery.request_format import message_id
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 
 OWN_MAX: Final = 16_384
 """Messages whose last attempt this process remembers to have recorded."""
@@ -34,7 +34,7 @@ class _Wanted:
 
 
 @final
-class EarlierAttempts:
+class LostAttempts:
     """Looks whether the attempts before one are in the log, and records those that are not as `unknown`.
 
     A lease counts attempts, whoever made them. Those of this process are known without a question.
@@ -43,7 +43,7 @@ class EarlierAttempts:
     def __init__(
         self,
         subscription: WebhookSubscription,
-        asker: Asker,
+        asker: InternalClient,
         clock: Clock,
         note: Callable[[str, Attempt], None],
         count: Callable[[str, int], None],

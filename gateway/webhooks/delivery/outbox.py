@@ -9,7 +9,7 @@ from domain.admin.subscription import DeliveriesRecorded, DeliveryReport, Record
 from domain.event import Event
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 
 FLUSH_NS: Final = 20 * MILLISECOND_NS
 """Deliveries of this time are told together."""
@@ -28,7 +28,7 @@ class DeliveryOutbox:
     are not stored in the end are counted as `unrecorded`, acknowledgements that are refused as `unsettled`.
     """
 
-    def __init__(self, asker: Asker, clock: Clock, count: Callable[[str, int], None]) -> None:
+    def __init__(self, asker: InternalClient, clock: Clock, count: Callable[[str, int], None]) -> None:
         """`count`: counts what has happened, by words."""
         self._asker = asker
         self._clock = clock

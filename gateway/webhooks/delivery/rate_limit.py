@@ -12,7 +12,7 @@ MINUTE_NS: Final = 60 * SECOND_NS
 
 
 @final
-class SinkPace:
+class SinkRateLimit:
     """When deliveries may begin. Times are monotonic ns.
 
     per_minute   deliveries a minute; 0: no bound

@@ -15,8 +15,8 @@ from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.delivery.attempt import Try, attempt_of
 from gateway.webhooks.delivery.batches import Chain, Item, leased_of
 from gateway.webhooks.delivery.breaker import Breaker
-from gateway.webhooks.delivery.lost_attempts import EarlierAttempts
-from gateway.webhooks.delivery.rate_limit import SinkPace
+from gateway.webhooks.delivery.lost_attempts import LostAttempts
+from gateway.webhooks.delivery.rate_limit import SinkRateLimit
 from gateway.webhooks.delivery.request_format import Form, form_of_test, message_id, request_of
 from gateway.webhooks.delivery.retry_policy import Verdict, delay_ms, retry_after_ms, verdict
 from gateway.webhooks.delivery.settlement import Settlement
@@ -48,16 +48,16 @@ class Sender(Protocol):
 
 
 @final
-class RequestsUnderWay:
+class SinkRequests:
     """Sends chains of messages, one batch after the other, and settles them; one chain of a partition key at a time."""
 
     def __init__(
         self,
         subscription: WebhookSubscription,
         settlement: Settlement,
-        earlier: EarlierAttempts,
+        earlier: LostAttempts,
         breaker: Breaker,
-        pace: SinkPace,
+        pace: SinkRateLimit,
         courier: Courier,
         clock: Clock,
         entropy: Entropy,

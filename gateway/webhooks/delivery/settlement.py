@@ -14,7 +14,7 @@ from domain.subscription.courier import SinkAnswer
 from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.delivery.dead_letter import dead_letter, reply_of
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 
 
 @final
@@ -28,7 +28,7 @@ class Settlement:
         self,
         subscription: WebhookSubscription,
         epoch: int,
-        asker: Asker,
+        asker: InternalClient,
         outbox: DeliveryOutbox,
         breaker: Callable[[], str],
         count: Callable[[str, int], None],

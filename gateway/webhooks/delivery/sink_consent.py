@@ -18,7 +18,7 @@ TRIES_MAX: Final = 10
 
 
 @final
-class Consenting:
+class SinkConsent:
     """The consent of one sink.
 
     A sink that is told a callback URL may consent there, at any time: it comes back as a change of the subscription.

@@ -26,9 +26,9 @@ from domain.store.store_ports import State, StateChange, StatePairs
 from domain.subscription.subscription import ATTEMPTS_MAX
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.claims import Claims
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 SPACE: Final = "webhook-attempt"
 """State space: `<id>/` and the place in a ring of ATTEMPTS_MAX, 4 bytes -> JSON of the attempt with its serial number."""
@@ -36,13 +36,13 @@ QUERY_MAX: Final = 1_000
 
 
 @final
-class AttemptBook:
+class DeliveryAttempts:
     """The verbs RecordAttempts, RecordDeliveries and QueryAttempts.
 
     Attempts of a subscription are in a ring: a new one takes the place of the oldest, so that nothing has to be deleted.
     """
 
-    def __init__(self, state: State, book: SubscriptionBook, claims: Claims, settling: Asker) -> None:
+    def __init__(self, state: State, book: WebhookSubscriptions, claims: Claims, settling: InternalClient) -> None:
         """`settling`: carries out the acknowledgements of RecordDeliveries, and asks how far groups are."""
         self._state = state
         self._book = book

@@ -18,7 +18,7 @@ from domain.subscription.subscription import CLAIM_NS, Status
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 SPACE: Final = "webhook-claim"
 """State space: id -> `<epoch> <owner>`."""
@@ -61,7 +61,7 @@ class Claims:
     it gives to another what one of them may still hold.
     """
 
-    def __init__(self, state: State, book: SubscriptionBook, clock: Clock) -> None:
+    def __init__(self, state: State, book: WebhookSubscriptions, clock: Clock) -> None:
         self._state = state
         self._book = book
         self._clock = clock

@@ -22,19 +22,19 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.topics import Topics
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 ID_BYTES: Final = 9
 KEY_BYTES: Final = 24
 
 
 @final
-class SubscriptionMaking:
+class SubscriptionCreation:
     """The verb PutSubscription."""
 
     def __init__(
         self,
-        book: SubscriptionBook,
+        book: WebhookSubscriptions,
         metadata: Metadata,
         topics: Topics,
         log: MessageLog,

@@ -15,14 +15,14 @@ from domain.message.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.handler import Verb
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 
 @final
 class SubscriptionRedrive:
     """The verb Redrive: from the dead-letter topic of a subscription to the retry topic that its deliverer leases from."""
 
-    def __init__(self, book: SubscriptionBook, redriving: Redriving) -> None:
+    def __init__(self, book: WebhookSubscriptions, redriving: Redriving) -> None:
         self._book = book
         self._redriving = redriving
 

@@ -13,15 +13,15 @@ from domain.event import Event, Refused
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
-from gateway.webhooks.internal_client import Asker
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.internal_client import InternalClient
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 
 @final
 class SubscriptionReset:
     """The verb ResetSubscription: ResetPositions for the group and the topics of a subscription."""
 
-    def __init__(self, book: SubscriptionBook, asker: Asker) -> None:
+    def __init__(self, book: WebhookSubscriptions, asker: InternalClient) -> None:
         """`asker` carries out ResetPositions."""
         self._book = book
         self._asker = asker

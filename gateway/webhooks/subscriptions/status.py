@@ -22,7 +22,7 @@ from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.waiting.long_questions import STEP_ITEMS
 from gateway.webhooks.subscriptions.claims import Claims
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 MEANWHILE_MS: Final = 60_000
 """A consent of this age may have come after the question that an owner waits for the answer to."""
@@ -38,7 +38,7 @@ class SubscriptionStatus:
     _check     says why a user may not have a subscription; None: access is not controlled
     """
 
-    def __init__(self, book: SubscriptionBook, claims: Claims, clock: Clock) -> None:
+    def __init__(self, book: WebhookSubscriptions, claims: Claims, clock: Clock) -> None:
         self._book = book
         self._claims = claims
         self._clock = clock

@@ -26,8 +26,8 @@ PAGE_MAX: Final = 1_000
 
 
 @final
-class SubscriptionBook:
-    """The verbs QuerySubscriptions and DeleteSubscription. SubscriptionMaking and SubscriptionStatus change what is here.
+class WebhookSubscriptions:
+    """The verbs QuerySubscriptions and DeleteSubscription. SubscriptionCreation and SubscriptionStatus change what is here.
 
     statuses   id -> status of every subscription
     wild       what sources that begin with a wildcard read

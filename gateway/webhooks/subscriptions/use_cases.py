@@ -9,30 +9,30 @@ from domain.store.message_store import MessageStore
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import UseCase
-from gateway.webhooks.internal_client import Asker
-from gateway.webhooks.subscriptions.attempts import AttemptBook
+from gateway.webhooks.internal_client import InternalClient
+from gateway.webhooks.subscriptions.attempts import DeliveryAttempts
 from gateway.webhooks.subscriptions.claims import Claims
-from gateway.webhooks.subscriptions.creation import SubscriptionMaking
+from gateway.webhooks.subscriptions.creation import SubscriptionCreation
 from gateway.webhooks.subscriptions.owner_leases import OwnerLeases
 from gateway.webhooks.subscriptions.redrive import SubscriptionRedrive
 from gateway.webhooks.subscriptions.reset import SubscriptionReset
 from gateway.webhooks.subscriptions.status import SubscriptionStatus
-from gateway.webhooks.subscriptions.subscriptions import SubscriptionBook
+from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 
 def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, entropy: Entropy) -> Sequence[UseCase]:
     """What a store group does for webhooks: keeps subscriptions, claims and attempts; resets, and redrives any group."""
-    book = SubscriptionBook(store.state, store.metadata, store.positions, clock, handler.questions)
+    book = WebhookSubscriptions(store.state, store.metadata, store.positions, clock, handler.questions)
     claims = Claims(store.state, book, clock)
     redriving = Redriving(store.log, store.positions, store.metadata, handler.topics, handler.sending)
-    asker = Asker(handler, _nothing)
+    asker = InternalClient(handler, _nothing)
     return (
         book,
-        SubscriptionMaking(book, store.metadata, handler.topics, store.log, store.positions, clock, entropy),
+        SubscriptionCreation(book, store.metadata, handler.topics, store.log, store.positions, clock, entropy),
         claims,
         SubscriptionStatus(book, claims, clock),
         OwnerLeases(claims, handler),
-        AttemptBook(store.state, book, claims, asker),
+        DeliveryAttempts(store.state, book, claims, asker),
         redriving,
         SubscriptionRedrive(book, redriving),
         SubscriptionReset(book, asker),

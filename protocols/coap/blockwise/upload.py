@@ -11,12 +11,12 @@ from protocols.coap.message import message, option
 from protocols.coap.message.option import Fault
 from protocols.coap.pubsub.representation import ROOT
 from protocols.coap.resources import translate
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 
 _WITH_BODY: Final = (message.POST, message.PUT, message.FETCH, message.IPATCH)
 
 
-def assemble(assemblies: Assemblies, outcomes: Outcomes, exchange: Exchange, payload: bytes, now: int) -> bytes | None:
+def assemble(assemblies: Assemblies, outcomes: Responses, exchange: Exchange, payload: bytes, now: int) -> bytes | None:
     """The whole body of a request, of which `payload` may be one block (RFC 7959 section 2.5).
 
     None when the request is answered: 2.31 when more blocks must come, an error when the body is refused and dropped.

@@ -13,8 +13,8 @@ from protocols.coap.exchange.transmitter import Transmitter
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Pairs
 from protocols.coap.observe.observations import Observation
-from protocols.coap.settings import CoapConfig
-from protocols.coap.shared_limits import Holdings
+from protocols.coap.settings import CoapSettings
+from protocols.coap.shared_limits import SharedLimits
 
 UDP_PAYLOAD_MAX: Final = 65_507
 BLOCK_OVERHEAD: Final = 48
@@ -32,7 +32,7 @@ class Replier:
 
     __slots__ = ("amplification", "block_bytes", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
-    def __init__(self, config: CoapConfig, entropy: Entropy, holdings: Holdings) -> None:
+    def __init__(self, config: CoapSettings, entropy: Entropy, holdings: SharedLimits) -> None:
         """`holdings`: has the duplicate tables."""
         self.amplification = config.amplification
         self.block_bytes = config.block_bytes

@@ -23,7 +23,7 @@ from protocols.coap.observe.group_observer import Member
 from protocols.coap.observe.observer_checks import CHECK_NS, Checks
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Representation
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 from protocols.coap.shared_limits import Audience
 
 UNVERIFIED_EXPONENT: Final = 0
@@ -210,7 +210,7 @@ class Observations:
         "wall_ms",
     )  # fmt: skip
 
-    def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int], audience: Audience[Feed]) -> None:
+    def __init__(self, config: CoapSettings, pinned: Pinned, wall_ms: Callable[[], int], audience: Audience[Feed]) -> None:
         self.audience = audience
         self.config = config
         self.pinned = pinned

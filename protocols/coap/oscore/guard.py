@@ -26,7 +26,7 @@ from protocols.coap.message.option import Fault
 from protocols.coap.oscore import cose
 from protocols.coap.oscore.association import Association, Associations
 from protocols.coap.oscore.seal import Seal
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 
 COSE: Final = Fault(message.BAD_OPTION, "Failed to decode COSE")
 UNKNOWN: Final = Fault(message.UNAUTHORIZED, "Security context not found")
@@ -44,7 +44,7 @@ class Guard:
 
     __slots__ = ("_known", "_outcomes", "_responder", "_waiting", "associations")
 
-    def __init__(self, associations: Associations, outcomes: Outcomes, known: KnownOptions) -> None:
+    def __init__(self, associations: Associations, outcomes: Responses, known: KnownOptions) -> None:
         self.associations = associations
         self._outcomes = outcomes
         self._responder = outcomes.responder

@@ -21,7 +21,7 @@ from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Read
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Representation
 from protocols.coap.responder import Condition, Publishing
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 
 OF_DATA: Final = "\x00ps"
 """What the second part of the key of a feed of data begins with: its observers are told when the data is gone."""
@@ -36,7 +36,7 @@ class TopicOutcomes:
 
     __slots__ = ("identity", "outcomes")
 
-    def __init__(self, outcomes: Outcomes, identity: Callable[[Exchange], str]) -> None:
+    def __init__(self, outcomes: Responses, identity: Callable[[Exchange], str]) -> None:
         self.outcomes = outcomes
         self.identity = identity
 

@@ -26,7 +26,7 @@ from protocols.coap.pubsub.representation import CBOR, DATA, FORMAT, INITIALIZE,
 from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Representation
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 
 CONF: Final = "core.ps.conf"
 _EMPTY: Final = TopicProperties()
@@ -39,7 +39,7 @@ class TopicResources:
 
     __slots__ = ("outcomes",)
 
-    def __init__(self, outcomes: Outcomes) -> None:
+    def __init__(self, outcomes: Responses) -> None:
         self.outcomes = outcomes
 
     def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:

@@ -19,7 +19,7 @@ _KEYS: Final = {"path": "", "tag": TAG, "sql": SQL92}
 
 
 @final
-class Selection:
+class FetchFilter:
     """What a FETCH asks for.
 
     path     the path of the resource
@@ -45,7 +45,7 @@ class Selection:
         return path_filter(topic_of_path(self.path), [self.pattern])
 
 
-def read(options: Options, body: bytes) -> Selection | Fault:
+def read(options: Options, body: bytes) -> FetchFilter | Fault:
     """Read a FETCH of `/mq/{topic}[/{sub…}]`: Fault 4.00 for what is no map, 4.15 for another format, 4.22 for its contents."""
     path = translate.path_of(options)
     if isinstance(path, Fault):
@@ -69,4 +69,4 @@ def read(options: Options, body: bytes) -> Selection | Fault:
             found = expression.compiled(_KEYS[name], wanted[name])
     if isinstance(found, Failure):
         return Fault(message.UNPROCESSABLE, found.text)
-    return Selection(path, pattern, text, found)
+    return FetchFilter(path, pattern, text, found)

@@ -18,10 +18,10 @@ from protocols.coap.pubsub.representation import ROOT
 from protocols.coap.pubsub.resource import TopicResources
 from protocols.coap.resources import fetch_filter as selections
 from protocols.coap.resources import translate, wellknown
-from protocols.coap.resources.fetch_filter import Selection
+from protocols.coap.resources.fetch_filter import FetchFilter
 from protocols.coap.resources.translate import NOTHING, Publication, Reception, Representation
 from protocols.coap.responder import Condition, Publishing, Responder
-from protocols.coap.responses import Outcomes
+from protocols.coap.responses import Responses
 
 _TOPICS: Final = [ROOT]
 
@@ -36,7 +36,7 @@ class Resources:
 
     __slots__ = ("identity", "observations", "outcomes", "pinned", "responder", "topics")
 
-    def __init__(self, responder: Responder, outcomes: Outcomes, identity: Callable[[Exchange], str]) -> None:
+    def __init__(self, responder: Responder, outcomes: Responses, identity: Callable[[Exchange], str]) -> None:
         self.identity = identity
         self.responder = responder
         self.outcomes = outcomes
@@ -202,7 +202,7 @@ class Resources:
             return ()
         return self._select(exchange, selection, now)
 
-    def _select(self, exchange: Exchange, selection: Selection, now: int) -> Sequence[Command]:
+    def _select(self, exchange: Exchange, selection: FetchFilter, now: int) -> Sequence[Command]:
         """Begin or end the observation of paths that match, as `_observe` does for one path."""
         known = self.observations.find(exchange)
         commands = [] if known is None else list(self.outcomes.cancel(known, now))

@@ -9,8 +9,8 @@ from protocols.coap.exchange.exchange import ALWAYS_NS, Remote
 from protocols.coap.message.known_options import KnownOptions
 from protocols.coap.observe.observations import Observations
 from protocols.coap.oscore.association import Associations
-from protocols.coap.settings import CoapConfig
-from protocols.coap.shared_limits import holdings_of
+from protocols.coap.settings import CoapSettings
+from protocols.coap.shared_limits import shared_limits_of
 from protocols.setting import Setting
 
 KEY_BITS: Final = 16
@@ -34,11 +34,11 @@ class Streams:
         "_serial", "_sweep_ns", "assemblies", "associations", "config", "known", "observations", "pinned", "setting",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: CoapConfig) -> None:
+    def __init__(self, setting: Setting, config: CoapSettings) -> None:
         self.setting = setting
         self.config = config
         self.known = KnownOptions()
-        holdings = holdings_of(setting, config)
+        holdings = shared_limits_of(setting, config)
         self.assemblies = holdings.assemblies
         self.pinned = holdings.pinned
         self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)

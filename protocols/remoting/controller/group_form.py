@@ -54,7 +54,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
         "learner": replica.learner,
         "epoch": replica.epoch,
         "position": replica.position,
-        "heirOf": replica.heir_of,
+        "heirOf": replica.continues_log,
         "run": replica.run,
     }
     if heard is not None:

@@ -6,7 +6,7 @@ from typing import final
 
 from protocols.adapter import Peer
 from protocols.remoting.relayed.connection import RelayConnection
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 
 
@@ -17,7 +17,7 @@ class RelayAdapter:
     name  name of the protocol
     """
 
-    def __init__(self, setting: Setting, config: RemotingConfig, checked: bool = False) -> None:
+    def __init__(self, setting: Setting, config: RemotingSettings, checked: bool = False) -> None:
         """`checked`: the signatures of requests are checked here too, where access is controlled."""
         self.name = "remoting"
         self._setting = setting

@@ -13,7 +13,7 @@ from protocols.remoting.access import identify
 from protocols.remoting.framed_transport import FramedTransport
 from protocols.remoting.relayed.exchange import RelayFrames, RelayOutput, RelayReading
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.status import response_code
 from protocols.remoting.wire.frame import FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
@@ -33,7 +33,7 @@ class RelayConnection(FramedTransport[FrameSlice]):
 
     __slots__ = ("_authority", "_local_port", "_peer", "_refused", "_wanted")
 
-    def __init__(self, setting: Setting, config: RemotingConfig, authority: Authority | None, peer: Peer, now: int) -> None:
+    def __init__(self, setting: Setting, config: RemotingSettings, authority: Authority | None, peer: Peer, now: int) -> None:
         super().__init__(FrameSplitter(config.frame_bytes_max), config, setting.uploads, setting.unread, peer, now)
         self._authority = authority
         self._refused = setting.refused

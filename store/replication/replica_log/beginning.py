@@ -28,7 +28,7 @@ the log is set aside. Earlier versions deleted the log, and wrote no folder."""
 _UNNAMED: Final = f"{derived_damage.ASIDE}/log-begin-anew"
 
 
-def begin_anew(disk: Disk, first: int, incarnation: int, aside: str) -> None:
+def restart_log(disk: Disk, first: int, incarnation: int, aside: str) -> None:
     """Set the log aside in the folder `aside`, in place of what that has, delete the rest, and begin at `first`. No file is
     open. Raises OSError: a later start goes on with it."""
     for name in disk.names(f"{aside}/{LOG}"):

@@ -78,7 +78,7 @@ class DamagedReplica:
         ]
         self.parts = DamagedParts(segments, clock, whole)
 
-    def renounce(self, incarnation: int) -> str:
+    def abandon_damaged(self, incarnation: int) -> str:
         """DamagedLog.renounce. A crash in between leaves a log that is damaged as before, or one that is renounced."""
         disk, segments = self._disk, self._segments
         folder = f"{derived_damage.ASIDE}/replica-{incarnation}"

@@ -28,12 +28,12 @@ from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.replication.replica_log.applied import AppliedLog
 from store.replication.replica_log.aside import LostLog, SetAside
-from store.replication.replica_log.beginning import HEIR, OURS, begin_anew, finish_beginning
+from store.replication.replica_log.beginning import HEIR, OURS, finish_beginning, restart_log
 from store.replication.replica_log.leader_log import StoredLeaderLog
 from store.replication.replica_log.mendable import MendableSegments
 from store.replication.replica_log.raw_log import RawLog
 from store.replication.replica_log.view import FollowerView
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.steps import Turns
 
 _SECOND_NS: Final = 1_000_000_000
@@ -52,7 +52,7 @@ class Follower:
     has_room      FollowerLog.has_room
     """
 
-    def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
+    def __init__(self, disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> None:
         self._disk, self._clock, self._config, self._events = disk, clock, config, events
         self.incarnation = 0
         self.continues = 0
@@ -209,13 +209,13 @@ class Follower:
         """FollowerLog.writer."""
         return self._raw.writer
 
-    def begin_anew(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
-        """FollowerLog.begin_anew."""
+    def restart_log(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
+        """FollowerLog.restart_log."""
 
         def counted(lost: LostLog) -> None:
             self.close()  # for good, when the disk fails below: no file is closed twice
             try:
-                begin_anew(self._disk, first, incarnation, lost.folder)
+                restart_log(self._disk, first, incarnation, lost.folder)
                 self._open(incarnation)
             except (OSError, StoreError) as error:
                 done(error)
@@ -397,7 +397,7 @@ def _behind(opening: StoreOpening) -> int:
     return behind
 
 
-def open_follower(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> Follower:
+def open_follower(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> Follower:
     """Open the log in `disk`'s data directory as that of a replica. Raises StoreError when a person has to look, and OSError.
 
     After a power failure it has a new identity, `config.fresh_incarnation`: what it acknowledged unsynced may be gone.

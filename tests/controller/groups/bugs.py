@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from controller.groups import election, membership, recovery, registration
-from controller.groups.decision import Ruling
+from controller.groups.decision import Decision
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup
@@ -30,7 +30,7 @@ def names_join(patch: Patch) -> None:
     """A member is an id: who joins is in the set with whatever log it has by then."""
     alter = membership.alter
 
-    def by_id(group: StoreGroup, change: AlterSet) -> Ruling:
+    def by_id(group: StoreGroup, change: AlterSet) -> Decision:
         now = {each.id: each.incarnation for each in group.replicas}
         joined = tuple(each if each in group.members else SetMember(each.id, now.get(each.id, "")) for each in change.members)
         return alter(group, replace(change, members=joined))

@@ -109,26 +109,26 @@ def test_another_incarnation_is_not_in_sync_and_the_set_keeps_the_old_one() -> N
 
 
 @pytest.mark.parametrize(
-    ("continues", "heir_of"),
+    ("continues", "continues_log"),
     [(incarnation(2), incarnation(2)), ("", ""), ("something", "")],
     ids=["a power failure", "a wiped disk", "a log that it did not have"],
 )
-def test_a_log_that_goes_on_from_a_member_is_its_heir(continues: str, heir_of: str) -> None:
+def test_a_log_that_goes_on_from_a_member_is_its_heir(continues: str, continues_log: str) -> None:
     groups = led((1, 2))
     start(groups, 2, life=2, continues=continues)
     found = group_of(groups).replica(2)
     assert found is not None
-    assert found.heir_of == heir_of
+    assert found.continues_log == continues_log
 
 
 def test_an_heir_of_an_heir_is_one_and_a_wiped_disk_ends_it() -> None:
     groups = led((1, 2))
     start(groups, 2, life=2, continues=incarnation(2))
     start(groups, 2, life=3, continues=incarnation(2, 2))
-    assert group_of(groups).replicas[1].heir_of == incarnation(2)
+    assert group_of(groups).replicas[1].continues_log == incarnation(2)
     start(groups, 2, life=4)
     start(groups, 2, life=5, continues=incarnation(2, 4))
-    assert group_of(groups).replicas[1].heir_of == ""
+    assert group_of(groups).replicas[1].continues_log == ""
 
 
 def test_a_member_that_becomes_a_learner_leaves_the_set() -> None:
@@ -223,7 +223,7 @@ def test_a_directory_whose_log_is_gone_registers_and_one_that_says_it_continues_
     assert groups.apply(wiped).refusal is None
     found = group_of(groups).replica(1)
     assert found is not None
-    assert (found.run, found.heir_of) == ("b", "")
+    assert (found.run, found.continues_log) == ("b", "")
 
 
 def test_a_process_of_a_version_before_names_no_run_and_registers() -> None:

@@ -11,11 +11,11 @@ from controller.raft.configuration import Configuration
 from controller.raft.persisted import Persisted
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import SetMinInSync
-from domain.controller.controller_list import ControllerBook, ControllerPlace, SetControllers
+from domain.controller.controller_list import ControllerList, ControllerPlace, SetControllers
 from tests.controller.groups.sample import NAME, led
 from tests.controller.member.stage import Node, Stage
 
-BOOK = ControllerBook(4, tuple(ControllerPlace(f"10.0.0.{each}:1", each) for each in (1, 2, 3)))
+BOOK = ControllerList(4, tuple(ControllerPlace(f"10.0.0.{each}:1", each) for each in (1, 2, 3)))
 HEARD = {f"10.0.0.{each}:1": each for each in (1, 2, 3)}
 THREE = Configuration(frozenset({1, 2, 3}))
 
@@ -158,30 +158,30 @@ def test_one_that_lost_its_directory_comes_back_in_a_grown_group() -> None:
 def test_the_book_is_in_snapshots_and_commands() -> None:
     groups = led((1, 2))
     assert snapshot.snapshot(groups)[0] == snapshot.VERSION, "as the version before reads it"
-    assert groups.set_controllers(SetControllers(ControllerBook(1, BOOK.places))).refusal is None
-    assert groups.set_controllers(SetControllers(ControllerBook(1, BOOK.places[:1]))).refusal is not None, "not the next one"
+    assert groups.set_controllers(SetControllers(ControllerList(1, BOOK.places))).refusal is None
+    assert groups.set_controllers(SetControllers(ControllerList(1, BOOK.places[:1]))).refusal is not None, "not the next one"
     again = snapshot.restore(snapshot.snapshot(groups))
-    assert again.book == ControllerBook(1, BOOK.places)
+    assert again.book == ControllerList(1, BOOK.places)
     assert list(again) == list(groups)
     assert command.decode(command.encode(SetControllers(BOOK))) == SetControllers(BOOK)
 
 
 def test_the_first_book_knows_who_is_who_or_is_not_made() -> None:
     seeds = list(HEARD)
-    assert begun(ControllerBook(), seeds, HEARD, THREE).places == BOOK.places
+    assert begun(ControllerList(), seeds, HEARD, THREE).places == BOOK.places
     two = {where: node for where, node in HEARD.items() if node != 3}
-    assert begun(ControllerBook(), seeds, two, THREE).places == BOOK.places, "the one that is left is the one that is away"
+    assert begun(ControllerList(), seeds, two, THREE).places == BOOK.places, "the one that is left is the one that is away"
     with pytest.raises(ValueError, match=r"10\.0\.0\.2:1 and 10\.0\.0\.3:1 does not answer"):
-        begun(ControllerBook(), seeds, {address(1): 1}, THREE)
+        begun(ControllerList(), seeds, {address(1): 1}, THREE)
 
 
 def test_what_an_operator_may_not_ask_for_is_refused_in_words() -> None:
-    two = ControllerBook(1, BOOK.places[:2])
+    two = ControllerList(1, BOOK.places[:2])
     pair = Configuration(frozenset({1, 2}))
     with pytest.raises(ValueError, match=r"of the 2 that would be left 1 answer, which is no majority"):
         without_controller(BOOK, address(1), {address(1): 1, address(2): 2}, THREE)
     with pytest.raises(ValueError, match="last controller"):
-        without_controller(ControllerBook(1, BOOK.places[:1]), address(1), HEARD, Configuration(frozenset({1})))
+        without_controller(ControllerList(1, BOOK.places[:1]), address(1), HEARD, Configuration(frozenset({1})))
     with pytest.raises(ValueError, match="is no address"):
         with_controller(BOOK, "10.0.0.4", THREE)
     begun_one = with_controller(two, address(3), pair)
@@ -194,8 +194,8 @@ def test_what_an_operator_may_not_ask_for_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="is over"):
         with_controller(two, address(4), Configuration(frozenset({1, 2}), frozenset({1, 2, 3})))
     with pytest.raises(ValueError, match="an address of one machine"):
-        with_controller(ControllerBook(1, (ControllerPlace("127.0.0.1:1", 1),)), address(2), Configuration(frozenset({1})))
-    nine = ControllerBook(1, tuple(ControllerPlace(address(each), each) for each in range(1, 10)))
+        with_controller(ControllerList(1, (ControllerPlace("127.0.0.1:1", 1),)), address(2), Configuration(frozenset({1})))
+    nine = ControllerList(1, tuple(ControllerPlace(address(each), each) for each in range(1, 10)))
     with pytest.raises(ValueError, match="there are 9"):
         with_controller(nine, address(10), Configuration(frozenset(range(1, 10))))
     assert with_controller(BOOK, address(2), THREE) == BOOK, "it is one already"

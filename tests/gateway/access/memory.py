@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.command import Command
-from gateway.access.settings import AccessConfig, AccessTable
+from gateway.access.settings import AccessSettings, AccessTable
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.settings_tables import read
 
@@ -18,6 +18,6 @@ class Sink:
         self.passed.append(command)
 
 
-def access_config(table: dict[str, object]) -> AccessConfig:
+def access_config(table: dict[str, object]) -> AccessSettings:
     """The table `[access]`, read as the node reads it. Raises ConfigError."""
-    return AccessConfig.of(read(AccessTable, "access", table, {}))
+    return AccessSettings.of(read(AccessTable, "access", table, {}))

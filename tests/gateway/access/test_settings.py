@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.access.bootstrap import open_access
-from gateway.access.settings import AccessConfig
+from gateway.access.settings import AccessSettings
 from gateway.node.composition import known
 from gateway.node.settings import load
 from tests.gateway.access.memory import access_config
@@ -40,23 +40,23 @@ def test_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize("admin", ["root", ":s3cret", "root:", "a b:s3cret", "a/b:s3cret"])
 def test_what_is_no_admin_is_refused_without_its_password(admin: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        open_access(AccessConfig(), admin, True, memory_state(), lambda: 0, "c1")
+        open_access(AccessSettings(), admin, True, memory_state(), lambda: 0, "c1")
     assert "s3cret" not in str(refused.value)
 
 
 def test_access_without_anybody_is_refused() -> None:
     with pytest.raises(ConfigError, match="nobody is known"):
-        open_access(AccessConfig(), "", True, memory_state(), lambda: 0, "c1")
+        open_access(AccessSettings(), "", True, memory_state(), lambda: 0, "c1")
 
 
 def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
     state = memory_state()
-    open_access(AccessConfig(), ADMIN, True, state, lambda: 0, "c1")
-    records, access = open_access(AccessConfig(), "root:other", True, state, lambda: 0, "c1")
+    open_access(AccessSettings(), ADMIN, True, state, lambda: 0, "c1")
+    records, access = open_access(AccessSettings(), "root:other", True, state, lambda: 0, "c1")
     assert access is not None
     assert records.users["root"].password == "other"
     assert records.users["root"].privileged
-    again, none = open_access(AccessConfig(), "", False, state, lambda: 0, "c1")
+    again, none = open_access(AccessSettings(), "", False, state, lambda: 0, "c1")
     assert none is None
     assert again.users == records.users
 

@@ -8,7 +8,7 @@ from functools import partial
 import orjson
 
 from gateway.apache.store import RocketmqStore
-from gateway.apache.topics.broker_capabilities import ClusterFacts
+from gateway.apache.topics.broker_capabilities import ClusterCapabilities
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
@@ -19,12 +19,12 @@ from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_polls import LiveTails
 from protocols.mqtt.adapter import MqttAdapter
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from protocols.setting import Setting
 from store.engine import open_store
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.apache.scripted_cluster import Reply, ScriptedCluster, ScriptedServer, reply_to
 from tests.gateway.apache.test_log import Queues, stored
 from tests.protocols.mqtt.stage import Broker
@@ -131,7 +131,7 @@ class ClusterGateway(Broker):
             self.queues = {name: HoldingQueues(server, clock) for name, server in self.servers.items()}
         if self.rocketmq is not None:
             self.rocketmq.close()
-        local = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        local = open_store(self.disk, clock, StoreSettings(segment_bytes=1024 * 1024))
         links = Brokers([("10.0.0.9", 9876)], self.cluster, clock, FixedEntropy())
         self.map = ClusterMap(links, clock, local.state)
         self.map.start()
@@ -141,7 +141,7 @@ class ClusterGateway(Broker):
         self.clock.run_for(100)
         self.metadata.start()
         choice = CHOICES["round-robin"](links, self.map, "")
-        facts = ClusterFacts("c", ())
+        facts = ClusterCapabilities("c", ())
         store = RocketmqStore(links, self.map, self.metadata, local, choice, facts, clock, "me@1@headgate")
         self.rocketmq = store
         self.policy = NodePolicy()
@@ -159,7 +159,7 @@ class ClusterGateway(Broker):
         store.tail.follow_lost(self.sessions.went_back)
         self.handler = store.before(dispatcher)  # type: ignore[assignment]
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)
-        self.adapter = MqttAdapter(setting, read(MqttConfig, "mqtt", self.options, {}))
+        self.adapter = MqttAdapter(setting, read(MqttSettings, "mqtt", self.options, {}))
         self.clock.run_for(100)
 
     def _ensure(self, names: Sequence[str]) -> None:

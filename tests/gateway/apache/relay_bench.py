@@ -23,7 +23,7 @@ from gateway.link.dialer import SocketWire
 from gateway.link.wire import Wire, WireUser
 from gateway.observe.counters import CounterRegistry
 from protocols.remoting.relayed.adapter import RelayAdapter
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE, JSON
@@ -139,7 +139,7 @@ class RelayBench:
         counters = CounterRegistry()
         self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)
         self.setting = Setting("C", "b", "gw", self.ports, FixedEntropy(), self.clock.wall_ms, authority)
-        self.adapter = RelayAdapter(self.setting, RemotingConfig(), checked=authority is not None)
+        self.adapter = RelayAdapter(self.setting, RemotingSettings(), checked=authority is not None)
 
     def handle(self, connection: object, command: object) -> None:
         self.passed.append(command)

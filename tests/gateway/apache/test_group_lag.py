@@ -9,8 +9,8 @@ import pytest
 
 from domain.limits import SECOND_NS
 from gateway.apache.lag import group_topics as lag_pairs
-from gateway.apache.lag.group_topics import NAMED_AT_ONCE, GroupPairs
-from gateway.apache.lag.receivable import RocketmqOutlook
+from gateway.apache.lag.group_topics import NAMED_AT_ONCE, GroupTopics
+from gateway.apache.lag.receivable import RocketmqReceivable
 from gateway.apache.lag.walk import PAUSE_NS, ClusterLagWalk, oldest_in, waiting_in
 from gateway.observe.lag import PERIOD_NS, Lags
 from protocols.remoting import codes
@@ -70,8 +70,8 @@ class World(FrontWorld):
         self.at = {name: Counting(self, name) for name in self.cluster.brokers}
         self.a, self.b = self.at["broker-a"], self.at["broker-b"]
         self.cluster.topics[RETRY] = {"broker-b": (1, 1, 6)}
-        self.pairs = GroupPairs()
-        outlook = RocketmqOutlook(self.servers, self.map, self.clock, self.pairs)
+        self.pairs = GroupTopics()
+        outlook = RocketmqReceivable(self.servers, self.map, self.clock, self.pairs)
         self.lags = Lags(outlook, self.clock)
         self.receive("g", "T")
         for topic in ("T", RETRY):
@@ -194,7 +194,7 @@ def test_the_pairs_with_most_have_rows_and_the_others_are_one(world: World) -> N
 
 def test_the_pairs_that_began_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag_pairs, "PAIRS_MAX", 2)
-    pairs = GroupPairs()
+    pairs = GroupTopics()
     for group in ("a", "b", "a", "c"):
         pairs.add(group, "T")
     assert pairs.next_walk() == [("a", "T"), ("c", "T")]
@@ -237,7 +237,7 @@ def test_pairs_beyond_the_bound_are_left_out_and_those_that_receive_here_are_not
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lag_pairs, "PAIRS_MAX", 3)
-    pairs = GroupPairs()
+    pairs = GroupTopics()
     pairs.add("here", "T")
     pairs.name("T", ["broker-a"], ["a", "b", "c"])
     assert len(pairs.next_walk()) == 3

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from domain.limits import SECOND_NS
-from gateway.apache.lag.group_topics import GroupPairs, Pair
+from gateway.apache.lag.group_topics import GroupTopics, Pair
 from gateway.apache.lag.search import PAUSE_NS, PERIOD_NS, GroupSearch, groups_in, is_read
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
@@ -31,7 +31,7 @@ class World(MapWorld):
         self.cluster.nameserver.on(codes.GET_TOPICS, self._topics)
         for name, server in self.cluster.brokers.items():
             server.on(codes.GET_CONSUMERS, lambda frame, name=name: self._named(name, frame))  # type: ignore[misc]
-        self.pairs = GroupPairs()
+        self.pairs = GroupTopics()
         self.search = GroupSearch(self.servers, self.map, self.clock, self.pairs)
         self.clock.run_for(100)
 

@@ -12,9 +12,9 @@ from domain.membership import Heartbeat, Membership
 from domain.message.message import Message
 from domain.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
-from gateway.apache.topics.await_metadata import KnownFirst
-from gateway.apache.topics.broker_capabilities import ALWAYS, IN_SYNC, NEVER, ClusterFacts, FactFinding
-from gateway.apache.topics.capability_watch import PERIOD_NS, UNTOLD_NS, FactWatch
+from gateway.apache.topics.await_metadata import AwaitMetadata
+from gateway.apache.topics.broker_capabilities import ALWAYS, IN_SYNC, NEVER, CapabilityFinding, ClusterCapabilities
+from gateway.apache.topics.capability_watch import PERIOD_NS, UNTOLD_NS, CapabilityWatch
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.connection.client_connection import ClientConnection
 from protocols.remoting import codes
@@ -31,7 +31,7 @@ class World(TailWorld):
         super().__init__()
         self.metadata = RocketmqMetadata(self.servers, self.map, self.clock, ("DefaultCluster",))
         self.handled: list[Command] = []
-        self.front = KnownFirst(self, self.metadata, self.tail)
+        self.front = AwaitMetadata(self, self.metadata, self.tail)
         self.driver_of = RecordingDriver()
         self.connection = ClientConnection("http", self.driver_of)
         self.groups: dict[str, dict[str, dict[str, object]]] = {name: {} for name in self.cluster.brokers}
@@ -225,7 +225,7 @@ def test_a_group_that_is_put_is_put_at_every_broker(world: World) -> None:
     assert [each["mine"]["consumeMessageOrderly"] for each in world.groups.values()] == [True, True]
 
 
-def facts_of(world: World, version: str = "V5_5_0", **settings: str) -> ClusterFacts:
+def facts_of(world: World, version: str = "V5_5_0", **settings: str) -> ClusterCapabilities:
     """What the start finds when brokers have these settings."""
     for name, server in world.cluster.brokers.items():
         told = {"brokerName": name, "brokerClusterName": "DefaultCluster", "flushDiskType": "SYNC_FLUSH", **settings}
@@ -233,8 +233,8 @@ def facts_of(world: World, version: str = "V5_5_0", **settings: str) -> ClusterF
         server.on(codes.GET_BROKER_CONFIG, lambda frame, text=text: (0, {"a": "b"}, text))  # type: ignore[misc]
         table = orjson.dumps({"table": {"brokerVersionDesc": version}})
         server.on(codes.GET_RUNTIME_INFO, lambda frame, table=table: (0, {"a": "b"}, table))  # type: ignore[misc]
-    found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map).start(found.append)
+    found: list[ClusterCapabilities] = []
+    CapabilityFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     return found[0]
 
@@ -312,11 +312,11 @@ def test_what_a_version_does_not_have_is_missing_whatever_its_file_says(world: W
 def test_a_broker_that_tells_its_settings_later_is_told_of_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """As one that has just started, and one whose settings are changed while it runs."""
     caplog.set_level("INFO", "headgate.rocketmq")
-    found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map).start(found.append)
+    found: list[ClusterCapabilities] = []
+    CapabilityFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
-    changed: list[ClusterFacts] = []
-    watch = FactWatch(world.servers, world.map, world.clock, found[0], changed.append)
+    changed: list[ClusterCapabilities] = []
+    watch = CapabilityWatch(world.servers, world.map, world.clock, found[0], changed.append)
     watch.start()
     facts_of(world)
     world.clock.run_for(PERIOD_NS // 1_000_000 + 100)
@@ -342,12 +342,12 @@ def test_a_broker_that_did_not_answer_at_the_start_is_asked_soon_again(world: Wo
     """One that listens before it serves."""
     for server in world.cluster.brokers.values():
         server.silent = True
-    found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map).start(found.append)
+    found: list[ClusterCapabilities] = []
+    CapabilityFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     assert all(each.silent for each in found[0].brokers)
-    changed: list[ClusterFacts] = []
-    FactWatch(world.servers, world.map, world.clock, found[0], changed.append).start()
+    changed: list[ClusterCapabilities] = []
+    CapabilityWatch(world.servers, world.map, world.clock, found[0], changed.append).start()
     for server in world.cluster.brokers.values():
         server.silent = False
     facts_of(world)
@@ -364,8 +364,8 @@ def test_a_broker_of_another_cluster_is_not_asked(world: World) -> None:
 
 
 def test_a_broker_that_tells_nothing_is_used_all_the_same(world: World) -> None:
-    found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map).start(found.append)
+    found: list[ClusterCapabilities] = []
+    CapabilityFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     assert [each.version for each in found[0].brokers] == ["", ""]
     assert world.servers.address("broker-a")
@@ -379,8 +379,8 @@ def test_a_node_that_no_broker_knows_is_told_from_one_that_may_not_read_settings
 ) -> None:
     for server in world.cluster.brokers.values():
         server.on(codes.GET_BROKER_CONFIG, lambda frame: (codes.NO_PERMISSION, {"a": "b"}, b"", remark))
-    found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map).start(found.append)
+    found: list[ClusterCapabilities] = []
+    CapabilityFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     assert (remark in found[0].refusal()) is refuses
     assert all(remark in each.fault for each in found[0].brokers)

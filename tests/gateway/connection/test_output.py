@@ -12,7 +12,7 @@ from domain.event import Done
 from gateway.connection.client_socket import STALL_NS
 from gateway.connection.context import OUTPUT_BYTES_MAX
 from gateway.connection.pump import Pump
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.node.settings_tables import read
 from protocols.host_shares import SHARED_BYTES_MAX
 from tests.gateway.bench import Bench
@@ -37,9 +37,9 @@ def test_the_usual_bound_is_that_of_the_loop_and_of_the_settings() -> None:
             transport.abort()
             there.close()
 
-    assert asyncio.run(usual()) == OUTPUT_BYTES_MAX == LimitsConfig().output_bytes_max
+    assert asyncio.run(usual()) == OUTPUT_BYTES_MAX == LimitsSettings().output_bytes_max
     with pytest.raises(ConfigError):
-        read(LimitsConfig, "limits", {"output_bytes_max": 0}, {})
+        read(LimitsSettings, "limits", {"output_bytes_max": 0}, {})
 
 
 def test_who_never_reads_is_dropped_with_a_reason_and_counted_once() -> None:

@@ -13,7 +13,7 @@ from domain.message.message import Message
 from domain.mqtt_session import Attach, SendOnce
 from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
-from gateway.guard.settings import Excess, LimitsConfig
+from gateway.guard.settings import Excess, LimitsSettings
 from gateway.guard.throttle import Throttle
 from tests.connection_driver import RecordingDriver
 from tests.gateway.scripted import RecordingHandler
@@ -34,7 +34,7 @@ class CallRecorder(RecordingDriver):
 class Stage:
     """A throttle before a handler that accepts everything."""
 
-    def __init__(self, limits: LimitsConfig) -> None:
+    def __init__(self, limits: LimitsSettings) -> None:
         self.clock = VirtualClock()
         self.handler = RecordingHandler()
         self.throttle = Throttle(limits, self.handler, self.clock)
@@ -54,7 +54,7 @@ def refusals(recorder: CallRecorder) -> list[ErrorCode]:
 
 
 def test_request_beyond_the_rate_is_refused_and_costs_nothing() -> None:
-    stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
+    stage = Stage(LimitsSettings(messages_per_s=10, burst_s=1))
     connection, recorder = stage.connection("http")
     stage.throttle.handle(connection, batch(10))
     for _ in range(5):
@@ -66,7 +66,7 @@ def test_request_beyond_the_rate_is_refused_and_costs_nothing() -> None:
 
 
 def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> None:
-    stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
+    stage = Stage(LimitsSettings(messages_per_s=10, burst_s=1))
     connection, recorder = stage.connection("mqtt")
     stage.throttle.handle(connection, batch(10))
     assert recorder.throttled_until_ns == [stage.clock.monotonic_ns() + SECOND_NS // 10]
@@ -79,7 +79,7 @@ def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> Non
 def test_mqtt_can_be_refused_or_closed_instead() -> None:
     told: list[tuple[Excess, ErrorCode]] = [("refuse", ErrorCode.QUOTA), ("close", ErrorCode.RATE)]
     for excess, code in told:
-        stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1, mqtt_excess=excess))
+        stage = Stage(LimitsSettings(messages_per_s=1, burst_s=1, mqtt_excess=excess))
         connection, recorder = stage.connection("mqtt")
         stage.throttle.handle(connection, batch(1))
         stage.throttle.handle(connection, batch(1))
@@ -88,7 +88,7 @@ def test_mqtt_can_be_refused_or_closed_instead() -> None:
 
 
 def test_bytes_are_those_of_bodies() -> None:
-    stage = Stage(LimitsConfig(bytes_per_s=1_000, burst_s=1))
+    stage = Stage(LimitsSettings(bytes_per_s=1_000, burst_s=1))
     connection, recorder = stage.connection("grpc")
     stage.throttle.handle(connection, batch(2, 600))
     stage.throttle.handle(connection, batch(1, 0))
@@ -96,7 +96,7 @@ def test_bytes_are_those_of_bodies() -> None:
 
 
 def test_user_pays_over_all_connections_and_others_do_not() -> None:
-    stage = Stage(LimitsConfig(user_messages_per_s=10, burst_s=1))
+    stage = Stage(LimitsSettings(user_messages_per_s=10, burst_s=1))
     first, _ = stage.connection("remoting", "alice")
     second, recorder = stage.connection("http", "alice")
     third, other = stage.connection("http", "bob")
@@ -108,7 +108,7 @@ def test_user_pays_over_all_connections_and_others_do_not() -> None:
 
 
 def test_principal_of_a_command_comes_before_that_of_its_session() -> None:
-    stage = Stage(LimitsConfig(user_messages_per_s=1, burst_s=1))
+    stage = Stage(LimitsSettings(user_messages_per_s=1, burst_s=1))
     connection, recorder = stage.connection("http", "alice")
     for _ in range(2):
         command = batch(1)
@@ -120,7 +120,7 @@ def test_principal_of_a_command_comes_before_that_of_its_session() -> None:
 
 
 def test_peers_of_a_datagram_port_pay_each_for_itself() -> None:
-    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    stage = Stage(LimitsSettings(messages_per_s=1, burst_s=1))
     connection, recorder = stage.connection("coap", shared=True)
     for host in (b"\x0a\x00\x00\x01\x00\x00\x00\x01", b"\x0a\x00\x00\x02\x00\x00\x00\x01"):
         stage.throttle.handle(connection, batch(1, host=host))
@@ -130,7 +130,7 @@ def test_peers_of_a_datagram_port_pay_each_for_itself() -> None:
 
 
 def test_who_expects_no_answer_gets_none() -> None:
-    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    stage = Stage(LimitsSettings(messages_per_s=1, burst_s=1))
     connection, recorder = stage.connection("remoting")
     stage.throttle.handle(connection, batch(1))
     oneway = batch(1)
@@ -141,7 +141,7 @@ def test_who_expects_no_answer_gets_none() -> None:
 
 
 def test_other_commands_pass() -> None:
-    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    stage = Stage(LimitsSettings(messages_per_s=1, burst_s=1))
     connection, _ = stage.connection("remoting")
     for _ in range(5):
         stage.throttle.handle(connection, ListTopics(1))
@@ -149,7 +149,7 @@ def test_other_commands_pass() -> None:
 
 
 def test_flapping_client_is_held_off_and_another_users_is_not(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage(LimitsConfig(flapping_connects=2, flapping_window_s=60, flapping_hold_s=10))
+    stage = Stage(LimitsSettings(flapping_connects=2, flapping_window_s=60, flapping_hold_s=10))
     recorded: list[list[ErrorCode]] = []
     for user in ("alice", "alice", "alice", "bob", "alice"):
         connection, recorder = stage.connection("mqtt")
@@ -166,7 +166,7 @@ def test_flapping_client_is_held_off_and_another_users_is_not(caplog: pytest.Log
 
 
 def test_buckets_end_with_their_connection() -> None:
-    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    stage = Stage(LimitsSettings(messages_per_s=1, burst_s=1))
     connection, _ = stage.connection("http")
     stage.throttle.handle(connection, batch(1))
     assert len(stage.throttle._connections) == 1

@@ -16,7 +16,7 @@ from domain.message.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.settings import Config
-from gateway.node.settings_reload import Renewal
+from gateway.node.settings_reload import SettingsReload
 from tests.gateway.cluster.forwarding.test_forwarder import Two
 from tests.gateway.scripted import FakeTransport, ScriptedConnection
 from tests.gateway.usecase.event_recorder import EventRecorder
@@ -26,7 +26,7 @@ LIMITED = Config(tables={"limits": {"messages_per_s": 1, "burst_s": 1}})
 
 def limited(two: Two, context: ConnectionContext) -> None:
     """Have the node with the store read settings with limits; it had none."""
-    Renewal(Config(), lambda: LIMITED, two.parts, context).apply()
+    SettingsReload(Config(), lambda: LIMITED, two.parts, context).apply()
 
 
 def context_of(two: Two) -> ConnectionContext:
@@ -80,9 +80,9 @@ def test_a_node_whose_users_are_elsewhere_needs_none_in_its_settings() -> None:
     assert two.parts.access is not None
     elsewhere = replace(two.parts, users_elsewhere=True)
     fresh = replace(LIMITED, admin="other:0ther-password")
-    renewal = Renewal(Config(), lambda: fresh, elsewhere, context_of(two))
+    renewal = SettingsReload(Config(), lambda: fresh, elsewhere, context_of(two))
     renewal.apply()
     assert "other" not in two.parts.access.records.users
-    Renewal(Config(), lambda: LIMITED, elsewhere, context_of(two)).apply()
+    SettingsReload(Config(), lambda: LIMITED, elsewhere, context_of(two)).apply()
     with pytest.raises(ConfigError, match="switched off"):
-        Renewal(Config(), lambda: LIMITED, two.parts, context_of(two)).apply()
+        SettingsReload(Config(), lambda: LIMITED, two.parts, context_of(two)).apply()

@@ -10,11 +10,11 @@ import pytest
 BEGIN = """
 import gc, weakref
 from collections import deque
-from gateway.runtime.collector import KEPT_MAX, LOOK_S, LOOK_TICKS, SEARCH_LOOKS, TICK_S, YOUNG, Collector
+from gateway.runtime.collector import KEPT_MAX, POLL_S, LOOK_TICKS, SEARCH_LOOKS, TICK_S, YOUNG, Collector
 gc.disable()
 due = []
 def later(seconds, callback):
-    assert seconds in (TICK_S, LOOK_S)
+    assert seconds in (TICK_S, POLL_S)
     due.append(callback)
 def tick():
     due.pop()()

@@ -23,7 +23,7 @@ from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_polls import LiveTails
 from store.engine import open_store
 from store.log_store import LogStore
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.late_store import LATENESS, reached
 from tests.simulation.kit.clock import VirtualClock
@@ -80,10 +80,10 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Bench:
-    return open_bench(StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+    return open_bench(StoreSettings(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
 
 
-def open_bench(config: StoreConfig) -> Bench:
+def open_bench(config: StoreSettings) -> Bench:
     """A dispatcher over a new store."""
     clock = VirtualClock()
     store = open_store(MemoryDisk(clock), clock, config)

@@ -26,7 +26,7 @@ from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.usecase.bench import Bench, bench, bodies, code, open_bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 
@@ -209,7 +209,7 @@ def test_a_member_that_begins_at_an_instant_is_told_of_no_position_until_there_i
 
 
 def test_a_new_group_is_told_of_a_position_only_while_all_that_there_was_is_in_the_newest_part_of_the_log() -> None:
-    bench = open_bench(StoreConfig(hot_bytes=3_000))
+    bench = open_bench(StoreSettings(hot_bytes=3_000))
     queue_id = bench.send("t", "a" * 1_000).placed[0].queue_id
     assert bench.ask(QueryOffset(1, "g", "t", queue_id)) == [Offset(1, 0)]
     other = (queue_id + 1) % 8

@@ -35,7 +35,7 @@ from domain.message.record import Record
 from domain.topic import Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.usecase.publish.transaction import TransactionEnding
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.usecase.bench import open_bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.late_store import LATENESS, Lateness
@@ -61,7 +61,7 @@ class Shop:
     def __init__(self, lateness: Lateness) -> None:
         LATENESS.reset(lateness)
         self.random = Random(lateness.seed)
-        self.bench = open_bench(StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+        self.bench = open_bench(StoreSettings(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
         transactions = TransactionEnding(self.bench.store.transactions, self.bench.handler.registry)
         self.bench.handler.add(transactions)
         self.bench.ask(PutTopic(1, Topic("t", QUEUES, QUEUES, type="MIXED")), ms=1_000)

@@ -6,7 +6,7 @@ import pytest
 
 from domain.limits import SECOND_NS
 from domain.subscription.courier import Trouble
-from gateway.webhooks.sender_consent import CALLS_PER_MINUTE, PENDING_MAX, TRIES_MAX, Granting
+from gateway.webhooks.sender_consent import CALLS_PER_MINUTE, PENDING_MAX, TRIES_MAX, SenderConsent
 from tests.gateway.webhooks.held_courier import HeldCourier
 from tests.simulation.kit.clock import VirtualClock
 
@@ -24,14 +24,14 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def granting(courier: HeldCourier, clock: VirtualClock) -> Granting:
-    found = Granting(clock)
+def granting(courier: HeldCourier, clock: VirtualClock) -> SenderConsent:
+    found = SenderConsent(clock)
     found.courier = courier
     return found
 
 
 @pytest.mark.parametrize(("rate", "said"), [(60, "60"), (0, "*")])
-def test_a_sender_is_told_the_origin_and_the_rate(granting: Granting, courier: HeldCourier, rate: int, said: str) -> None:
+def test_a_sender_is_told_the_origin_and_the_rate(granting: SenderConsent, courier: HeldCourier, rate: int, said: str) -> None:
     granting.grant(URL, "a.example", rate)
     (request,) = courier.sent
     assert (request.method, request.url, request.body) == ("POST", URL, b"")
@@ -41,7 +41,7 @@ def test_a_sender_is_told_the_origin_and_the_rate(granting: Granting, courier: H
 
 
 def test_a_sender_that_cannot_be_reached_is_tried_a_few_times(
-    granting: Granting, courier: HeldCourier, clock: VirtualClock
+    granting: SenderConsent, courier: HeldCourier, clock: VirtualClock
 ) -> None:
     granting.grant(URL, "a.example", 0)
     for status, trouble in ((503, None), (0, Trouble.TIMEOUT), (429, None), (500, None)):
@@ -57,7 +57,7 @@ def test_a_sender_that_cannot_be_reached_is_tried_a_few_times(
 
 @pytest.mark.parametrize(("status", "trouble"), [(404, None), (410, None), (302, None), (0, Trouble.REFUSED_ADDRESS)])
 def test_an_answer_that_will_not_change_ends_it(
-    granting: Granting, courier: HeldCourier, clock: VirtualClock, status: int, trouble: Trouble | None
+    granting: SenderConsent, courier: HeldCourier, clock: VirtualClock, status: int, trouble: Trouble | None
 ) -> None:
     granting.grant(URL, "a.example", 0)
     courier.answer(status, trouble)
@@ -65,7 +65,7 @@ def test_an_answer_that_will_not_change_ends_it(
     assert (len(courier.sent), granting.failed) == (1, 1)
 
 
-def test_a_flood_of_handshakes_costs_few_requests(granting: Granting, courier: HeldCourier, clock: VirtualClock) -> None:
+def test_a_flood_of_handshakes_costs_few_requests(granting: SenderConsent, courier: HeldCourier, clock: VirtualClock) -> None:
     for _ in range(100):
         granting.grant(URL, "a.example", 0)
     assert (len(courier.sent), granting.dropped) == (1, 0)
@@ -79,7 +79,7 @@ def test_a_flood_of_handshakes_costs_few_requests(granting: Granting, courier: H
     assert len(courier.sent) == CALLS_PER_MINUTE + 1
 
 
-def test_few_are_unfinished_at_a_time(granting: Granting, courier: HeldCourier, clock: VirtualClock) -> None:
+def test_few_are_unfinished_at_a_time(granting: SenderConsent, courier: HeldCourier, clock: VirtualClock) -> None:
     for number in range(3 * PENDING_MAX):
         granting.grant(f"{URL}{number}", "a.example", 0)
         clock.run_ns(2 * SECOND_NS)
@@ -88,6 +88,6 @@ def test_few_are_unfinished_at_a_time(granting: Granting, courier: HeldCourier, 
 
 
 def test_without_a_courier_nothing_is_sent_and_it_is_counted(clock: VirtualClock) -> None:
-    granting = Granting(clock)
+    granting = SenderConsent(clock)
     granting.grant(URL, "a.example", 0)
     assert granting.figures()["webhook_consents_dropped_total"] == 1

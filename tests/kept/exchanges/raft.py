@@ -35,7 +35,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
-from domain.controller.controller_list import ControllerBook, ControllerPlace, SetControllers
+from domain.controller.controller_list import ControllerList, ControllerPlace, SetControllers
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
 from tests.kept.exchanges.exchange import Exchange, Exchanges
 
@@ -43,7 +43,7 @@ NODES = (11, 12, 1 << 62)
 JOINT = Configuration(frozenset({11, 12}), frozenset({11, 13}), frozenset({1 << 62}))
 REPORTS = (ReplicaReport(1, "log-1", 4, 700, 5), ReplicaReport(2, "lög-2"))
 MEMBERS = (SetMember(1, "log-1"), SetMember(3, "log-3"))
-BOOK = ControllerBook(4, (ControllerPlace("10.0.2.1:9878", 11), ControllerPlace("[::1]:9878", 0)))
+BOOK = ControllerList(4, (ControllerPlace("10.0.2.1:9878", 11), ControllerPlace("[::1]:9878", 0)))
 GROUP = StoreGroup(
     "main", "broker-a", 4,
     (
@@ -88,7 +88,7 @@ MESSAGES: dict[str, RaftMessage] = {
 }
 
 
-def state(*groups: StoreGroup, book: ControllerBook | None = None) -> StoreGroups:
+def state(*groups: StoreGroup, book: ControllerList | None = None) -> StoreGroups:
     """A state machine."""
     return StoreGroups(iter(groups), 17, book)
 

@@ -33,7 +33,7 @@ from protocols.coap.adapter import CoapAdapter
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Packet, Pairs
 from protocols.coap.observe.observations import Feed
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 from protocols.setting import Setting
 
 SECOND = 1_000_000_000
@@ -75,7 +75,7 @@ class Stage:
             refused=lambda _protocol, word: self.refused.append(word), contexts=contexts,
         )  # fmt: skip
         self.setting = setting
-        self.config = read(CoapConfig, "coap", options, {})
+        self.config = read(CoapSettings, "coap", options, {})
         self.endpoint = CoapAdapter(setting, self.config).bind(self.now)
         self.log: list[tuple[Message, bytes]] = []
         self.latest: dict[str, bytes] = {}

@@ -9,7 +9,7 @@ from gateway.node.settings_tables import read
 from protocols.coap.adapter import PROTOCOL
 from protocols.coap.message import media
 from protocols.coap.message.option import ABSENT
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 from protocols.setting import Setting
 from tests.protocols.coap.stage import Dice
 
@@ -23,12 +23,12 @@ from tests.protocols.coap.stage import Dice
 )  # fmt: skip
 def test_setting_that_is_none_is_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        read(CoapConfig, "coap", options, {})
+        read(CoapSettings, "coap", options, {})
 
 
 def test_declaration_makes_an_adapter() -> None:
     assert PROTOCOL.datagram is not None
-    adapter = PROTOCOL.datagram(Setting("c", "b", "h", {}, Dice(), lambda: 0), CoapConfig(block_bytes=64))
+    adapter = PROTOCOL.datagram(Setting("c", "b", "h", {}, Dice(), lambda: 0), CoapSettings(block_bytes=64))
     assert adapter.name == "coap"
     assert adapter.bind(0).deadline() is None
 

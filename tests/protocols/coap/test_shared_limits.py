@@ -12,8 +12,8 @@ from protocols.coap.exchange.dedup import CROWDED
 from protocols.coap.message import message, option, signal
 from protocols.coap.message.frame import StreamFraming
 from protocols.coap.observe.observations import Feed
-from protocols.coap.settings import CoapConfig
-from protocols.coap.shared_limits import holdings_of
+from protocols.coap.settings import CoapSettings
+from protocols.coap.shared_limits import shared_limits_of
 from protocols.setting import Setting
 from tests.protocols.coap.stage import SECOND, Dice, peer
 
@@ -23,13 +23,13 @@ MIB = 1024 * 1024
 class Node:
     """The adapters of one node: UDP, DTLS and TCP."""
 
-    def __init__(self, config: CoapConfig) -> None:
+    def __init__(self, config: CoapSettings) -> None:
         self.now = 1000 * SECOND
         self.setting = Setting("c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: 1_700_000_000_000)
         datagrams = CoapAdapter(self.setting, config)
         self.udp, self.dtls = datagrams.bind(self.now), datagrams.bind(self.now)
         self.streams = CoapStreamAdapter(self.setting, config)
-        self.holdings = holdings_of(self.setting, config)
+        self.holdings = shared_limits_of(self.setting, config)
 
     def block(self, endpoint: CoapEndpoint, source: Peer, path: bytes, number: int, size: int = 1024) -> int:
         """Send one block that is not the last; the code of the response."""
@@ -47,7 +47,7 @@ def secured(host: str, number: int) -> Peer:
 
 
 def test_unfinished_bodies_of_all_transports_are_within_one_bound() -> None:
-    node = Node(CoapConfig(block1_total_bytes_max=100_000, amplification=0))
+    node = Node(CoapSettings(block1_total_bytes_max=100_000, amplification=0))
     connection = node.streams.connect(peer(), node.now)
     framing = StreamFraming(1 << 20)
     connection.receive(framing.encode(signal.CSM, b"", b"", b""), node.now)
@@ -65,7 +65,7 @@ def test_unfinished_bodies_of_all_transports_are_within_one_bound() -> None:
 
 
 def test_the_bodies_of_a_greedy_network_make_room_by_themselves() -> None:
-    node = Node(CoapConfig(block1_total_bytes_max=100_000, amplification=0))
+    node = Node(CoapSettings(block1_total_bytes_max=100_000, amplification=0))
     modest = peer(host="198.51.100.7")
     assert node.block(node.udp, modest, b"mine", 0) == message.CONTINUE
     for number in range(300):
@@ -93,7 +93,7 @@ def test_pinned_values_count_for_what_they_cost() -> None:
 
 
 def test_values_that_wait_for_observers_of_all_transports_are_within_one_bound() -> None:
-    node = Node(CoapConfig(backlogs_bytes_max=50_000, amplification=0))
+    node = Node(CoapSettings(backlogs_bytes_max=50_000, amplification=0))
     path = message.join([(option.OBSERVE, b""), (option.URI_PATH, b"mq"), (option.URI_PATH, b"t")])
     feeds: list[tuple[CoapEndpoint, Feed]] = []
     for endpoint, source in ((node.udp, peer()), (node.dtls, secured("192.0.2.1", 5))):
@@ -116,9 +116,9 @@ def test_values_that_wait_for_observers_of_all_transports_are_within_one_bound()
 
 
 def test_one_node_has_one_duplicate_table() -> None:
-    node = Node(CoapConfig(amplification=0))
+    node = Node(CoapSettings(amplification=0))
     assert node.udp.replier.recent_con is node.dtls.replier.recent_con is node.holdings.recent_con
-    other = Node(CoapConfig(amplification=0))
+    other = Node(CoapSettings(amplification=0))
     assert other.holdings is not node.holdings
     assert node.holdings.recent_con.bytes_max + node.holdings.recent_non.bytes_max == 64 * MIB
 
@@ -127,7 +127,7 @@ def test_what_one_host_holds_is_below_64_mib() -> None:
     """The table in docs/protocols/coap.md."""
     from gateway.runtime.security.dtls_endpoint import SESSIONS_OF_HOST_MAX
 
-    config = CoapConfig()
+    config = CoapSettings()
     held = config.answers_bytes_max * CROWDED + config.block1_total_bytes_max + config.pinned_bytes_max
     held += config.backlogs_bytes_max + 2 * 2 * MIB + config.peers_max * 720 + config.observers_network_max * 1_400
     assert held + SESSIONS_OF_HOST_MAX * 54_000 <= 64 * MIB

@@ -18,7 +18,7 @@ from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
-from protocols.http.settings import HttpConfig
+from protocols.http.settings import HttpSettings
 from protocols.setting import Setting, ignore_grant
 from tests.simulation.kit.entropy import FixedEntropy
 
@@ -59,12 +59,12 @@ def adapter(
     **options: Any,
 ) -> HttpAdapter:
     """The HTTP/1.1 adapter."""
-    return HttpAdapter(setting(uploads, authority, grant), read(HttpConfig, "http", options, {}))
+    return HttpAdapter(setting(uploads, authority, grant), read(HttpSettings, "http", options, {}))
 
 
 def factory(**options: object) -> HttpApplicationFactory:
     """The factory of HTTP on HTTP/2."""
-    return HttpApplicationFactory(setting(), read(HttpConfig, "http", options, {}))
+    return HttpApplicationFactory(setting(), read(HttpSettings, "http", options, {}))
 
 
 def sent(command: Send) -> Sent:

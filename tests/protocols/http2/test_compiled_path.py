@@ -14,7 +14,7 @@ from protocols.http.connection import HttpConnection
 from protocols.http2.application import ApplicationFactory
 from protocols.http2.connection import Http2Connection
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from tests.protocols.http.stage import EVENT, PEER, adapter, factory, sent
 from tests.protocols.http2.peer import ENGINES, Client
 
@@ -49,7 +49,7 @@ def passed(run: Callable[[], object]) -> set[str]:
 
 
 def test_what_an_event_passes_on_http2_is_compiled() -> None:
-    factories: list[ApplicationFactory] = [WebSocketAdapter({}, WebSocketConfig()), factory()]
+    factories: list[ApplicationFactory] = [WebSocketAdapter({}, WebSocketSettings()), factory()]
     client = Client(Http2Connection(list(ENGINES.values())[-1], factories, PEER, 0))
 
     def post() -> None:

@@ -26,11 +26,11 @@ from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.setting import Setting
 from store.engine import open_store
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.connection_driver import StrictDriver
 from tests.late_store import reached
 from tests.simulation.kit.clock import VirtualClock
@@ -74,7 +74,7 @@ class Broker:
 
     def start(self) -> None:
         clock, entropy = self.clock, self.entropy
-        self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        self.store = open_store(self.disk, clock, StoreSettings(segment_bytes=1024 * 1024))
         self.log = CountedLog(self.store.log)
         self.store.log = cast("MessageLog", self.log)
         store = reached(self.store, clock)
@@ -92,7 +92,7 @@ class Broker:
         store.log.listen(watches)
         store.log.listen(self.sessions)
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)
-        self.adapter = MqttAdapter(setting, read(MqttConfig, "mqtt", self.options, {}))
+        self.adapter = MqttAdapter(setting, read(MqttSettings, "mqtt", self.options, {}))
         self.clock.run_for(1)
 
     def kill(self) -> None:

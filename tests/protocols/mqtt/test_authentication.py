@@ -13,7 +13,7 @@ from domain.access import AccessPolicy, User
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
-from gateway.access.settings import AccessConfig, AccessTable
+from gateway.access.settings import AccessSettings, AccessTable
 from gateway.node.settings_tables import read
 from protocols.mqtt import property as props
 from protocols.mqtt.adapter import MqttAdapter
@@ -21,7 +21,7 @@ from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect
 from protocols.mqtt.packet import Ping
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
-from protocols.mqtt.settings import MqttConfig
+from protocols.mqtt.settings import MqttSettings
 from tests.gateway.access.test_scram import ScramClient
 from tests.protocols.mqtt.stage import Broker, Client
 from tests.stored_state import memory_state
@@ -38,10 +38,10 @@ class Guarded(Broker):
         for user in (User("ann", "secret"), User("bob", "hidden")):
             self.book.put_user(user, lambda _: None)
             self.book.put_policies(user.name, [AccessPolicy("*", ("All",))], lambda _: None)
-        access = Access(self.book, AccessConfig.of(AccessTable(jwt_secret=SECRET)), self.clock.wall_ms)
+        access = Access(self.book, AccessSettings.of(AccessTable(jwt_secret=SECRET)), self.clock.wall_ms)
         self.handler = Gate(access, self.handler)  # type: ignore[assignment]
         setting = dataclasses.replace(self.adapter._setting, authority=access)
-        self.adapter = MqttAdapter(setting, read(MqttConfig, "mqtt", self.options, {}))
+        self.adapter = MqttAdapter(setting, read(MqttSettings, "mqtt", self.options, {}))
 
 
 def said(method: str, data: bytes = b"") -> Properties:

@@ -19,7 +19,7 @@ from protocols.mqtt.packet import Ping, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.protocols.mqtt.stage import PEER, Broker, Client
 from tests.protocols.mqtt.vectors import CONNECTS, OTHERS, PUBLISHES, Vector
 
@@ -201,7 +201,7 @@ def test_a_refused_publish_below_5_closes_unless_told_otherwise(accept: bool) ->
     broker.disk.free = 0.0
     broker.disk.capacity = 1
     client.publish("t", packet_id=1)
-    broker.run(StoreConfig().flush_timeout_ms + 1_000)  # what finds the disk full waits for room until its answer is due
+    broker.run(StoreSettings().flush_timeout_ms + 1_000)  # what finds the disk full waits for room until its answer is due
     acks = [packet for packet in client.take() if isinstance(packet, Ack)]
     assert (client.gone, len(acks)) == ((False, 1) if accept else (True, 0))
     if not accept:

@@ -9,7 +9,7 @@ from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.remoting.adapter import RemotingAdapter
 from protocols.remoting.connection import RemotingConnection
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import JSON
 from protocols.setting import Setting
@@ -23,7 +23,7 @@ def adapter(**options: object) -> RemotingAdapter:
     setting = Setting(
         "c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, SeededEntropy(1), lambda: 1_700_000_000_000
     )
-    return RemotingAdapter(setting, read(RemotingConfig, "remoting", options, {}))
+    return RemotingAdapter(setting, read(RemotingSettings, "remoting", options, {}))
 
 
 def connection(**options: object) -> RemotingConnection:

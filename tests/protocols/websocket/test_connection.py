@@ -29,7 +29,7 @@ from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.connection import WebSocketConnection
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FRAME_BYTES_MAX, FRAMES_PER_TURN_MAX, FrameOutline
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
@@ -81,7 +81,7 @@ class Visitor:
     def __init__(self, target: str = "/mqtt", subprotocols: Sequence[str] = ("echo",), now: int = 0) -> None:
         self.inner = Echo()
         self.refused: list[tuple[str, str]] = []
-        adapter = WebSocketAdapter({"/mqtt": self.inner}, WebSocketConfig(), lambda *refusal: self.refused.append(refusal))
+        adapter = WebSocketAdapter({"/mqtt": self.inner}, WebSocketSettings(), lambda *refusal: self.refused.append(refusal))
         self.connection: WebSocketConnection = adapter.connect(PEER, now)
         self.socket = WSConnection(ConnectionType.CLIENT)
         self.commands: list[Command] = []
@@ -130,7 +130,7 @@ def test_other_paths_and_other_sub_protocols_are_refused(target: str, subprotoco
     ],
 )
 def test_what_is_no_handshake_gets_an_answer_of_http(request_bytes: bytes, status: bytes) -> None:
-    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketConfig()).connect(PEER, 0)
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings()).connect(PEER, 0)
     assert connection.receive(request_bytes, 0) == [Disconnected("websocket-refused")]
     answer = b"".join(connection.outgoing())
     assert answer.startswith(b"HTTP/1.1 " + status)
@@ -204,12 +204,12 @@ def test_what_the_protocol_inside_says_last_goes_out_before_the_close_frame() ->
 def test_the_end_of_the_stream_without_a_close_frame() -> None:
     visitor = Visitor()
     assert visitor.connection.receive(b"", 0) == (Disconnected("over"),)
-    silent = WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 0)
+    silent = WebSocketAdapter({}, WebSocketSettings()).connect(PEER, 0)
     assert silent.receive(b"", 0) == (Disconnected("websocket-cut-short"),)
 
 
 def test_deadlines() -> None:
-    slow = WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 5)
+    slow = WebSocketAdapter({}, WebSocketSettings()).connect(PEER, 5)
     assert slow.deadline() == 5 + HANDSHAKE_NS
     assert slow.expire(5) == ()
     assert slow.expire(5 + HANDSHAKE_NS) == (Disconnected("websocket-handshake"),)
@@ -228,7 +228,7 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
     last, goodbye = visitor.look()
     assert isinstance(last, BytesMessage)
     assert (last.data, isinstance(goodbye, CloseConnection), visitor.connection.closed) == (b"bye", True, True)
-    early = WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 0)
+    early = WebSocketAdapter({}, WebSocketSettings()).connect(PEER, 0)
     assert early.drain(0) == (Disconnected("shutting-down"),)
     assert early.closed
 
@@ -244,7 +244,7 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
 )  # fmt: skip
 def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin: str, admitted: bool) -> None:
     """RFC 6455, 10.2: 403 for a page of another origin; a client without Origin is not a browser."""
-    connection = WebSocketAdapter({"/echo": Echo()}, WebSocketConfig(tuple(origins))).connect(PEER, 0)
+    connection = WebSocketAdapter({"/echo": Echo()}, WebSocketSettings(tuple(origins))).connect(PEER, 0)
     client = WSConnection(ConnectionType.CLIENT)
     headers = [(b"origin", origin.encode())] if origin else []
     connection.receive(client.send(Request("localhost", "/echo", subprotocols=["echo"], extra_headers=headers)), 0)
@@ -258,7 +258,7 @@ def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin:
 @pytest.mark.parametrize("options", [{"origin": ["*"]}, {"origins": "*"}, {"origins": [1]}])
 def test_settings_that_mean_nothing(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        read(WebSocketConfig, "websocket", options, {})
+        read(WebSocketSettings, "websocket", options, {})
 
 
 GOOD = b"GET /mqtt HTTP/1.1\r\nhost: localhost\r\n" + UPGRADE + b"sec-websocket-version: 13\r\nsec-websocket-protocol: echo\r\n"
@@ -279,7 +279,7 @@ GOOD = b"GET /mqtt HTTP/1.1\r\nhost: localhost\r\n" + UPGRADE + b"sec-websocket-
 )
 @pytest.mark.parametrize("step", [1, 100_000])
 def test_only_a_strict_handshake_is_upgraded(head: bytes, status: bytes, step: int) -> None:
-    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketConfig()).connect(PEER, 0)
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings()).connect(PEER, 0)
     data = head + b"\r\n"
     for at in range(0, len(data), step):
         connection.receive(data[at : at + step], 0)
@@ -349,7 +349,7 @@ def test_the_outline_loses_no_byte_and_bounds_each_turn(lengths: list[int], cuts
 )
 def test_pages_of_the_same_host_may_connect_and_no_others(host: str, origin: str, status: bytes) -> None:
     """A page that points its own name to this node is of the same host, but of none of this node's names."""
-    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketConfig()).connect(PEER, 0)
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings()).connect(PEER, 0)
     field = f"origin: {origin}\r\n".encode() if origin else b""
     connection.receive(GOOD.replace(b"localhost", host.encode()) + field + b"\r\n", 0)
     assert b"".join(connection.outgoing()).startswith(b"HTTP/1.1 " + status)

@@ -12,7 +12,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from domain.errors import ErrorCode, Failure
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
-from gateway.guard.settings import LimitsConfig
+from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.settings_tables import read
 from gateway.observe.counters import CounterRegistry
@@ -24,7 +24,7 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 from tests.protocols.http2.peer import Client as Http2Client
 from tests.protocols.http2.peer import Notebooks, both_engines
 from tests.protocols.mqtt.stage import PEER, Broker
@@ -44,7 +44,7 @@ class Line:
         channels = Channels(self.figures)
         broker.handler.add(channels)
         channels.handler = broker.handler
-        adapter = WebSocketAdapter({"/mqtt": broker.adapter}, read(WebSocketConfig, "websocket", options, {}))
+        adapter = WebSocketAdapter({"/mqtt": broker.adapter}, read(WebSocketSettings, "websocket", options, {}))
         self.server = Http2Connection(engine, [adapter, Notebooks()], PEER, broker.clock.monotonic_ns())
         self.session = ClientConnection("http", self)  # type: ignore[arg-type]
         self.client = Http2Client(self.server)
@@ -364,7 +364,7 @@ def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFac
 def test_a_rate_of_each_connection_is_one_of_each_channel(engine: EngineFactory) -> None:
     """The rate limit of one client does not pause the connection, whose other clients are within their limits."""
     line = Line(engine, Broker())
-    line.channels.handler = Throttle(LimitsConfig(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
+    line.channels.handler = Throttle(LimitsSettings(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
     eager, other = Phone(line, "eager"), Phone(line, "other")
     eager.put(*[Publish(b"t/x", b"1", 1, False, False, number, NONE) for number in range(1, 6)])
     assert acknowledged(eager) == [1, 2, 3, 4, 5], "what was read in one piece is carried out, and leaves a debt"

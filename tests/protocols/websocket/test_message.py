@@ -11,7 +11,7 @@ from protocols.host_shares import HostShares
 from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.message import WholeMessages
-from protocols.websocket.settings import WebSocketConfig
+from protocols.websocket.settings import WebSocketSettings
 
 PEER = Peer("192.0.2.1", 4_000, b"\xc0\x00\x02\x01\x00\x00\x0f\xa0")
 
@@ -59,7 +59,7 @@ class LinesAdapter:
 
 
 def opened(adapter: LinesAdapter) -> tuple[WebSocketConnection, WSConnection]:
-    connection = WebSocketAdapter({"/lines": adapter}, WebSocketConfig()).connect(PEER, 0)  # type: ignore[dict-item]
+    connection = WebSocketAdapter({"/lines": adapter}, WebSocketSettings()).connect(PEER, 0)  # type: ignore[dict-item]
     client = WSConnection(ConnectionType.CLIENT)
     connection.receive(client.send(Request("127.0.0.1", "/lines", subprotocols=["lines"])), 0)
     assert isinstance(answers(connection, client)[0], AcceptConnection)

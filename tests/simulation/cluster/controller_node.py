@@ -10,7 +10,7 @@ from gateway.cluster.controller.controlling import Controlling
 from gateway.cluster.controller.joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.connection.context import ConnectionContext
-from gateway.node.roles.single_purpose import OnlyVerbs
+from gateway.node.roles.single_purpose import AllowedCommands
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from tests.simulation.cluster.machine import Machine
@@ -40,7 +40,7 @@ class ControllerNode(Machine):
         controlling = self.controlling = Controlling(founding, endpoints, clock)
         self.links = ControllerLinks(endpoints, founding, cluster.net.dialer(self), clock, entropy, None)
         joining = GroupJoining(self.disk, clock, entropy, founding, self.links, controlling)
-        handler = OnlyVerbs("a controller", controlling)
+        handler = AllowedCommands("a controller", controlling)
         context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000
         )  # fmt: skip

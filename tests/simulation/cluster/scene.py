@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, final
 
-from controller.member.grey_moves import LOOK_MS
+from controller.member.grey_moves import POLL_MS
 from controller.slow_replicas.ejections import FIRST_MS, PROBES
 from domain.errors import Failure
 from domain.message.record import Record
@@ -22,7 +22,7 @@ FAULTS_MS = 20_000
 SETTLE_MS = 60_000
 """Within this time after the end of the faults everything is delivered and settled, and all logs are equal; the time in which a
 replica is passed over because it was slow does not count."""
-FIT_MS = 2 * FIRST_MS + (PROBES + 2) * LOOK_MS
+FIT_MS = 2 * FIRST_MS + (PROBES + 2) * POLL_MS
 """A replica that was passed over twice, and is as fast as the others again, is fit within this time."""
 CALM = 2
 """Looks in a row, half a second apart, at which there is nothing to wait for: what was decided is readable by then."""

@@ -20,17 +20,17 @@ from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registration import ReplicaPlace
-from gateway.cluster.replica.repair_sources import PartSources
-from gateway.cluster.replica.replica import ReplicaLife
+from gateway.cluster.replica.repair_sources import RepairSources
+from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import SKEW_MS
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
-from gateway.node.roles.single_purpose import OnlyVerbs
+from gateway.node.roles.single_purpose import AllowedCommands
 from gateway.observe.counters import CounterRegistry
 from store.replication.repairing import RepairCounts
 from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower import Follower, open_follower
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.kit.disk import MemoryDisk
@@ -47,7 +47,7 @@ SETTLE_NS = 5_000 * MILLISECOND_NS
 """How long a store that was elected has to take its first writes; see gateway.node.roles.store."""
 AGAIN_MS = 50
 """Time in which a process whose life as a replica has ended starts again."""
-CONFIG = StoreConfig(
+CONFIG = StoreSettings(
     segment_bytes=64_000, checkpoint_bytes=60_000, checkpoint_ms=4_000, retention_check_ms=1 << 40, cache_bytes=1 << 16,
     scrub_days=0, flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED, free_ratio_min=0.0,
     pressure_ratio=0.0, clock_skew_ms=SKEW_MS, transaction_check_ms=3_000, transaction_checks_max=1_000,
@@ -91,7 +91,7 @@ class StoreNode(Machine):
         super().__init__(cluster, name, host)
         self.group = group
         self.number = number
-        self.life: ReplicaLife | None = None
+        self.life: ReplicaTerm | None = None
         self.follower: Follower | None = None
         self.store: LeaderStore | None = None
         self.led: LeaderStore | None = None
@@ -125,7 +125,7 @@ class StoreNode(Machine):
 
         self.cluster.after(1_000, again)
 
-    def _open(self, settings: StoreConfig, known: ReplicaIdentity, controllers: GroupControllers) -> None:
+    def _open(self, settings: StoreSettings, known: ReplicaIdentity, controllers: GroupControllers) -> None:
         """Open the log; when what it has promised is damaged, after other replicas have helped, as in
         gateway.node.roles.replica."""
         try:
@@ -140,7 +140,7 @@ class StoreNode(Machine):
                 self.group.checkers.does_not_open(self, fault)
                 return
             self.note(f"its log is damaged: {fault}")
-            sources = PartSources(self.cluster.net.dialer(self), self.clock, self.entropy, None)
+            sources = RepairSources(self.cluster.net.dialer(self), self.clock, self.entropy, None)
 
             def done(opens: bool) -> None:
                 sources.close()
@@ -160,7 +160,7 @@ class StoreNode(Machine):
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner)
-        life = self.life = ReplicaLife(
+        life = self.life = ReplicaTerm(
             follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over
         )  # fmt: skip
         alter = life.alter
@@ -170,7 +170,7 @@ class StoreNode(Machine):
             self.altering(change)
 
         life.alter = altering  # type: ignore[method-assign]
-        handler = Traced(cluster.clock, cluster.ledger, OnlyVerbs("a replica", life))
+        handler = Traced(cluster.clock, cluster.ledger, AllowedCommands("a replica", life))
         cluster.net.listen(replica_port(self, handler, entropy))
         life.start()
 

@@ -12,7 +12,7 @@ from domain.message import property as properties
 from domain.message.message import Message, Placed
 from domain.message.once import OnceKey, digest
 from domain.topic import Durability
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
 
 
@@ -32,7 +32,7 @@ def facts(result: list[Placed] | Failure) -> list[tuple[Any, ...]]:
 
 
 def ready(**settings: Any) -> Driver:
-    driver = Driver(StoreConfig(**settings))
+    driver = Driver(StoreSettings(**settings))
     driver.topic("t")
     return driver
 
@@ -213,7 +213,7 @@ def test_a_delayed_message_is_delivered_once_and_has_one_handle() -> None:
 
 def test_a_key_and_its_message_are_one_commit() -> None:
     """Power is lost with every subset of what was not synced: never the message without the key, nor the key without it."""
-    driver = Driver(StoreConfig(durability=Durability.PAGE))
+    driver = Driver(StoreSettings(durability=Durability.PAGE))
     driver.topic("t", Durability.PAGE)
     for number in range(10):
         once(driver, b"%d" % number, b"%d" % number)

@@ -12,7 +12,7 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
 from store.delay import parking
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.test_effects import damage
@@ -89,7 +89,7 @@ def test_a_refused_removal_of_a_group_keeps_its_positions() -> None:
 @pytest.mark.parametrize(("pressure_ratio", "bodies"), [(0.0, [b"1", b"20", b"40", b"60"]), (0.1, [b"20", b"40", b"60"])])
 def test_timers_of_a_refused_delivery_are_delivered_when_there_is_room(pressure_ratio: float, bodies: list[bytes]) -> None:
     """With pressure, the segment that holds them is deleted meanwhile, and what is pending is copied forward before."""
-    driver = Driver(StoreConfig(pressure_ratio=pressure_ratio))
+    driver = Driver(StoreSettings(pressure_ratio=pressure_ratio))
     driver.topic("t")
     for minutes in (1, 20, 40, 60):
         driver.send("t", b"%d" % minutes, properties=b"TIMER_DELAY_SEC\x01%d\x02" % (60 * minutes))
@@ -104,7 +104,7 @@ def test_timers_of_a_refused_delivery_are_delivered_when_there_is_room(pressure_
 
 
 def test_a_damaged_delayed_message_holds_back_no_other() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0))
+    driver = Driver(StoreSettings(cache_bytes=0))
     driver.topic("t")
     places = [driver.send("t", b"%d" % second, properties=b"TIMER_DELAY_SEC\x015\x02")[0] for second in range(4)]
     damage(driver, places[1])
@@ -116,7 +116,7 @@ def test_a_damaged_delayed_message_holds_back_no_other() -> None:
 
 
 def test_a_read_of_the_timers_that_fails_for_a_while_loses_none() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0))
+    driver = Driver(StoreSettings(cache_bytes=0))
     driver.topic("t")
     for number in range(3):
         driver.send("t", b"%d" % number, properties=b"TIMER_DELAY_SEC\x015\x02")

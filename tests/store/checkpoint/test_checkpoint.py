@@ -14,14 +14,14 @@ from domain.store.store_ports import StateChange
 from domain.store.store_request import ReadRequest
 from domain.topic import Durability
 from store.checkpoint import points as checkpoints
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.test_crash import Load, check
 from tests.stored_state import value_of
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000, cache_bytes=0
 )
 
@@ -144,7 +144,7 @@ def test_a_missing_index_file_is_built_again_from_the_log() -> None:
 
 
 def test_damaged_rows_cost_their_reader_an_error_and_the_next_start_builds_them_again() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0, checkpoint_bytes=3_000, tail_rows_max=8))
+    driver = Driver(StoreSettings(cache_bytes=0, checkpoint_bytes=3_000, tail_rows_max=8))
     driver.topic("t")
     driver.topic("u")
     for number in range(40):
@@ -171,7 +171,7 @@ def test_damaged_rows_cost_their_reader_an_error_and_the_next_start_builds_them_
 @pytest.mark.parametrize("wait_ms", [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6])
 def test_a_snapshot_is_never_ahead_of_the_durable_log(wait_ms: float) -> None:
     """A position of messages that a power failure takes away: the group still gets those that have their offsets then."""
-    driver = Driver(StoreConfig(durability=Durability.PAGE, flush_interval_ms=1_000_000))
+    driver = Driver(StoreSettings(durability=Durability.PAGE, flush_interval_ms=1_000_000))
     driver.topic("p", Durability.PAGE)
     driver.send("p", b"a")
     driver.clock.run_for(5)
@@ -202,7 +202,7 @@ def test_a_torn_file_is_never_written_again() -> None:
 
 
 def test_the_older_checkpoint_stays_usable_while_retention_deletes() -> None:
-    config = StoreConfig(
+    config = StoreSettings(
         segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000,
         retention_ms=20_000, retention_check_ms=1_000, cache_bytes=0,
     )  # fmt: skip

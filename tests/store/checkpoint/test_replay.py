@@ -19,7 +19,7 @@ from store.effects import StateEffects
 from store.lease import journal
 from store.lease.table import LeaseTable
 from store.queue.settings import created_at
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.state import change
 from store.state.metadata import Catalogue, encode_group, encode_topic
 from tests.store.checkpoint.test_checkpoint import snapshot_now
@@ -31,7 +31,7 @@ LEAST = 20_000
 ROUND_BYTES = 3_000
 """Bytes of state changes that a client writes in a round, at most; rounds of a checkpoint's second: at most ROUNDS."""
 ROUNDS = 25
-CONFIG = StoreConfig(
+CONFIG = StoreSettings(
     segment_bytes=100_000, checkpoint_bytes=1 << 40, checkpoint_ms=1 << 40, retention_ms=20_000, retention_check_ms=1_000,
     cache_bytes=0,
 )  # fmt: skip
@@ -93,7 +93,7 @@ def test_retention_waits_for_the_checkpoint_when_a_start_would_have_too_much_to_
 
 
 def test_a_log_without_keys_is_not_read_again_to_find_none() -> None:
-    driver = Driver(StoreConfig(checkpoint_bytes=4_000, checkpoint_ms=1_000, segment_bytes=20_000, cache_bytes=0))
+    driver = Driver(StoreSettings(checkpoint_bytes=4_000, checkpoint_ms=1_000, segment_bytes=20_000, cache_bytes=0))
     driver.topic("t")
     for number in range(300):
         driver.send("t", b"%d" % number)

@@ -11,7 +11,7 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Durability
 from store.delay import bucket_load, parking, wheel
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 
 DAY_MS = 86_400_000
@@ -26,7 +26,7 @@ def timer(body: bytes, due_ms: int) -> Message:
 @pytest.mark.parametrize("durability", [Durability.PAGE, Durability.FLUSHED])
 def test_every_timer_is_delivered_once_in_order_and_never_early(seed: int, durability: Durability) -> None:
     generator = random.Random(seed)
-    driver = Driver(StoreConfig(checkpoint_bytes=5_000, tail_rows_max=10, durability=durability))
+    driver = Driver(StoreSettings(checkpoint_bytes=5_000, tail_rows_max=10, durability=durability))
     driver.topic("t", durability)
     dues: dict[bytes, int] = {}
     for life in range(5):
@@ -56,7 +56,7 @@ def test_every_timer_is_delivered_once_in_order_and_never_early(seed: int, durab
 
 def test_a_refused_delivery_does_not_repeat_one_that_is_stored_and_not_durable_yet() -> None:
     """A delivery is answered FLUSH_TIMEOUT, the next one is refused: the progress that is stored has neither."""
-    driver = Driver(StoreConfig(flush_timeout_ms=200, pending_bytes_max=2_000))
+    driver = Driver(StoreSettings(flush_timeout_ms=200, pending_bytes_max=2_000))
     driver.topic("t")
     now = driver.clock.wall_ms()
     driver.store.log.append([timer(b"first", now + 100), timer(b"second", now + 1_000)], None)
@@ -73,7 +73,7 @@ def test_a_refused_delivery_does_not_repeat_one_that_is_stored_and_not_durable_y
 
 def test_a_refused_delivery_after_a_late_one_and_one_in_time_is_tried_again() -> None:
     """The progress of the late delivery is not what is stored any more, because the next one has moved it."""
-    driver = Driver(StoreConfig(flush_timeout_ms=200, pending_bytes_max=2_000))
+    driver = Driver(StoreSettings(flush_timeout_ms=200, pending_bytes_max=2_000))
     driver.topic("t")
     now = driver.clock.wall_ms()
     dues = {b"late": 100, b"in time": 2_000, b"refused": 4_000, b"after it": 5_000}

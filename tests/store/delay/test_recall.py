@@ -8,7 +8,7 @@ from domain.delivery import recall
 from domain.errors import ErrorCode, Failure
 from domain.message.message import Message
 from domain.message.record import Record
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
 from tests.stored_state import pairs
 
@@ -34,7 +34,7 @@ def take(driver: Driver, text: str) -> Failure | None:
 
 
 def test_a_timer_of_300_days_is_delivered_at_its_time_and_a_recalled_one_never() -> None:
-    driver = Driver(StoreConfig(retention_ms=DAY_MS))
+    driver = Driver(StoreSettings(retention_ms=DAY_MS))
     driver.topic("t", retention_ms=1_000 * DAY_MS)
     due = driver.clock.wall_ms() + 300 * DAY_MS
     kept, gone = put(driver, "kept", due), put(driver, "gone", due)
@@ -92,7 +92,7 @@ def test_a_refused_recall_leaves_the_timer() -> None:
 def test_recalls_under_kills_and_retention() -> None:
     for seed in range(12):
         chance = random.Random(seed)
-        config = StoreConfig(retention_ms=60_000, segment_bytes=12_000, retention_check_ms=1_000, checkpoint_bytes=4_000)
+        config = StoreSettings(retention_ms=60_000, segment_bytes=12_000, retention_check_ms=1_000, checkpoint_bytes=4_000)
         driver = Driver(config)
         driver.topic("t", retention_ms=30 * DAY_MS)
         driver.topic("noise")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from domain.message.message import Message
 from domain.store import read_hold
 from domain.store.store_ports import StateChange
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
 
-SHORT = StoreConfig(retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000)
+SHORT = StoreSettings(retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000)
 
 
 def hold(driver: Driver, topic: str, offset: int, for_ms: int) -> None:
@@ -57,7 +57,7 @@ def test_a_topic_with_a_retention_of_its_own_is_trimmed_up_to_the_hold() -> None
 
 
 def test_a_bound_of_bytes_is_stronger_than_a_hold() -> None:
-    driver = Driver(StoreConfig(retention_bytes=60_000, segment_bytes=10_000, retention_check_ms=1_000))
+    driver = Driver(StoreSettings(retention_bytes=60_000, segment_bytes=10_000, retention_check_ms=1_000))
     driver.topic("t")
     fill(driver, "t", 10)
     hold(driver, "t", 0, 600_000)

@@ -18,12 +18,12 @@ from store.deletion import compaction
 from store.deletion.compaction import SLICE_CHANGES, Compaction
 from store.log.open_batch import Done
 from store.log.segment import Segments
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 from tests.stored_state import pairs, value_of
 
 DAY_MS = 86_400_000
-MINUTE = StoreConfig(
+MINUTE = StoreSettings(
     retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000, index_segment_bytes=4_096,
     tail_rows_max=16,
 )  # fmt: skip
@@ -94,7 +94,7 @@ def test_a_kill_during_retention_neither_loses_nor_repeats_a_timer() -> None:
 
 
 def test_size_bounds_the_log() -> None:
-    driver = Driver(StoreConfig(retention_bytes=60_000, segment_bytes=10_000, retention_check_ms=1_000))
+    driver = Driver(StoreSettings(retention_bytes=60_000, segment_bytes=10_000, retention_check_ms=1_000))
     driver.topic("t")
     for _ in range(30):
         driver.send("t", *[b"x" * 900] * 10)
@@ -146,7 +146,7 @@ def test_topics_have_a_shorter_or_longer_retention_than_the_store() -> None:
 @pytest.mark.parametrize("own", [{"retention_ms": 5_000}, {"retention_bytes": 1}])
 def test_a_topic_that_keeps_nothing_assigns_no_offset_twice(kind: str, own: dict[str, Any]) -> None:
     """Trimmed messages are still in the log: a later checkpoint has to hold the next offsets of the queues."""
-    driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=2_000))
+    driver = Driver(StoreSettings(retention_check_ms=1_000, checkpoint_ms=2_000))
     driver.topic("t", type=kind, **own)
     marks = b"__LITE_TOPIC\x01a\x02INNER_MULTI_DISPATCH\x01%LMQ%$t$a\x02" if kind == "LITE" else b""
     driver.send("t", b"0", b"1", b"2", properties=marks)
@@ -179,7 +179,7 @@ def test_the_record_of_a_deleted_topic_is_removed_with_the_last_trace_of_it() ->
 
 
 def test_a_restart_does_not_change_the_age_of_segments_it_has_not_read() -> None:
-    driver = Driver(StoreConfig(retention_ms=60_000, segment_bytes=10_000, retention_check_ms=1_000, checkpoint_bytes=5_000))
+    driver = Driver(StoreSettings(retention_ms=60_000, segment_bytes=10_000, retention_check_ms=1_000, checkpoint_bytes=5_000))
     driver.topic("t")
     for _ in range(6):
         driver.send("t", *[b"x" * 500] * 20)
@@ -196,7 +196,7 @@ def test_a_restart_does_not_change_the_age_of_segments_it_has_not_read() -> None
 
 
 def test_segments_that_were_not_walked_get_a_date() -> None:
-    driver = Driver(StoreConfig(segment_bytes=10_000))
+    driver = Driver(StoreSettings(segment_bytes=10_000))
     driver.topic("t")
     ends: list[int] = []
     for _ in range(4):
@@ -211,7 +211,7 @@ def test_segments_that_were_not_walked_get_a_date() -> None:
 
 def test_a_topic_made_again_keeps_its_messages_when_the_note_of_its_deletion_is_written_again() -> None:
     """Retention copies that note forward; recovery reads it behind the messages of the new topic of the same name."""
-    driver = Driver(StoreConfig(retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=600_000))
+    driver = Driver(StoreSettings(retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=600_000))
     driver.topic("t")
     driver.topic("noise")
     driver.send("t", b"old")
@@ -248,7 +248,9 @@ def test_state_is_carried_forward_in_slices_while_everything_goes_on(monkeypatch
     monkeypatch.setattr(Compaction, "keep", noted)
     monkeypatch.setattr(StoreWriter, "journal", journaled)
     driver = Driver(
-        StoreConfig(segment_bytes=65_536, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000, tail_rows_max=64)
+        StoreSettings(
+            segment_bytes=65_536, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000, tail_rows_max=64
+        )
     )
     names = [f"t{at}" for at in range(150)]
     for name in names:

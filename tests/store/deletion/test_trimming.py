@@ -14,12 +14,12 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
 from store.queue.window import PIECE_ROWS
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.steps import COST_MAX, Turns
 from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver, sure
 
-LOOK = StoreConfig(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_ms=2_000)
+LOOK = StoreSettings(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_ms=2_000)
 
 
 class Count:
@@ -216,7 +216,7 @@ def test_turns_end_with_the_store() -> None:
 def test_the_newest_bytes_are_kept_under_random_changes(seed: int, kind: str) -> None:
     """Compared with a plain count; sizes, queues, kills, time and bounds change at random."""
     chance = random.Random(seed)
-    driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=2_000, segment_bytes=1 << 17, tail_rows_max=64))
+    driver = Driver(StoreSettings(retention_check_ms=1_000, checkpoint_ms=2_000, segment_bytes=1 << 17, tail_rows_max=64))
     bound = 60_000
     facts: dict[str, Any] = {"type": kind, "read_queues": 3, "write_queues": 3}
     driver.topic("t", retention_bytes=bound, **facts)
@@ -281,7 +281,7 @@ def test_topics_with_a_retention_of_their_own_are_listed() -> None:
 
 
 def test_many_tails_are_written_out_over_many_turns() -> None:
-    driver = Driver(StoreConfig(tail_rows_max=1_000, checkpoint_ms=1 << 40, checkpoint_bytes=1 << 40))
+    driver = Driver(StoreSettings(tail_rows_max=1_000, checkpoint_ms=1 << 40, checkpoint_bytes=1 << 40))
     driver.topic("t", write_queues=2_000, read_queues=2_000)
     sure(driver.append([Message("t", b"x", b"", queue_id=queue) for queue in range(2_000)]))
     index = driver.store.parts.index
@@ -296,7 +296,7 @@ def test_many_tails_are_written_out_over_many_turns() -> None:
 
 
 def test_index_files_are_deleted_without_being_read() -> None:
-    config = StoreConfig(
+    config = StoreSettings(
         retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=1_000, index_segment_bytes=2_048,
         tail_rows_max=16,
     )  # fmt: skip

@@ -13,13 +13,13 @@ from domain.store.store_event import StoreEventKind
 from domain.store.store_request import LeaseRequest
 from domain.topic import Durability
 from store.queue.block import ROWS_MAX
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.disk import Operation
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.test_crash import Load, check
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
 )
 FULL = pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -225,7 +225,7 @@ def test_who_is_told_of_little_room_and_of_none_hears_of_the_end_of_both(ends_fi
 
 
 def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and_then_no_more() -> None:
-    config = StoreConfig(
+    config = StoreSettings(
         segment_bytes=4_096, checkpoint_bytes=3_000, checkpoint_ms=1_000, retention_check_ms=1_000, pressure_keep_ms=60_000
     )
     driver = Driver(config)
@@ -255,7 +255,7 @@ def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and
 
 
 def test_nothing_goes_before_its_time_when_the_setting_is_off() -> None:
-    config = StoreConfig(segment_bytes=4_096, retention_check_ms=1_000, pressure_keep_ms=0, pressure_ratio=0.0)
+    config = StoreSettings(segment_bytes=4_096, retention_check_ms=1_000, pressure_keep_ms=0, pressure_ratio=0.0)
     driver = Driver(config)
     driver.topic("t")
     for _ in range(30):
@@ -267,7 +267,7 @@ def test_nothing_goes_before_its_time_when_the_setting_is_off() -> None:
 
 def test_a_look_at_the_volume_that_fails_once_ends_no_later_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mount that is gone for a moment: checkpoints, retention and the look for room go on afterwards."""
-    driver = Driver(StoreConfig(segment_bytes=4_096))
+    driver = Driver(StoreSettings(segment_bytes=4_096))
     driver.topic("t")
 
     def fails() -> float:

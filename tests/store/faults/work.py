@@ -13,11 +13,11 @@ from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.store.store_ports import LeaseResult, StateChange
 from domain.store.store_request import LeaseRequest
 from domain.topic import Durability, Topic
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 from tests.store.faults.promises import Promises
 
-CONFIG: Final = StoreConfig(
+CONFIG: Final = StoreSettings(
     segment_bytes=6_144, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000, cache_bytes=0,
     retention_ms=30_000, retention_check_ms=1_000, flush_interval_ms=200, pending_bytes_max=20_000,
 )  # fmt: skip

@@ -21,14 +21,14 @@ from store.keys.run import RowChunk, Run, open_run
 from store.log import batch
 from store.log.segment import Segments
 from store.reads.reading import Reading
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver, sure
 
-SMALL = StoreConfig(
+SMALL = StoreSettings(
     segment_bytes=20_000, checkpoint_bytes=2_000, checkpoint_ms=1_000, tail_rows_max=16, index_segment_bytes=4_096,
     cache_bytes=0,
 )  # fmt: skip
@@ -176,7 +176,7 @@ def test_lost_or_broken_files_are_rebuilt() -> None:
 
 
 def test_retention_deletes_rows_with_their_messages() -> None:
-    driver = Driver(StoreConfig(
+    driver = Driver(StoreSettings(
         retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000, checkpoint_bytes=4_000
     ))  # fmt: skip
     driver.topic("t")
@@ -249,7 +249,7 @@ class BareIndex:
         self.clock = VirtualClock(START_MS)
         self.disk = MemoryDisk(self.clock)
         self.errors: list[OSError] = []
-        config = StoreConfig(checkpoint_bytes=8_000)
+        config = StoreSettings(checkpoint_bytes=8_000)
         self.index = KeyIndex(self.disk, self.clock, config, lambda what, error: self.errors.append(error), chunk_rows)
         self.naive: dict[str, list[int]] = {}
         self.end = 0
@@ -375,7 +375,7 @@ def test_a_query_that_reads_only_hash_collisions_ends(monkeypatch: pytest.Monkey
 
 def test_an_empty_log_has_no_keys() -> None:
     disk = MemoryDisk(VirtualClock(START_MS))
-    keys = KeyIndex(disk, VirtualClock(START_MS), StoreConfig(), lambda what, error: None)
+    keys = KeyIndex(disk, VirtualClock(START_MS), StoreSettings(), lambda what, error: None)
     segments = Segments(disk, "log")
     keys.load(0, segments, segments.end)
     assert (keys.memory_rows, keys.runs) == (0, 0)

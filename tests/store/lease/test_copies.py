@@ -11,10 +11,10 @@ from domain.message.property import text
 from domain.message.record import Record
 from domain.store.store_request import PullRequest, ReadRequest
 from store.lease.member_pulls import LATE_RETURN_MS
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 
-CONFIG = StoreConfig(checkpoint_ms=10_000_000)
+CONFIG = StoreSettings(checkpoint_ms=10_000_000)
 RETRY = pop_retry_topic("g", "t")
 
 

@@ -14,14 +14,14 @@ from domain.topic import Group
 from store import steps
 from store.lease.lease_journal import FREE_COST
 from store.lease.table import LeaseTable
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
 from tests.stored_state import pairs
 
 MANY = 900
-CONFIG = StoreConfig(checkpoint_bytes=30_000, checkpoint_ms=1_000, segment_bytes=50_000, retention_ms=60_000, cache_bytes=0)
+CONFIG = StoreSettings(checkpoint_bytes=30_000, checkpoint_ms=1_000, segment_bytes=50_000, retention_ms=60_000, cache_bytes=0)
 
 
 def begun() -> Driver:

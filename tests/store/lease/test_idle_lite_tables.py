@@ -12,7 +12,7 @@ from domain.message.record import Record
 from domain.store.store_request import PullRequest, ReadRequest
 from store import housekeeping
 from store.lease.tables import LeaseTables
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
 from tests.store.test_lite_queues import SMALL, driver, lease, send, settle, told
 
@@ -85,7 +85,7 @@ def test_idle_tables_survive_the_end_of_the_process(driver: Driver, end: str) ->
 
 
 def test_positions_survive_the_deletion_of_their_segments() -> None:
-    config = StoreConfig(
+    config = StoreSettings(
         segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
         retention_ms=10_000, retention_check_ms=1_000,
     )  # fmt: skip
@@ -195,7 +195,7 @@ def test_polls_and_pulls_of_an_idle_table_write_nothing() -> None:
 
 
 def test_an_idle_table_is_written_again_before_its_segment_is_deleted() -> None:
-    config = StoreConfig(
+    config = StoreSettings(
         segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
         retention_ms=10_000, retention_check_ms=1_000,
     )  # fmt: skip

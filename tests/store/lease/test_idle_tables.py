@@ -6,17 +6,17 @@ import random
 from array import array
 
 from store.lease import idle_tables
-from store.lease.idle_tables import CHUNK_ROWS, LIVE, Chunk, LeaseRows
+from store.lease.idle_tables import CHUNK_ROWS, LIVE, Chunk, IdleTables
 
 Fact = tuple[int, int, int, bool]
 
 
-def fact(found: LeaseRows, key: bytes) -> Fact:
+def fact(found: IdleTables, key: bytes) -> Fact:
     place = found.find(key)
     return found.floor(place), found.pop_ms(place), found.base(place), found.ordered(place)
 
 
-def walk(found: LeaseRows) -> list[Chunk]:
+def walk(found: IdleTables) -> list[Chunk]:
     chunks: list[Chunk] = []
     chunk = found.after(b"")
     while chunk is not None:
@@ -28,7 +28,7 @@ def walk(found: LeaseRows) -> list[Chunk]:
 def test_rows_are_what_was_put_and_not_removed() -> None:
     chance = random.Random(5)
     for most in (20, 3_000):
-        found, naive = LeaseRows(), dict[bytes, Fact]()
+        found, naive = IdleTables(), dict[bytes, Fact]()
         for _ in range(4_000):
             key = b"t%05d" % chance.randrange(most)
             if chance.random() < 0.3:
@@ -50,17 +50,17 @@ def test_rows_are_what_was_put_and_not_removed() -> None:
 
 
 def test_keys_in_order_fill_their_chunks() -> None:
-    found = LeaseRows()
+    found = IdleTables()
     for number in range(4 * CHUNK_ROWS):
         found.put(b"%06d" % number, number, 0, 0, False)
     assert [len(chunk.keys) for chunk in walk(found)] == [CHUNK_ROWS] * 4
 
 
 def test_rows_come_back_from_a_frame_and_live_ones_are_left_out() -> None:
-    found = LeaseRows()
+    found = IdleTables()
     for number in range(3 * CHUNK_ROWS):
         found.put(b"%06d" % number, LIVE if number % 100 == 7 else number, 1_000 + number, number // 9, number % 2 == 1)
-    loaded = LeaseRows()
+    loaded = IdleTables()
     for chunk in walk(found):
         loaded.load(idle_tables.decode(chunk.idle().encode()))
     idle = [number for number in range(3 * CHUNK_ROWS) if number % 100 != 7]
@@ -73,7 +73,7 @@ def test_rows_come_back_from_a_frame_and_live_ones_are_left_out() -> None:
 
 
 def test_a_frame_that_is_not_behind_all_rows_is_loaded_too() -> None:
-    found, other = LeaseRows(), LeaseRows()
+    found, other = IdleTables(), IdleTables()
     for number in range(100):
         (found if number % 2 else other).put(b"%03d" % number, number, 0, 0, False)
     for chunk in walk(other):

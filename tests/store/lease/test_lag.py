@@ -14,7 +14,7 @@ from domain.store.store_ports import GroupLag
 from domain.topic import Durability, Topic
 from store.lease.lag import LagReader
 from store.lease.peek import LeasePeek
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
 
 QUEUES = {"alone": 1, "few": 3, "many": 40, "%RETRY%g5": 1, "many_REPLY_TOPIC": 1, "late": 2}
@@ -80,7 +80,7 @@ class Life:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        config = StoreConfig(
+        config = StoreSettings(
             retention_ms=120_000, retention_check_ms=1_000, segment_bytes=60_000, checkpoint_ms=20_000, tail_rows_max=64,
             index_segment_bytes=8_192,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from domain.message.record import Record
 from store.lease import journal
 from store.lease.ranges import Ranges
 from store.lease.table import LeaseTable
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 
 
@@ -171,7 +171,7 @@ def test_ranges_are_a_set(spans: list[tuple[int, int]], floor: int) -> None:
 
 
 def test_a_message_that_blocks_the_floor_too_long_moves_to_the_retry_topic() -> None:
-    driver = Driver(StoreConfig(checkpoint_ms=10_000_000))
+    driver = Driver(StoreSettings(checkpoint_ms=10_000_000))
     driver.topic("t")
     driver.send("t", b"poison", properties=b"KEYS\x01k\x02")
     for _ in range(10):
@@ -191,7 +191,7 @@ def test_a_message_that_blocks_the_floor_too_long_moves_to_the_retry_topic() -> 
 
 
 def test_a_group_that_begins_at_the_last_message_begins_at_the_first_while_that_is_in_the_newest_part_of_the_log() -> None:
-    driver = Driver(StoreConfig(hot_bytes=3_000))
+    driver = Driver(StoreSettings(hot_bytes=3_000))
     driver.topic("t")
     driver.send("t", b"a", b"b", b"c")
     driver.send("u", *[b"x" * 500] * 4)

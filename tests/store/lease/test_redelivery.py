@@ -14,11 +14,11 @@ from domain.address import pop_retry_topic
 from domain.event import Leased
 from domain.message.record import Record
 from store.lease.table import FLOOR_HELD_MS_MAX
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 
 RETRY = pop_retry_topic("g", "t")
-SMALL = StoreConfig(checkpoint_bytes=6_000, segment_bytes=20_000, checkpoint_ms=20_000)
+SMALL = StoreSettings(checkpoint_bytes=6_000, segment_bytes=20_000, checkpoint_ms=20_000)
 POISON = b"poison"
 
 

@@ -10,7 +10,7 @@ from store.lease import journal
 from store.lease.replay import WAITING_MAX, LeaseReplay
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 
 PLACE = ("g", "t", 0)
@@ -19,7 +19,7 @@ KEY = journal.key(*PLACE)
 
 def replay() -> tuple[LeaseReplay, LeaseTables]:
     """A replay, and the tables that it makes."""
-    turn = Driver(StoreConfig()).store.parts.ledger.turn
+    turn = Driver(StoreSettings()).store.parts.ledger.turn
     return LeaseReplay(turn.tables, turn), turn.tables
 
 

@@ -12,11 +12,11 @@ from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
 from domain.store.store_request import ReadRequest
 from store.log.checked import CheckedRanges
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store import version1
 from tests.store.driver import Driver, sure
 
-UNCACHED = StoreConfig(cache_bytes=0, segment_bytes=65_536)
+UNCACHED = StoreSettings(cache_bytes=0, segment_bytes=65_536)
 
 
 def filled() -> Driver:

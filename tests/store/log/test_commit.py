@@ -7,7 +7,7 @@ from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
 from domain.store.store_request import KeyQuery
 from domain.topic import Durability
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
 
 
@@ -206,7 +206,7 @@ def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finis
 
 
 def test_appends_beyond_the_pending_bytes_are_refused() -> None:
-    driver = Driver(StoreConfig(pending_bytes_max=10_000))
+    driver = Driver(StoreSettings(pending_bytes_max=10_000))
     driver.topic("t")
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
@@ -243,7 +243,7 @@ def test_an_append_to_a_batch_left_open_gets_its_own_store_time() -> None:
 
 
 def test_segments_follow_each_other_without_holes_and_no_record_spans_two() -> None:
-    driver = Driver(StoreConfig(segment_bytes=5_000))
+    driver = Driver(StoreSettings(segment_bytes=5_000))
     driver.topic("t")
     for _ in range(30):
         driver.store.log.append([message(size=700)], None)

@@ -9,18 +9,18 @@ from domain.message.message import Message
 from domain.store.store_event import StoreEventKind
 from store.log import batch, promise
 from store.log.survey import DamageError
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
 from tests.store import version1
 from tests.store.driver import Driver
 
-CONFIG = StoreConfig(segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99)
+CONFIG = StoreSettings(segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99)
 """No checkpoint: every start reads the whole log."""
 
 
-def filled(count: int = 30, config: StoreConfig = CONFIG) -> Driver:
+def filled(count: int = 30, config: StoreSettings = CONFIG) -> Driver:
     """A store with several segments, all of it flushed and promised."""
     driver = Driver(config)
     driver.topic("t")
@@ -117,7 +117,7 @@ def test_a_segment_that_is_gone_or_another_one_refuses_the_start(which: int, how
 @pytest.mark.parametrize("how", ["missing", "emptied", "replaced"])
 @pytest.mark.parametrize("which", [0, 1, -1])
 def test_below_a_checkpoint_too(which: int, how: str) -> None:
-    driver = filled(config=StoreConfig(segment_bytes=4_096, checkpoint_bytes=1_000, checkpoint_ms=100))
+    driver = filled(config=StoreSettings(segment_bytes=4_096, checkpoint_bytes=1_000, checkpoint_ms=100))
     driver.clock.run_for(3_000)
     disk = crashed(driver)
     name = segments(disk)[which]

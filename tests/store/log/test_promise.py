@@ -6,7 +6,7 @@ import pytest
 
 from store.log import promise
 from store.log.promise import Promise, PromiseMark
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
@@ -109,7 +109,7 @@ def test_a_failed_sync_of_the_mark_stops_the_store() -> None:
 
 
 def test_the_mark_of_a_store_reaches_its_end_after_a_clean_stop() -> None:
-    driver = Driver(StoreConfig(fresh_incarnation=1234))
+    driver = Driver(StoreSettings(fresh_incarnation=1234))
     driver.topic("t")
     driver.send("t", *[b"x" * 100] * 50)
     driver.clock.run_for(500)
@@ -126,7 +126,7 @@ def test_the_mark_of_a_store_reaches_its_end_after_a_clean_stop() -> None:
 
 
 def test_retention_raises_the_first_position_before_it_deletes() -> None:
-    config = StoreConfig(segment_bytes=4_096, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000)
+    config = StoreSettings(segment_bytes=4_096, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000)
     driver = Driver(config)
     driver.topic("t")
     seen: list[tuple[int, int]] = []

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from domain.store.store_event import StoreEventKind
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver
 
-CONFIG = StoreConfig(segment_bytes=4_096, fresh_incarnation=99, retention_check_ms=1 << 40)
+CONFIG = StoreSettings(segment_bytes=4_096, fresh_incarnation=99, retention_check_ms=1 << 40)
 SECOND_MS = 1_000
 
 
-def filled(config: StoreConfig = CONFIG, count: int = 30) -> Driver:
+def filled(config: StoreSettings = CONFIG, count: int = 30) -> Driver:
     """A store with several segments, all of it flushed, and a first pass of the scrubber that has found nothing."""
     driver = Driver(config)
     driver.topic("t")

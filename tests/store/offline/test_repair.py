@@ -15,20 +15,22 @@ from store.log.survey import DamageError
 from store.offline.check import Check
 from store.offline.finding import CheckFinding, Severity
 from store.offline.repair import Repair, Repaired
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.simulation.kit.platter import Content
 from tests.store import version1
 from tests.store.driver import Driver, sure
 
-CONFIG = StoreConfig(segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99, cache_bytes=0)
+CONFIG = StoreSettings(
+    segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99, cache_bytes=0
+)
 """No checkpoint: every start reads the whole log."""
-CHECKPOINTS = StoreConfig(segment_bytes=4_096, checkpoint_bytes=1_000, checkpoint_ms=100, fresh_incarnation=99, cache_bytes=0)
+CHECKPOINTS = StoreSettings(segment_bytes=4_096, checkpoint_bytes=1_000, checkpoint_ms=100, fresh_incarnation=99, cache_bytes=0)
 COUNT = 40
 
 
-def filled(config: StoreConfig = CONFIG) -> Driver:
+def filled(config: StoreSettings = CONFIG) -> Driver:
     """40 messages in two queues of t, each in a batch of its own, all promised."""
     driver = Driver(config)
     driver.topic("t", read_queues=2, write_queues=2)
@@ -157,7 +159,7 @@ DAMAGES: dict[str, Callable[[MemoryDisk], None]] = {
 
 @pytest.mark.parametrize("config", [CONFIG, CHECKPOINTS], ids=["no checkpoint", "checkpoints"])
 @pytest.mark.parametrize("name", DAMAGES)
-def test_after_a_repair_all_outside_the_damage_is_there_and_no_offset_is_given_twice(name: str, config: StoreConfig) -> None:
+def test_after_a_repair_all_outside_the_damage_is_there_and_no_offset_is_given_twice(name: str, config: StoreSettings) -> None:
     whole = filled(config)
     assert check(copied(whole)) == []
     disk = copied(whole)

@@ -14,7 +14,7 @@ from domain.message.record import Record
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import ROW, Row
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
@@ -26,7 +26,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 700), st.booleans()
 @given(STEPS, st.sampled_from((0, 50, 100_000)), st.randoms(use_true_random=False))
 def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], rows_max: int, pick: random.Random) -> None:
     disk = MemoryDisk(VirtualClock())
-    config = StoreConfig(tail_rows_max=rows_max, index_segment_bytes=20_000)
+    config = StoreSettings(tail_rows_max=rows_max, index_segment_bytes=20_000)
     index = QueueIndex(disk, config, 0, 0)
     naive: dict[int, list[Row]] = {}
     position = 0
@@ -67,7 +67,7 @@ def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], r
 
 def test_an_idle_queue_costs_less_than_a_kilobyte() -> None:
     count = 20_000
-    driver = Driver(StoreConfig(tail_rows_max=1_000, cache_bytes=0))
+    driver = Driver(StoreSettings(tail_rows_max=1_000, cache_bytes=0))
     driver.topic("t")
     driver.send("t", b"x")
     tracemalloc.start()
@@ -84,7 +84,7 @@ def test_an_idle_queue_costs_less_than_a_kilobyte() -> None:
 
 
 def test_neighbouring_records_are_one_disk_read() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0))
+    driver = Driver(StoreSettings(cache_bytes=0))
     driver.topic("t")
     driver.append([Message("t", b"x" * 500, queue_id=0) for _ in range(100)])
     driver.read("t", 0, 1)  # checks the batch
@@ -103,7 +103,7 @@ def test_consumers_that_keep_up_read_nothing_from_the_disk() -> None:
 
 
 def test_a_rare_tag_is_found_by_its_hash() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0, tail_rows_max=0))
+    driver = Driver(StoreSettings(cache_bytes=0, tail_rows_max=0))
     driver.topic("t")
     driver.append([Message("t", b"%d" % number, b"TAGS\x01%d\x02" % (number % 100), queue_id=0) for number in range(2_000)])
     reads = driver.disk.reads

@@ -13,7 +13,7 @@ from domain.store.store_event import StoreEventKind
 from domain.topic import Topic
 from store.checkpoint import checkpointer, columns
 from store.queue import block, table
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
@@ -22,7 +22,7 @@ from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.test_lite_queues import send as send_lite
 
-CONFIG = StoreConfig(
+CONFIG = StoreSettings(
     segment_bytes=32_768, index_segment_bytes=4_096, tail_rows_max=32, checkpoint_bytes=1 << 40, checkpoint_ms=1 << 40,
     cache_bytes=0,
 )  # fmt: skip
@@ -181,7 +181,7 @@ def test_a_queue_with_its_topic_and_position_costs_at_most_a_kilobyte() -> None:
     import gc
     import tracemalloc
 
-    driver = Driver(StoreConfig(cache_bytes=0, checkpoint_bytes=1 << 40, checkpoint_ms=1 << 40))
+    driver = Driver(StoreSettings(cache_bytes=0, checkpoint_bytes=1 << 40, checkpoint_ms=1 << 40))
     count = 400
     for number in range(count):
         driver.topic(f"device-{number:07d}", created_ms=1_700_000_000_000 + number)

@@ -73,7 +73,7 @@ class MemoryLog:
     def cut(self, position: int, done: Callable[[], None]) -> None:
         done()
 
-    def begin_anew(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
+    def restart_log(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
         raise AssertionError
 
     def drop_before(self, first: int) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from domain.delivery.retry import RetryPolicy
 from domain.store.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.sorted_set import SortedSet
 from store.state import change, metadata
 from store.state.view import StateView
@@ -70,7 +70,7 @@ def test_the_view_tells_what_an_old_segment_still_holds(steps: list[tuple[int, b
 @settings(max_examples=50, deadline=None)
 @given(CHANGES, st.booleans())
 def test_the_view_is_the_last_value_of_each_key_before_and_after_a_restart(changes: list[StateChange], clean: bool) -> None:
-    driver = Driver(StoreConfig(checkpoint_bytes=500, segment_bytes=2_000))
+    driver = Driver(StoreSettings(checkpoint_bytes=500, segment_bytes=2_000))
     naive: dict[tuple[str, bytes], bytes] = {}
     for item in changes:
         driver.store.state.put([item], None)

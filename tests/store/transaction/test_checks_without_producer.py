@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.transaction.checks_without_producer import BATCH_MAX, PAUSE_NS, Name, UnansweredChecks
+from store.transaction.checks_without_producer import BATCH_MAX, PAUSE_NS, ChecksWithoutProducer, Name
 from tests.simulation.kit.clock import VirtualClock
 
 PAUSE_MS = PAUSE_NS // 1_000_000
@@ -20,7 +20,7 @@ class Stage:
         self.clock = VirtualClock()
         self.batches: list[list[Name]] = []
         self.absent: set[str] = set()
-        self.checks = UnansweredChecks(self.clock, self.ask)
+        self.checks = ChecksWithoutProducer(self.clock, self.ask)
 
     def ask(self, names: Sequence[Name]) -> None:
         """Repeat checks."""

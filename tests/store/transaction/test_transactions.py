@@ -12,7 +12,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message import property as properties
 from domain.message.message import SYS_COMMITTED, SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from domain.message.record import Record
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.store.driver import Driver, RecordingListener, sure
 
 GROUP = "producers"
@@ -178,7 +178,7 @@ def test_checks_are_counted_across_restarts(driver: Driver) -> None:
 
 
 def test_the_check_policy_is_configured_and_can_be_changed_at_runtime() -> None:
-    driver = Driver(StoreConfig(transaction_timeout_ms=1_000, transaction_check_ms=5_000, transaction_checks_max=3))
+    driver = Driver(StoreSettings(transaction_timeout_ms=1_000, transaction_check_ms=5_000, transaction_checks_max=3))
     driver.topic("t")
     driver.topic(UNDECIDED_TOPIC)
     asked = RecordingTransactionListener(driver)
@@ -212,7 +212,7 @@ def test_a_store_that_refuses_writes_keeps_transactions_open(driver: Driver) -> 
 
 
 def test_retention_keeps_open_half_messages() -> None:
-    config = StoreConfig(retention_ms=60_000, segment_bytes=20_000, retention_check_ms=1_000)
+    config = StoreSettings(retention_ms=60_000, segment_bytes=20_000, retention_check_ms=1_000)
     driver = Driver(config)
     driver.topic("t", retention_ms=3_600_000)
     driver.topic("noise")
@@ -249,7 +249,7 @@ def test_a_transaction_is_decided_once_wherever_a_crash_cuts_the_log(
     seed: int, fail: Callable[[Driver, random.Random], Driver]
 ) -> None:
     chance = random.Random(seed)
-    driver = Driver(StoreConfig(checkpoint_bytes=2_000, segment_bytes=8_000))
+    driver = Driver(StoreSettings(checkpoint_bytes=2_000, segment_bytes=8_000))
     driver.topic("t")
     driver.topic(UNDECIDED_TOPIC)
     decided: dict[str, bool] = {}
@@ -333,7 +333,9 @@ def test_after_a_start_the_latest_check_is_repeated(driver: Driver) -> None:
 
 def test_halves_on_both_sides_of_the_end_of_a_file_are_checked() -> None:
     """They are read at once, together with the filler between them."""
-    driver = Driver(StoreConfig(segment_bytes=4_096, cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000))
+    driver = Driver(
+        StoreSettings(segment_bytes=4_096, cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000)
+    )
     driver.topic("t")
     before = len(driver.disk.names("log"))
     number = 0
@@ -349,7 +351,7 @@ def test_halves_on_both_sides_of_the_end_of_a_file_are_checked() -> None:
 
 
 def test_a_damaged_half_holds_back_no_other() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000))
+    driver = Driver(StoreSettings(cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000))
     driver.topic("t")
     for name in ("first", "damaged", "last"):
         prepare(driver, name)

@@ -51,7 +51,7 @@ class DispatcherCallbacks(Protocol):
     def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
         """Deliver the message to a member that can take one."""
 
-    def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
+    def refused(self, dispatcher: SharedDispatch, code: ErrorCode) -> None:
         """The Receive was refused: call `dispatcher.pump` when another one may succeed."""
 
 
@@ -77,7 +77,7 @@ class UndeliveredMessage:
 
 
 @final
-class GroupDispatcher:
+class SharedDispatch:
     """Leases messages while members can take some, and delivers each to the member that the group's strategy selects.
 
     Invariant: at most one GroupReceive is under way, and none while PENDING_MAX messages wait (sticky) or 1 (other strategies).

@@ -25,11 +25,11 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.membership.members import Registry
-from gateway.usecase.sessions.live_delivery import OutboundDelivery, level_of
+from gateway.usecase.sessions.live_delivery import LiveDelivery, level_of
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.shared.share_strategy import Member, strategy_of
-from gateway.usecase.sessions.shared.shared_dispatch import GroupDispatcher
+from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch
 from gateway.usecase.sessions.shared.start_positions import StartPositions
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.policy import NodePolicy
@@ -55,7 +55,7 @@ class SharedSubscriptions:
         clock: Clock,
         receiving: Receiving,
         groups: Groups,
-        outbound: OutboundDelivery,
+        outbound: LiveDelivery,
         leases: DeliveryLeases,
         registry: Registry,
         policy: NodePolicy,
@@ -71,8 +71,8 @@ class SharedSubscriptions:
         self._outbound = outbound
         self._leases = leases
         self.track = leases.track
-        self._dispatchers: dict[str, dict[str, GroupDispatcher]] = {}
-        self._without_topic: dict[str, dict[GroupDispatcher, None]] = {}
+        self._dispatchers: dict[str, dict[str, SharedDispatch]] = {}
+        self._without_topic: dict[str, dict[SharedDispatch, None]] = {}
         self._unregistered: dict[MqttSession, None] = {}
         self._wildcards: dict[tuple[MqttSession, str], MqttSubscription] = {}
         self._known: set[str] = set()
@@ -162,11 +162,11 @@ class SharedSubscriptions:
             return
         self._dispatcher(subscription.group, topic).join(session, subscription)
 
-    def _dispatcher(self, group: str, topic: str) -> GroupDispatcher:
+    def _dispatcher(self, group: str, topic: str) -> SharedDispatch:
         dispatchers = self._dispatchers.setdefault(group, {})
         dispatcher = dispatchers.get(topic)
         if dispatcher is None:
-            dispatcher = dispatchers[topic] = GroupDispatcher(self, group, topic)
+            dispatcher = dispatchers[topic] = SharedDispatch(self, group, topic)
         return dispatcher
 
     def leave(self, session: MqttSession, subscription: MqttSubscription) -> None:
@@ -177,12 +177,12 @@ class SharedSubscriptions:
         for dispatcher in dispatchers:
             dispatcher.pump()
 
-    def _leave(self, session: MqttSession, subscription: MqttSubscription) -> tuple[list[DeliveryLease], list[GroupDispatcher]]:
+    def _leave(self, session: MqttSession, subscription: MqttSubscription) -> tuple[list[DeliveryLease], list[SharedDispatch]]:
         """(leases to give back, dispatchers that still have members)."""
         self._wildcards.pop((session, subscription.name), None)
         dispatchers = self._dispatchers.get(subscription.group, {})
         back: list[DeliveryLease] = []
-        left: list[GroupDispatcher] = []
+        left: list[SharedDispatch] = []
         for dispatcher in list(dispatchers.values()):
             back += dispatcher.leave(session, subscription.pattern)
             if dispatcher.is_empty:
@@ -209,7 +209,7 @@ class SharedSubscriptions:
         before the dispatchers lease again, so that redelivery keeps the order.
         """
         back: list[DeliveryLease] = []
-        dispatchers: list[GroupDispatcher] = []
+        dispatchers: list[SharedDispatch] = []
         for subscription in session.shared_subscriptions.values():
             more, left = self._leave(session, subscription)
             back += more
@@ -341,14 +341,14 @@ class SharedSubscriptions:
             flight = InFlightMessage(level, queue, lease.receipt.queue_offset, "", retained, identifiers, lease=lease)
             self._outbound.deliver(session, flight, routed)
 
-    def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
+    def refused(self, dispatcher: SharedDispatch, code: ErrorCode) -> None:
         """Try again when the topic has been created, after other refusals in a second."""
         if code is ErrorCode.TOPIC_NOT_FOUND:
             self._without_topic.setdefault(dispatcher.topic, {})[dispatcher] = None
         else:
             self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, dispatcher.pump)
 
-    def _forget_without_topic(self, dispatcher: GroupDispatcher) -> None:
+    def _forget_without_topic(self, dispatcher: SharedDispatch) -> None:
         waiting = self._without_topic.get(dispatcher.topic)
         if waiting is not None:
             waiting.pop(dispatcher, None)

@@ -67,7 +67,7 @@ class Damaged:
     def mend(self, part: DamagedPart) -> None:
         return None
 
-    def renounce(self, incarnation: int) -> str:
+    def abandon_damaged(self, incarnation: int) -> str:
         self.renounced = incarnation
         return "set-aside/replica"
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.replication.ports import LogWork
-from gateway.cluster.replica.health import ReplicaMeter
+from gateway.cluster.replica.health import ReplicaHealth
 from store.replication.ack_times import AckTimes, PathTimes
 from tests.simulation.kit.clock import START_MS, VirtualClock
 
 MS = 1_000_000
 
 
-def made() -> tuple[VirtualClock, ReplicaMeter]:
+def made() -> tuple[VirtualClock, ReplicaHealth]:
     clock = VirtualClock()
     clock.run_for(1)
-    meter = ReplicaMeter(clock, 500)
+    meter = ReplicaHealth(clock, 500)
     meter.start()
     return clock, meter
 

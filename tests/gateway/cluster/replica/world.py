@@ -18,10 +18,10 @@ from domain.store.store_request import ReadRequest
 from domain.topic import Durability, Topic
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registration import ReplicaPlace
-from gateway.cluster.replica.replica import ReplicaLife
-from gateway.node.roles.single_purpose import OnlyVerbs
+from gateway.cluster.replica.replica import ReplicaTerm
+from gateway.node.roles.single_purpose import AllowedCommands
 from store.replication.replica_log.follower import Follower, open_follower
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.cluster.replica.service import GROUP, Service, SimControllers
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.kit.bugs import HistoryError
@@ -32,7 +32,7 @@ from tests.simulation.kit.network import between
 from tests.simulation.kit.wires import Network
 from tests.store.replication.replica_log.pair import log_bytes
 
-CONFIG = StoreConfig(
+CONFIG = StoreSettings(
     segment_bytes=8_192, checkpoint_bytes=8_000, checkpoint_ms=2_000, retention_check_ms=1 << 40, cache_bytes=0, scrub_days=0,
     flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED,
 )  # fmt: skip
@@ -60,7 +60,7 @@ class SimReplica:
         self.clock = PausableClock(self.time)
         self.disk = MemoryDisk(self.clock, 2.0)
         self.controllers: SimControllers
-        self.life: ReplicaLife
+        self.life: ReplicaTerm
         self.follower: Follower
         self.store: LeaderStore | None = None
         self._boot = 0
@@ -77,12 +77,12 @@ class SimReplica:
             "cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"{self.host}:{REPLICATION}", False
         )
         self.controllers = SimControllers(world, self.clock, self.number)
-        self.life = ReplicaLife(
+        self.life = ReplicaTerm(
             follower, place, cast(Any, self.controllers), world.net.dialer(self), None, self.clock,
             cast(Any, entropy), self._elected, self._over,
         )  # fmt: skip
         self.running = True
-        world.net.listen(replica_port(self, OnlyVerbs("a replica", self.life), cast(Any, entropy)))
+        world.net.listen(replica_port(self, AllowedCommands("a replica", self.life), cast(Any, entropy)))
         self.life.start()
 
     def _elected(self, store: LeaderStore) -> None:

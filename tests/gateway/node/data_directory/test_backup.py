@@ -30,7 +30,7 @@ from gateway.runtime.copying import FileCopies
 from gateway.runtime.disk import DataDirectory
 from protocols.hosts import Hosts
 from store.log import promise
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.runtime.admin.test_application import Users
 from tests.interop.node import ROOT
 from tests.simulation.kit.clock import VirtualClock
@@ -38,7 +38,7 @@ from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
 from tests.store.driver import Driver
 
-CONFIG = StoreConfig(
+CONFIG = StoreSettings(
     segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=4_000, cache_bytes=0, fresh_incarnation=77
 )
 
@@ -361,7 +361,7 @@ def test_what_does_not_fit_is_refused(life: Life, tmp_path: Path) -> None:
         disk.close()
         loop.close()
     other = Life(tmp_path / "other")
-    other._driver = Driver(StoreConfig(fresh_incarnation=78))
+    other._driver = Driver(StoreSettings(fresh_incarnation=78))
     other._driver.topic("t")
     with pytest.raises(ConfigError, match="is of another log"):
         run(other.go_on(), target)

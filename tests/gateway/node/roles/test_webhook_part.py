@@ -18,7 +18,7 @@ from gateway.node.client_side import ClientSide
 from gateway.node.node import Node
 from gateway.node.roles.webhook_part import webhook_part_of
 from gateway.node.settings import Config
-from gateway.webhooks.sender_consent import Granting
+from gateway.webhooks.sender_consent import SenderConsent
 from tests.gateway.node.running import served
 from tests.simulation.kit.clock import VirtualClock
 
@@ -42,7 +42,7 @@ def claims(roles: str, tables: Mapping[str, Mapping[str, object]]) -> list[int]:
     """Capacities of the claims that a process makes from its begin to its end."""
 
     async def run() -> list[int]:
-        gate, granting = Gate(), Granting(VirtualClock())
+        gate, granting = Gate(), SenderConsent(VirtualClock())
         side = cast(ClientSide, SimpleNamespace(gate=gate, granting=granting))
         made = webhook_part_of(config(roles, tables), side, VirtualClock())
         if made is None:

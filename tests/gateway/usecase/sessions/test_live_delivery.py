@@ -7,10 +7,10 @@ from itertools import chain
 
 from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Deliveries, MqttSubscription
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.sessions.live_delivery import RUN_RECORDS, TURN_DELIVERIES, TURN_OFFERS, OutboundDelivery
+from gateway.usecase.sessions.live_delivery import RUN_RECORDS, TURN_DELIVERIES, TURN_OFFERS, LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from store.engine import open_store
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.connection_driver import RecordingDriver
 from tests.gateway.usecase.consume.test_watch import Turns, record
 from tests.simulation.kit.clock import VirtualClock
@@ -22,7 +22,7 @@ QUEUE = ("t", 0)
 class Audience:
     """Sessions that are connected and subscribe to one filter, and what each of them heard."""
 
-    def __init__(self, outbound: OutboundDelivery, pattern: str, count: int) -> None:
+    def __init__(self, outbound: LiveDelivery, pattern: str, count: int) -> None:
         self.sessions: list[MqttSession] = []
         self.heard: list[RecordingDriver] = []
         for number in range(count):
@@ -42,13 +42,13 @@ class Audience:
         return [list(chain.from_iterable(of_one)) for of_one in self.writes()]
 
 
-def stage() -> tuple[Turns, OutboundDelivery]:
+def stage() -> tuple[Turns, LiveDelivery]:
     clock = Turns()
-    store = open_store(MemoryDisk(VirtualClock()), VirtualClock(), StoreConfig())
-    return clock, OutboundDelivery(store.state, clock, lambda _lease: None)
+    store = open_store(MemoryDisk(VirtualClock()), VirtualClock(), StoreSettings())
+    return clock, LiveDelivery(store.state, clock, lambda _lease: None)
 
 
-def finish(clock: Turns, outbound: OutboundDelivery, each_turn: Callable[[], None] = lambda: None) -> None:
+def finish(clock: Turns, outbound: LiveDelivery, each_turn: Callable[[], None] = lambda: None) -> None:
     for _ in range(200):
         clock.turn()
         each_turn()
@@ -117,7 +117,7 @@ def test_who_leaves_during_a_run_gets_no_more_and_holds_up_nobody() -> None:
     assert all(each == [0, 1] for each in stayed)
 
 
-def returned(outbound: OutboundDelivery, position: int) -> tuple[MqttSession, RecordingDriver]:
+def returned(outbound: LiveDelivery, position: int) -> tuple[MqttSession, RecordingDriver]:
     """A session that is resumed at a position, and gets messages as they arrive."""
     session, heard = MqttSession("returned"), RecordingDriver()
     session.connection = ClientConnection("mqtt", heard)

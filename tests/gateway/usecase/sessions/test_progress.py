@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
 from domain.store.store_ports import Expected, State, StateChange
-from gateway.usecase.sessions.live_delivery import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
+from gateway.usecase.sessions.live_delivery import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, LiveDelivery
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from tests.gateway.usecase.sessions.test_snapshot import store
 
@@ -29,7 +29,7 @@ class WatchedState:
 def test_large_windows_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
-    outbound = OutboundDelivery(state, clock, lambda lease: None)
+    outbound = LiveDelivery(state, clock, lambda lease: None)
     for number in range(8):
         session = MqttSession(f"c{number}")
         session.expiry_s = 1
@@ -46,7 +46,7 @@ def test_many_sessions_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
     kept = state.kept
-    outbound = OutboundDelivery(state, clock, lambda lease: None)
+    outbound = LiveDelivery(state, clock, lambda lease: None)
     sessions = [MqttSession(f"c{number}") for number in range(1_000)]
     for session in sessions:
         session.records.changed_queues[("t", 0)] = None

@@ -14,7 +14,7 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from store.engine import open_store
 from store.log_store import LogStore
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.stored_state import pairs
@@ -22,7 +22,7 @@ from tests.stored_state import pairs
 
 def store() -> tuple[LogStore, VirtualClock]:
     clock = VirtualClock()
-    return open_store(MemoryDisk(clock), clock, StoreConfig()), clock
+    return open_store(MemoryDisk(clock), clock, StoreSettings()), clock
 
 
 def fresh(out: MqttSession) -> MqttSession:

@@ -50,7 +50,7 @@ from gateway.usecase.waiting.long_questions import LongQuestions
 from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
 from store.engine import open_store
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
@@ -83,7 +83,7 @@ class Place:
 
 
 def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
-    store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    store = open_store(disk, clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
     policy = NodePolicy()
     handler = Dispatcher(
         store=store, clock=clock, entropy=FixedEntropy(), cluster="c1", broker="b-a",
@@ -209,7 +209,7 @@ def test_a_broker_whose_connection_ends_is_gone_unless_it_came_back_by_another(p
 
 def test_a_name_server_alone_knows_registered_brokers_only() -> None:
     clock = VirtualClock()
-    store = open_store(MemoryDisk(clock), clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    store = open_store(MemoryDisk(clock), clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
     alone = NameServer(RouteTable(), StoredSettings(store.state), clock, LongQuestions(clock))
     recorder = EventRecorder()
 

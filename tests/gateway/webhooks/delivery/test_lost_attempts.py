@@ -10,8 +10,8 @@ from domain.event import Leased
 from domain.message.receipt import Receipt
 from domain.subscription.subscription import ATTEMPTS_MAX, WebhookSubscription
 from gateway.connection.client_connection import ClientConnection
-from gateway.webhooks.delivery.lost_attempts import EarlierAttempts
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.delivery.lost_attempts import LostAttempts
+from gateway.webhooks.internal_client import InternalClient
 from tests.protocols.http.stage import record
 from tests.simulation.kit.clock import VirtualClock
 
@@ -24,8 +24,8 @@ class Log:
         self.asked = 0
         self.noted: list[tuple[str, int, str]] = []
         self.counts: Counter[str] = Counter()
-        self.earlier = EarlierAttempts(
-            WebhookSubscription("s", "t", "https://a.example/"), Asker(self, lambda: None), VirtualClock(),
+        self.earlier = LostAttempts(
+            WebhookSubscription("s", "t", "https://a.example/"), InternalClient(self, lambda: None), VirtualClock(),
             lambda topic, attempt: self.noted.append((attempt.message_id, attempt.number, attempt.outcome)),
             lambda what, number: self.counts.update({what: number}),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from domain.event import Refused
 from domain.message.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.webhooks.delivery.outbox import AGAIN_NS, FLUSH_NS, HELD_MAX, TOLD_MAX, DeliveryOutbox
-from gateway.webhooks.internal_client import Asker
+from gateway.webhooks.internal_client import InternalClient
 from tests.simulation.kit.clock import VirtualClock
 
 MS = 1_000_000
@@ -26,7 +26,7 @@ class Store:
         self.refuses = False
         self.answers = True
         self.counts: Counter[str] = Counter()
-        self.asker = Asker(self, lambda: None)
+        self.asker = InternalClient(self, lambda: None)
         self.outbox = DeliveryOutbox(self.asker, self.clock, lambda what, number: self.counts.update({what: number}))
 
     def handle(self, connection: ClientConnection, command: Command) -> None:

@@ -7,7 +7,7 @@ import pytest
 from domain.limits import SECOND_NS
 from domain.subscription.courier import SinkRequest, Trouble
 from domain.subscription.subscription import SinkRetry, WebhookSubscription
-from gateway.webhooks.delivery.sink_consent import AGAIN_NS, TRIES_MAX, Consenting
+from gateway.webhooks.delivery.sink_consent import AGAIN_NS, TRIES_MAX, SinkConsent
 from tests.gateway.webhooks.held_courier import HeldCourier
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import SeededEntropy
@@ -30,7 +30,7 @@ class Sender:
         self.courier, self.clock = HeldCourier(), VirtualClock()
         self.agreed = self.waits = 0
         self.refusals: list[str] = []
-        self.consenting = Consenting(
+        self.consenting = SinkConsent(
             subscription, self.courier, self.clock, SeededEntropy(1), "me.example", self._agree,
             self.refusals.append, self._wait, callback,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from protocols.coap.exchange.dedup import CROWDED
 from protocols.coap.exchange.exchange import Remote
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Packet
-from protocols.coap.settings import CoapConfig
+from protocols.coap.settings import CoapSettings
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
 
 KEY_BYTES = 2 * KEY_PART_BYTES + 3
@@ -259,7 +259,7 @@ def test_unfinished_bodies_hold_no_more_than_they_count_for(levels: int) -> None
 
 
 def test_what_one_host_can_make_coap_hold_is_below_64_mib() -> None:
-    config = CoapConfig()
+    config = CoapSettings()
     bodies = config.block1_total_bytes_max + config.pinned_bytes_max + config.backlogs_bytes_max
     addresses = config.peers_max * REMOTE_BYTES
     of_host = bodies + int(config.answers_bytes_max * CROWDED) + INBOX_BYTES_MAX + addresses

@@ -15,7 +15,7 @@ from gateway.node.settings_tables import read
 from protocols.cloudevents.event import CloudEvent, CloudEventError
 from protocols.cloudevents.routes import KNOWN_MAX, ROUTES_MAX, EventRoute, EventRoutes
 from protocols.http.handlers.events import PART_EVENTS
-from protocols.http.settings import HttpConfig
+from protocols.http.settings import HttpSettings
 from tests.protocols.http.stage import EVENT_FIELDS, TLS_PEER, Client, sent
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
@@ -130,10 +130,10 @@ def test_what_is_remembered_is_bounded() -> None:
 )
 def test_a_rule_that_cannot_be_meant_is_an_error_of_the_configuration(rule: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
-        read(HttpConfig, "http", {"event_routes": [rule]}, {})
+        read(HttpSettings, "http", {"event_routes": [rule]}, {})
     assert said in str(error.value)
 
 
 def test_rules_are_bounded() -> None:
     with pytest.raises(ConfigError, match="at most"):
-        read(HttpConfig, "http", {"event_routes": [{"topic": "t"}] * (ROUTES_MAX + 1)}, {})
+        read(HttpSettings, "http", {"event_routes": [{"topic": "t"}] * (ROUTES_MAX + 1)}, {})

@@ -14,7 +14,7 @@ from domain.command import Command
 from domain.event import Done, Event
 from domain.subscription.sink import Network, networks
 from protocols.http.adapter import HttpAdapter
-from protocols.http.settings import HttpConfig
+from protocols.http.settings import HttpSettings
 from tests.domain.subscription.test_sink import INSIDE, LOOPBACK, SPELLINGS
 from tests.protocols.http.stage import Answer, Client, setting
 
@@ -27,7 +27,7 @@ def react(command: Command) -> Event | None:
 
 def client(allow: Sequence[Network] | None = ()) -> Client:
     """A client of a process whose setting `[webhook] allow` is `allow`; None: it delivers nothing."""
-    return Client(react, HttpAdapter(dataclasses.replace(setting(), sinks=allow), HttpConfig()))
+    return Client(react, HttpAdapter(dataclasses.replace(setting(), sinks=allow), HttpSettings()))
 
 
 def ask(made: Client, call: tuple[str, str], sink: str, **more: Any) -> Answer:

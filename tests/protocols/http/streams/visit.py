@@ -26,10 +26,10 @@ from gateway.node.settings_tables import read
 from protocols.adapter import Draining
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.connection import HttpConnection
-from protocols.http.settings import HttpConfig
+from protocols.http.settings import HttpSettings
 from protocols.http2.connection import Http2Connection
 from protocols.setting import Setting
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.bench import Bench, open_bench
 from tests.protocols.http.stage import PEER
@@ -45,7 +45,7 @@ FRAME_BYTES = 16_384
 
 def furnished(queues: int = 2) -> Bench:
     """Use cases with the topic `T`."""
-    bench = open_bench(StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+    bench = open_bench(StoreSettings(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
     bench.ask(PutTopic(1, Topic("T", queues, queues)))
     return bench
 
@@ -71,7 +71,7 @@ class Visit(StrictDriver):
         self.lost = ""
         self.reading = True
         setting = Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), bench.clock.wall_ms, authority, refused=self._count)
-        config = read(HttpConfig, "http", options, {})
+        config = read(HttpSettings, "http", options, {})
         now = bench.clock.monotonic_ns()
         self.server: Draining
         if self.version == "2":

@@ -46,7 +46,7 @@ GROUP = StoreGroup(
     "main", NAME, 4,
     (
         StoreReplica(1, "", "h1:10912", "log-1", epoch=2, position=700),
-        StoreReplica(2, "", "h2:10912", "log-2b", heir_of="log-2"),
+        StoreReplica(2, "", "h2:10912", "log-2b", continues_log="log-2"),
         StoreReplica(3, "", "h3:10912", "log-3", learner=True),
     ),
     1, 5, (SetMember(1, "log-1"), SetMember(2, "log-2")), 9, 2,

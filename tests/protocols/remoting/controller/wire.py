@@ -10,7 +10,7 @@ from domain.event import Event
 from gateway.node.settings_tables import read
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.controller.dispatch import READERS
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.ticket import RequestError, Ticket
 from protocols.remoting.wire.frame import Frame, FrameDecoder
 from protocols.setting import Setting
@@ -20,7 +20,7 @@ from tests.simulation.kit.entropy import SeededEntropy
 CLIENT = Client(
     NodeInfo(
         Setting("main", "n", "10.0.0.1", {"remoting": 10911}, SeededEntropy(1), lambda: 1_700_000_000_000),
-        read(RemotingConfig, "remoting", {}, {}),
+        read(RemotingSettings, "remoting", {}, {}),
     ),
     PEER,
 )

@@ -8,7 +8,7 @@ from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.remoting.relayed.connection import RelayConnection
 from protocols.remoting.relayed.exchange import RelayFrames, RelayReading
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.wire.frame import encode
 from protocols.setting import Setting
 from protocols.upload import RETRY_NS
@@ -23,7 +23,9 @@ HALF = len(FRAME) // 2
 def connections(uploads: HostShares) -> tuple[RelayConnection, RelayConnection]:
     """Two clients of one host."""
     setting = Setting("c", "b", "127.0.0.1", {}, NoEntropy(), lambda: 0, uploads=uploads)
-    first, second = (RelayConnection(setting, RemotingConfig(), None, Peer("10.0.0.1", port, BORN_HOST), 0) for port in (1, 2))
+    first, second = (
+        RelayConnection(setting, RemotingSettings(), None, Peer("10.0.0.1", port, BORN_HOST), 0) for port in (1, 2)
+    )
     return first, second
 
 
@@ -65,7 +67,7 @@ def test_the_time_that_a_frame_waits_for_room_is_not_the_clients() -> None:
     assert second.reading
     due = second.deadline()
     assert due is not None
-    assert due - now == RemotingConfig().frame_seconds * 1_000_000_000
+    assert due - now == RemotingSettings().frame_seconds * 1_000_000_000
     (late,) = second.expire(due)
     assert isinstance(late, Disconnected)
     assert uploads.bytes_held == 0
@@ -75,7 +77,7 @@ def test_the_time_in_which_the_relay_takes_nothing_is_not_the_clients() -> None:
     first, _ = connections(HostShares())
     first.receive(FRAME[:9], 0)
     first.answer(RelayReading(False), SECOND_NS)
-    assert first.deadline() == RemotingConfig().idle_seconds * SECOND_NS
+    assert first.deadline() == RemotingSettings().idle_seconds * SECOND_NS
     first.answer(RelayReading(True), 30 * SECOND_NS)
     assert first.reading
-    assert first.deadline() == (30 + RemotingConfig().frame_seconds) * SECOND_NS
+    assert first.deadline() == (30 + RemotingSettings().frame_seconds) * SECOND_NS

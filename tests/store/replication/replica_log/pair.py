@@ -11,19 +11,19 @@ from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import Report
 from store.log_store import LogStore
 from store.replication.replica_log.follower import Follower, open_follower
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 
-CONFIG = StoreConfig(
+CONFIG = StoreSettings(
     segment_bytes=4_096, checkpoint_bytes=4_000, checkpoint_ms=500, retention_check_ms=1 << 40, cache_bytes=0, boot="one",
     flush_interval_ms=50,
 )  # fmt: skip
 SHIP_BYTES = 1_500
 
 
-def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreConfig = CONFIG) -> Follower:
+def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreSettings = CONFIG) -> Follower:
     """A replica that follows."""
     return open_follower(disk, clock, config)
 
@@ -31,7 +31,7 @@ def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreConfig = CONFIG) 
 def anew(follower: Follower, first: int, incarnation: int, behind: bool = False) -> None:
     """Let the log of a follower begin anew. Raises what that failed with."""
     failed: list[Exception | None] = []
-    follower.begin_anew(first, incarnation, behind, failed.append)
+    follower.restart_log(first, incarnation, behind, failed.append)
     assert failed, "a small log takes one turn"
     if failed[0] is not None:
         raise failed[0]
@@ -41,7 +41,7 @@ class Leading:
     """A store that leads, driven by calls."""
 
     def __init__(
-        self, follower: Follower, disk: MemoryDisk, clock: VirtualClock, epoch: int, config: StoreConfig = CONFIG
+        self, follower: Follower, disk: MemoryDisk, clock: VirtualClock, epoch: int, config: StoreSettings = CONFIG
     ) -> None:
         durable(follower, clock)
         promoted = follower.promote(epoch)
@@ -51,7 +51,7 @@ class Leading:
             assert isinstance(promoted.store, LogStore)
             return promoted.store
 
-        self.driver = Driver(CONFIG, disk, clock, StorageEngine(StoreConfig, open_store))
+        self.driver = Driver(CONFIG, disk, clock, StorageEngine(StoreSettings, open_store))
         self.disk = disk
         self.clock = clock
         self._confirming = False

@@ -173,11 +173,11 @@ def _cut(life: Loser) -> None:
     wait(life.clock, lambda done: life.follower.cut(life.cut, done))
 
 
-def _begin_anew(life: Loser) -> None:
+def _restart_log(life: Loser) -> None:
     anew(life.follower, 0, 99)
 
 
-@pytest.mark.parametrize("lose", [_cut, _begin_anew])
+@pytest.mark.parametrize("lose", [_cut, _restart_log])
 @pytest.mark.parametrize("seed", range(20 if SOAK else 2))
 def test_wherever_the_machine_dies_the_records_are_in_the_log_or_set_aside(lose: Callable[[Loser], None], seed: int) -> None:
     at = 0

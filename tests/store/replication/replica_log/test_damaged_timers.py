@@ -12,7 +12,7 @@ import pytest
 from domain.message.message import Message
 from domain.topic import Durability
 from store.delay.wheel import MEND_MS
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replication.replica_log.pair import CONFIG, Leading, opened
@@ -24,7 +24,7 @@ RETAINING = replace(CONFIG, retention_ms=RETAINED_MS, retention_check_ms=500)
 class Damaged:
     """A leader of which a timer's record is damaged; two more timers are due behind it."""
 
-    def __init__(self, config: StoreConfig = CONFIG, first_ms: int = 1_000) -> None:
+    def __init__(self, config: StoreSettings = CONFIG, first_ms: int = 1_000) -> None:
         self.clock = VirtualClock()
         self.disk = MemoryDisk(self.clock)
         self.driver = Leading(opened(self.disk, self.clock, config), self.disk, self.clock, 1).alone().driver

@@ -292,7 +292,7 @@ def _started(group: Group, disk: MemoryDisk, clock: VirtualClock, renounced: lis
             else:
                 if renounced is None:
                     raise
-                renounced.append(damaged.renounce(99))
+                renounced.append(damaged.abandon_damaged(99))
             damaged.close()
     raise AssertionError("the log cannot be opened")
 
@@ -395,7 +395,7 @@ def test_a_crash_while_a_log_is_renounced_loses_nothing_of_what_is_set_aside() -
         assert damaged is not None
         disk.watch = watch
         try:
-            damaged.renounce(99)
+            damaged.abandon_damaged(99)
             ended = True
         except Crash:
             pass

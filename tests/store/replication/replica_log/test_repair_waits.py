@@ -13,7 +13,7 @@ from domain.store.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
 from store.reads import repair_waits
 from store.replication.repairing import Given, PartSource
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.replication.replica_log.test_mending import Group, OtherReplica
@@ -220,7 +220,7 @@ def test_a_query_by_key_that_nobody_helps_has_an_error_to_ask_again_and_then_wha
 
 
 def test_a_node_alone_waits_for_nothing() -> None:
-    driver = Driver(StoreConfig(cache_bytes=0))
+    driver = Driver(StoreSettings(cache_bytes=0))
     driver.topic("orders")
     (placed,) = driver.send("orders", b"x" * 100)
     damage(driver.disk, placed.physical_offset)

@@ -17,7 +17,7 @@ from gateway.node.settings_tables import read
 from protocols.remoting.adapter import RemotingAdapter
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.nodes.replication.dialog import FollowDialog
-from protocols.remoting.settings import RemotingConfig
+from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 from tests.protocols.remoting.frames import PEER
 from tests.simulation.kit.entropy import SeededEntropy
@@ -32,7 +32,7 @@ def leader() -> RemotingConnection:
     setting = Setting(
         "c1", "b-a", "10.0.0.1", {"replication": 10912}, SeededEntropy(1), lambda: 1_700_000_000_000, is_replica=True
     )
-    return RemotingAdapter(setting, read(RemotingConfig, "remoting", {}, {})).connect(PEER, 0)
+    return RemotingAdapter(setting, read(RemotingSettings, "remoting", {}, {})).connect(PEER, 0)
 
 
 def asked(conn: RemotingConnection, dialog: FollowDialog, follow: Follow = FOLLOW) -> Follow:
