@@ -90,8 +90,8 @@ def _add_gateway(server: Server, folder: Path, durability: str) -> Server:
     ports, proxy = {name: free_port() for name in installed().ports}, free_port()
     where = f"rocketmq://127.0.0.1:{server.ports['nameserver']}"
     command = [sys.executable, "-m", "gateway", "run", "--roles", "gateway", "--store", where, "--durability", durability]
-    told = {"PYTHONPATH": str(ROOT), "HEADGATE_STORE_BROKER_PORTS": str(proxy)}
-    process = Process([*command, "--data", str(own / "data"), *port_options(ports)], own, told)
+    notified = {"PYTHONPATH": str(ROOT), "HEADGATE_STORE_BROKER_PORTS": str(proxy)}
+    process = Process([*command, "--data", str(own / "data"), *port_options(ports)], own, notified)
     return _add(server, process, {name: port for name, port in ports.items() if name != "nameserver"} | {"proxy": proxy})
 
 

@@ -94,11 +94,11 @@ def sending(group: ReplicaGroup, shape: Shape, rate: int) -> Iterator[Timeline]:
     )
     try:
         yield timeline
-        told, _ = process.communicate("\n", timeout=30)
+        notified, _ = process.communicate("\n", timeout=30)
     finally:
         process.kill()
         process.wait()
-    found = json.loads(told)
+    found = json.loads(notified)
     timeline.begun, timeline.slices = found["begun_ms"] / 1000, found["slices"]
 
 
@@ -148,19 +148,19 @@ def catch_up(group: ReplicaGroup, shape: Shape, megabytes: int, rate: int) -> Fi
 
 def _rest(side: str, leader: Process, follower: Replica) -> tuple[Look, Look]:
     """Looks at the begin and the end of CALM_S, in which nothing but the load changes."""
-    first = _look(side, leader, follower)
+    first = _poll(side, leader, follower)
     time.sleep(CALM_S)
-    return first, _look(side, leader, follower)
+    return first, _poll(side, leader, follower)
 
 
 def _watch(group: ReplicaGroup, leader: Process, follower: Replica) -> list[Look]:
     """Look until all replicas are in sync."""
-    looks = [_look(group.side, leader, follower)]
+    looks = [_poll(group.side, leader, follower)]
     end = time.monotonic() + WAIT_S
     asked = 0.0
     while time.monotonic() < end:
         time.sleep(POLL_S)
-        looks.append(_look(group.side, leader, follower))
+        looks.append(_poll(group.side, leader, follower))
         if time.monotonic() - asked > 0.25:
             asked = time.monotonic()
             state = group.state()
@@ -179,7 +179,7 @@ def _moving(looks: list[Look]) -> list[Look]:
     return found
 
 
-def _look(side: str, leader: Process, follower: Replica) -> Look:
+def _poll(side: str, leader: Process, follower: Replica) -> Look:
     return Look(time.time(), _log_bytes(side, follower), leader.cpu_s())
 
 

@@ -127,8 +127,8 @@ class ReplicaGroup:
             with suppress(OSError, ClientError, RuntimeError, KeyError, ValueError):
                 found = dict(ask(address, _GET_METADATA_INFO, {}, b"")[0])["controllerLeaderAddress"]
                 _, body = ask(found or address, _GET_SYNC_STATE_DATA, {}, json.dumps([NAME]).encode())
-                told = json.loads(body)["replicasInfoTable"][NAME]
-                return State(told["masterAddress"] or "", len(told["inSyncReplicas"]))
+                notified = json.loads(body)["replicasInfoTable"][NAME]
+                return State(notified["masterAddress"] or "", len(notified["inSyncReplicas"]))
         return None
 
     def until_in_sync(self, count: int) -> None:
@@ -173,12 +173,12 @@ def _headgate(folder: Path, count: int) -> ReplicaGroup:
     run = [sys.executable, "-m", "gateway", "run"]
     ports = [_ports() for _ in range(CONTROLLERS)]
     addresses = [f"127.0.0.1:{each['controller']}" for each in ports]
-    told = {"PYTHONPATH": str(ROOT), "HEADGATE_CONTROLLER_PEERS": json.dumps(addresses)}
+    notified = {"PYTHONPATH": str(ROOT), "HEADGATE_CONTROLLER_PEERS": json.dumps(addresses)}
     controllers = []
     for number, each in enumerate(ports):
         own = folder / f"controller{number}"
         controllers.append(
-            Process([*run, "--roles", "controller", "--data", str(own / "data"), *port_options(each)], own, told)
+            Process([*run, "--roles", "controller", "--data", str(own / "data"), *port_options(each)], own, notified)
         )
     environment = f"HEADGATE_REPLICATION_CONTROLLERS={json.dumps(addresses)}"
     found = []

@@ -159,11 +159,11 @@ def failover(side: str, level: str, kills: int) -> list[float]:
                 time.sleep(SENDING_S)
                 killed = group.leader()
                 killed.kill()
-                told, _ = load_process.communicate(timeout=FAILOVER_S)
+                notified, _ = load_process.communicate(timeout=FAILOVER_S)
             finally:
                 load_process.kill()
                 load_process.wait()
-            took.append(json.loads(told)["max_us"] / 1000)
+            took.append(json.loads(notified)["max_us"] / 1000)
             killed.start()
     return took
 

@@ -78,8 +78,8 @@ def headgate(
     command = [*under, python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
-    told = {"PYTHONPATH": str(root), "HEADGATE_LIMITS_CONNECTIONS_PER_ADDRESS": str(GENERATOR_CONNECTIONS)}
-    server = Server("headgate", ports, [Process(command, folder, told)])
+    notified = {"PYTHONPATH": str(root), "HEADGATE_LIMITS_CONNECTIONS_PER_ADDRESS": str(GENERATOR_CONNECTIONS)}
+    server = Server("headgate", ports, [Process(command, folder, notified)])
     up(server, server.processes[0], "remoting", "admin", seconds=start_s)
     _ready(server, start_s)
     return server
@@ -89,9 +89,9 @@ def gateway_and_store(folder: Path, durability: str) -> Server:
     """Start a process with the role store and one with the role gateway before it. The ports are those of the gateway."""
     own = {name: free_port() for name in ("nameserver", "remoting", "admin")}
     run = [sys.executable, "-m", "gateway", "run", "--durability", durability]
-    told = {"PYTHONPATH": str(ROOT)}
+    notified = {"PYTHONPATH": str(ROOT)}
     command = [*run, "--roles", "store", "--data", str(folder / "store" / "data"), *port_options(own)]
-    server = Server("gateway and store", own, [Process(command, folder / "store", told)])
+    server = Server("gateway and store", own, [Process(command, folder / "store", notified)])
     server.roles["store"] = [server.processes[0]]
     up(server, server.processes[0], "remoting", "admin")
     server.store_port = own["remoting"]

@@ -101,7 +101,7 @@ class HeldBackups:
             for error in self._disk.release():
                 cause = f"not needed any more, and not deleted: {error.strerror}"
                 remedy = "look at the disk; the next start deletes the file"
-                self._events.tell(StoreEventKind.LEFT, str(error.filename), cause, remedy, error)
+                self._events.notify(StoreEventKind.LEFT, str(error.filename), cause, remedy, error)
         if done is not None:
             text = f"the disk has made nothing durable for {LEASE_MS // 1000} s, or has failed: look at the log of the node"
             done(Failure(ErrorCode.STORE_UNAVAILABLE, text))

@@ -29,7 +29,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report =
     except DerivedDamageError as error:
         derived_damage.set_checkpoints_aside(disk)
         cause = f"{error}; the checkpoints are set aside in {derived_damage.ASIDE}/, and the whole log is read"
-        events.tell(StoreEventKind.REBUILT, error.file, cause, "", error)
+        events.notify(StoreEventKind.REBUILT, error.file, cause, "", error)
         return _open(disk, clock, config, events)
 
 

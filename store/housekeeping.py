@@ -32,7 +32,7 @@ class Housekeeping:
     _spills   writes out index rows when memory is above its bound
     _rests    packs lease tables that have not changed for a while, and counts
     _scrubs   checks the log for damage
-    _looks    how often `_rest` is still called before the next second
+    _polls    how often `_rest` is still called before the next second
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Housekeeping:
         self._rests = Turns(clock)
         self._scrubs = Turns(clock)
         self._rest_ns = clock.monotonic_ns()
-        self._looks = 0
+        self._polls = 0
         self._timer: Timer | None = None
-        self._look_timer: Timer | None = None
+        self._poll_timer: Timer | None = None
         self._closed = False
 
     def start(self) -> None:
@@ -104,16 +104,16 @@ class Housekeeping:
         turn, now = self._parts.ledger.turn, self._clock.monotonic_ns()
         many = turn.restless >= RESTLESS_MAX
         if many or turn.restless * (_LOOKS + 1) >= RESTLESS_MAX:
-            self._looks = _LOOKS
+            self._polls = _LOOKS
         if (many or now - self._rest_ns >= REST_NS) and not self._rests.busy:
             self._rest_ns = now
             self._rests.run(chain(turn.rest(), self._parts.census.steps()), _nothing, _ignored)
-        if self._looks and self._look_timer is None:
-            self._look_timer = self._clock.call_at(now + _LOOK_NS, self._look)
+        if self._polls and self._poll_timer is None:
+            self._poll_timer = self._clock.call_at(now + _LOOK_NS, self._poll)
 
-    def _look(self) -> None:
-        self._look_timer = None
-        self._looks -= 1
+    def _poll(self) -> None:
+        self._poll_timer = None
+        self._polls -= 1
         self._rest()
 
     def drain(self, done: Callable[[], None]) -> None:
@@ -143,7 +143,7 @@ class Housekeeping:
         self._closed = True
         parts = self._parts
         parts.admission.close("the store is closed")
-        for timer in (self._timer, self._look_timer):
+        for timer in (self._timer, self._poll_timer):
             if timer is not None:
                 timer.cancel()
         self._spills.stop()

@@ -104,7 +104,7 @@ class StoredLog:
         """MessageLog.bounds."""
         done(self._reading.bounds(topic, queue_id))
 
-    def told(self, topic: str, queue_id: int) -> int:
+    def notified(self, topic: str, queue_id: int) -> int:
         """MessageLog.told."""
         bounds = self._reading.bounds(topic, queue_id)
         return -1 if isinstance(bounds, Failure) else bounds[1]

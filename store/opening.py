@@ -194,7 +194,7 @@ class StoreOpening:
     def load_keys(self, position: int, end: int) -> None:
         """Load the key index of the checkpoint at `position`, and index the log up to `end`. What it cannot find is told."""
         for begin, behind in self.keys.load(position, self.files.segments, end):
-            self._events.tell(
+            self._events.notify(
                 StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {behind}: its messages are not found by key",
                 "run `headgate check` on the data directory",
             )  # fmt: skip
@@ -210,8 +210,8 @@ class StoreOpening:
 
     def scrubber(self, durable: Callable[[], int]) -> Scrubber:
         """What looks for damage below the position `durable()`."""
-        told = partial(_damaged, self._events)
-        made = Scrubber(self.files.segments, durable, self.promise.incarnation, self._config, told)
+        notified = partial(_damaged, self._events)
+        made = Scrubber(self.files.segments, durable, self.promise.incarnation, self._config, notified)
         self._reader.checked.found = made.suspect
         return made
 
@@ -293,4 +293,4 @@ def _damaged(events: StoreEvents, stretch: Stretch) -> None:
     """Tell a damaged part of the log that the scrubber has found."""
     cause = f"{stretch}; who reads it is refused, and the rest is served"
     remedy = "look at the disk; `headgate repair` sets the part aside while the node is stopped"
-    events.tell(StoreEventKind.DAMAGED, stretch.file, cause, remedy)
+    events.notify(StoreEventKind.DAMAGED, stretch.file, cause, remedy)

@@ -240,7 +240,7 @@ class LateLog(LatePort):
         self._calls = calls
         self._scope = scope
         self._appends = 0
-        self._told: dict[tuple[str, int], int] = {}
+        self._notified: dict[tuple[str, int], int] = {}
         self._listeners: list[StoreListener] = []
         self._plain = self.__dict__.pop("append")
         log.listen(self)
@@ -257,9 +257,9 @@ class LateLog(LatePort):
         """MessageLog.listen."""
         self._listeners.append(listener)
 
-    def told(self, topic: str, queue_id: int) -> int:
+    def notified(self, topic: str, queue_id: int) -> int:
         """MessageLog.told."""
-        return self._told.get((topic, queue_id), -1)
+        return self._notified.get((topic, queue_id), -1)
 
     def late_ms(self) -> int:
         """MessageLog.late_ms."""
@@ -269,7 +269,7 @@ class LateLog(LatePort):
         """StoreListener.arrived."""
 
         def arrive() -> None:
-            self._told[topic, queue_id] = int.from_bytes(records[-1][20:28], "big") + 1
+            self._notified[topic, queue_id] = int.from_bytes(records[-1][20:28], "big") + 1
             for listener in self._listeners:
                 listener.arrived(topic, queue_id, records)
 

@@ -17,7 +17,7 @@ def elect(group: StoreGroup, change: ElectLeader) -> Decision:
         return Decision(group, GroupRefusal.NOT_REGISTERED)
     if change.leader_epoch not in (ANY_EPOCH, group.leader_epoch):
         return Decision(group, GroupRefusal.OLD_LEADER_EPOCH)
-    group = _told(group, change.live)
+    group = _notified(group, change.live)
     voters = electorate(group, change.live, change.asker)
     if group.leader in {each.id for each in voters} and change.designated in (0, group.leader):
         return Decision(group, GroupRefusal.LEADER_VALID)
@@ -81,7 +81,7 @@ def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaRepor
     )
 
 
-def _told(group: StoreGroup, live: Iterable[ReplicaReport]) -> StoreGroup:
+def _notified(group: StoreGroup, live: Iterable[ReplicaReport]) -> StoreGroup:
     """The group with the positions that its replicas have said."""
     said = {each.id: each for each in live if _is_registered(group, each)}
     return replace(

@@ -32,7 +32,7 @@ log = logging.getLogger("headgate.controller")
 class Elections:
     """Looks at the heartbeats now and then, and has the leading member elect where it is due. One election a group at once.
 
-    look_ms   time between two looks
+    poll_ms   time between two looks
     _early    group -> since when its election waits for who was lost only just, monotonic milliseconds
     _soon     the next look while elections wait; `_soon_ns`: when it is due
     """
@@ -42,7 +42,7 @@ class Elections:
         member: ControllerMember,
         heartbeats: Heartbeats,
         clock: Clock,
-        look_ms: int = POLL_MS,
+        poll_ms: int = POLL_MS,
         preferring: Callable[[ElectLeader], ElectLeader] = lambda election: election,
         is_early: Callable[[ElectLeader, StoreGroup, int], bool] = lambda election, group, now_ms: False,
     ) -> None:
@@ -51,7 +51,7 @@ class Elections:
         preferring   gives an election its preferences among replicas whose logs are equal
         is_early     whether somebody better was alive a moment ago; such an election waits RETURN_MS at most
         """
-        self.look_ms = look_ms
+        self.poll_ms = poll_ms
         self._preferring = preferring
         self._is_early = is_early
         self._early: dict[str, int] = {}
@@ -65,7 +65,7 @@ class Elections:
 
     def start(self) -> None:
         """Begin to look."""
-        self._look()
+        self._poll()
 
     def stop(self) -> None:
         """Look no more."""
@@ -77,8 +77,8 @@ class Elections:
         """Look in this turn: a replica has just been lost, or has come back."""
         self._clock.call_soon(self._elect)
 
-    def _look(self) -> None:
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + self.look_ms * MILLISECOND_NS, self._look)
+    def _poll(self) -> None:
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + self.poll_ms * MILLISECOND_NS, self._poll)
         self._elect()
 
     def _elect(self) -> None:
@@ -101,7 +101,7 @@ class Elections:
     def _waits(self, election: ElectLeader, group: StoreGroup, now_ms: int) -> bool:
         """True for an election that is early and has not waited for long. There is another look at it soon."""
         if self._heartbeats.is_just_lost(group.name, group.leader, SETTLE_MS, now_ms):
-            self._look_soon(SETTLE_MS)
+            self._poll_soon(SETTLE_MS)
             return True
         why = ""
         if self._heartbeats.lost_all(group.name, group.leader, RETURN_MS, now_ms):
@@ -115,18 +115,18 @@ class Elections:
             log.warning("store group %s: %s is waited for, for %s ms at most", group.name, why, RETURN_MS)
         if now_ms - self._early[group.name] >= RETURN_MS:
             return False
-        self._look_soon(RETURN_LOOK_MS)
+        self._poll_soon(RETURN_LOOK_MS)
         return True
 
-    def _look_soon(self, wait_ms: int) -> None:
+    def _poll_soon(self, wait_ms: int) -> None:
         due_ns = self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS
         if self._soon is not None and self._soon_ns <= due_ns:
             return
         if self._soon is not None:
             self._soon.cancel()
-        self._soon, self._soon_ns = self._clock.call_at(due_ns, self._look_again), due_ns
+        self._soon, self._soon_ns = self._clock.call_at(due_ns, self._poll_again), due_ns
 
-    def _look_again(self) -> None:
+    def _poll_again(self) -> None:
         self._soon = None
         self._elect()
 

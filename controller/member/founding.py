@@ -32,9 +32,9 @@ class Founding:
     def heard(self, address: str, greeting: MemberIdentity) -> frozenset[int]:
         """Somebody has answered at `address`. Returns the founders when the group has just become known, else nobody."""
         self._heard[address] = greeting
-        return self.told(greeting)
+        return self.notified(greeting)
 
-    def told(self, greeting: MemberIdentity) -> frozenset[int]:
+    def notified(self, greeting: MemberIdentity) -> frozenset[int]:
         """As `heard`, of somebody who came by himself: where he is reached is not known."""
         self._levels[greeting.node] = greeting.level
         if self.identity.founders:

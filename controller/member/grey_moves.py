@@ -14,7 +14,7 @@ from controller.member.elections import RETURN_MS
 from controller.member.member import ControllerMember
 from controller.slow_replicas.ejections import Place
 from controller.slow_replicas.record import FiguresRecord
-from controller.slow_replicas.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, told
+from controller.slow_replicas.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, notified
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
 from domain.controller.group import PRIORITY_LAST, StoreGroup
@@ -52,7 +52,7 @@ class GreyMoves:
 
     def start(self) -> None:
         """Begin to look."""
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self._look)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self._poll)
 
     def stop(self) -> None:
         """Look no more."""
@@ -121,7 +121,7 @@ class GreyMoves:
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // MILLISECOND_NS
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self.start()
         now_ms, wall_ms = self._now_ms(), self._clock.wall_ms()
         self._judge.ticked(wall_ms, now_ms)
@@ -136,7 +136,7 @@ class GreyMoves:
             for replica in each.replicas
             if self._heartbeats.is_alive(each.name, replica.id, now_ms)
         ]
-        verdicts = self._judge.look(groups, alive, now_ms)
+        verdicts = self._judge.poll(groups, alive, now_ms)
         self._record.looked(groups, verdicts, now_ms, wall_ms)
         self._record.flush()
         for verdict in verdicts:
@@ -149,20 +149,20 @@ class GreyMoves:
             self.passed_over += 1
             log.warning(
                 "store group %s: replica %s follows and is slow (%s): it is passed over for %s s, and its leader need not wait "
-                "for it", verdict.group, verdict.replica, told(verdict.excesses), verdict.out_ms // 1_000,
+                "for it", verdict.group, verdict.replica, notified(verdict.excesses), verdict.out_ms // 1_000,
             )  # fmt: skip
         elif isinstance(verdict, Held):
             self.held += 1
             log.warning(
                 "store group %s: replica %s is out of the ordinary (%s), and nothing is changed: %s", verdict.group,
-                verdict.source, told(verdict.excesses), verdict.reason,
+                verdict.source, notified(verdict.excesses), verdict.reason,
             )  # fmt: skip
         elif isinstance(verdict, Returned):
             log.info("store group %s: replica %s is as fast as the others again", verdict.group, verdict.replica)
         elif verdict.excesses:
             log.warning(
                 "store group %s: the clock of replica %s is off (%s): it does not lead while another can", verdict.group,
-                verdict.replica, told(verdict.excesses),
+                verdict.replica, notified(verdict.excesses),
             )  # fmt: skip
         else:
             log.info("store group %s: the clock of replica %s is right again", verdict.group, verdict.replica)
@@ -173,7 +173,7 @@ class GreyMoves:
             return
         log.warning(
             "store group %s: replica %s leads and is out of the ordinary (%s): replica %s should lead; %s is passed over for "
-            "%s s", move.group, move.source, told(move.excesses), move.target, move.source, move.out_ms // 1_000,
+            "%s s", move.group, move.source, notified(move.excesses), move.target, move.source, move.out_ms // 1_000,
         )  # fmt: skip
         election = ElectLeader(move.group, designated=move.target, leader_epoch=group.leader_epoch)
         self._member.change(informed(election, group, self._heartbeats, now_ms), partial(self._moved, move))

@@ -247,9 +247,9 @@ class ControllerMember:
         if wanted is not None:
             self._change_members(wanted)
 
-    def _hand_over(self, heir: int) -> None:
-        if self._raft.transfer(heir) is None:
-            log.warning("controllers: this one is to go, and hands the leadership over to %s", heir)
+    def _hand_over(self, successor: int) -> None:
+        if self._raft.transfer(successor) is None:
+            log.warning("controllers: this one is to go, and hands the leadership over to %s", successor)
 
     def _change_members(self, wanted: MemberChange) -> None:
         refusal = self._raft.change(wanted.voters, wanted.learners)

@@ -33,7 +33,7 @@ class FollowerProgress:
     next        first index to send
     state       how the leader sends to it
     active      True when it has answered since the last check of the quorum
-    told        the commit index in the newest message with entries, or without, that went to it
+    notified    the commit index in the newest message with entries, or without, that went to it
     round       newest round of reads that it has answered
     snapshot    index of the snapshot that is on its way, 0 for none
     waited      heartbeats sent since that snapshot was
@@ -45,7 +45,7 @@ class FollowerProgress:
         self.next = next_index
         self.state = Replicating.PROBE
         self.active = False
-        self.told = 0
+        self.notified = 0
         self.round = 0
         self.snapshot = 0
         self.waited = 0
@@ -73,7 +73,7 @@ class FollowerProgress:
 
     def sent(self, entries: Sequence[LogEntry], commit: int) -> None:
         """A message with `entries`, or none, and the commit index is on its way."""
-        self.told = commit
+        self.notified = commit
         if self.state is Replicating.PROBE:
             self._probed = True
         elif entries:

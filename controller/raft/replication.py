@@ -31,7 +31,7 @@ class Replication:
     def broadcast(self) -> None:
         """Send to all followers the entries and the commit index that they were not sent."""
         for node, progress in self.followers.items():
-            self.feed(node, progress.told < self._replica.log.committed)
+            self.feed(node, progress.notified < self._replica.log.committed)
 
     def feed(self, node: int, news: bool = False) -> None:
         """Send to `node` what it lacks, as far as its limits allow. `news`: one message at least, maybe without entries."""
@@ -61,7 +61,7 @@ class Replication:
         progress.active = True
         if not answer.rejected:
             progress.accepted(answer.index)
-            self.feed(answer.sender, news=progress.told < self._replica.log.committed)
+            self.feed(answer.sender, news=progress.notified < self._replica.log.committed)
         elif progress.rejected(answer.index, self._replica.log.equal_up_to(answer.hint_index, answer.hint_term)):
             self.feed(answer.sender, news=True)
 

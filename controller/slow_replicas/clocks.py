@@ -37,7 +37,7 @@ class ClockWatch:
         """The controller's own clock, and its monotonic time."""
         self._own_ms = wall_ms - now_ms if wall_ms != UNMEASURED else None
 
-    def look(self, histories: Iterable[tuple[Place, FiguresHistory]]) -> None:
+    def poll(self, histories: Iterable[tuple[Place, FiguresHistory]]) -> None:
         """Compare the clocks of replicas that were heard lately."""
         known = [(place, each.clock_ms, each.skew_ms) for place, each in histories if each.clock_ms is not None]
         clocks = [clock for _, clock, _ in known if clock is not None]

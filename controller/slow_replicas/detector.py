@@ -17,7 +17,7 @@ from controller.slow_replicas.clocks import ClockWatch
 from controller.slow_replicas.ejections import Ejections, Place
 from controller.slow_replicas.history import FiguresHistory
 from controller.slow_replicas.measure import MEASURES, PATH, Excess, Measure, excess_of, excess_over, level_of
-from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, told
+from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, notified
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 
@@ -69,14 +69,14 @@ class GreyDetector:
     def ticked(self, wall_ms: int, now_ms: int) -> None:
         """ReplicaJudge.ticked."""
         self._clocks.ticked(wall_ms, now_ms)
-        self._clocks.look((place, each) for place, each in self._histories.items() if now_ms - each.heard_ms <= STALE_MS)
+        self._clocks.poll((place, each) for place, each in self._histories.items() if now_ms - each.heard_ms <= STALE_MS)
 
     def standing(self, group: str, replica: int) -> Standing:
         """ReplicaJudge.standing."""
         place = group, replica
         off = self._clocks.off.get(place)
         if off is not None:
-            return Standing(Fitness.CLOCK_OFF, told([off]))
+            return Standing(Fitness.CLOCK_OFF, notified([off]))
         if self._ejections.is_out(place):
             return Standing(Fitness.SLOW, self._why.get(place, ""))
         return Standing()
@@ -85,7 +85,7 @@ class GreyDetector:
         """ReplicaJudge.out."""
         return self._ejections.count()
 
-    def look(self, groups: Iterable[StoreGroup], alive: Iterable[Place], now_ms: int) -> list[Verdict]:
+    def poll(self, groups: Iterable[StoreGroup], alive: Iterable[Place], now_ms: int) -> list[Verdict]:
         """ReplicaJudge.look."""
         known = list(groups)
         self._forget(known)
@@ -167,7 +167,7 @@ class GreyDetector:
         if not target:
             return Held(group.name, replica, excesses, "no other member of the SyncStateSet is better")
         del self._suspicions[place]
-        self._why[place] = told(excesses)
+        self._why[place] = notified(excesses)
         out_ms = self._ejections.eject(place, now_ms)
         if not leads:
             return PassedOver(group.name, replica, excesses, out_ms)

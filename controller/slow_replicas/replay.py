@@ -43,7 +43,7 @@ def replay(lines: Iterable[Mapping[str, Any]], judge: ReplicaJudge) -> Compared:
         elif "look" in line:
             judge.ticked(line.get("wall", UNMEASURED), now_ms)
             alive = [place for place, at_ms in heard.items() if now_ms - at_ms <= STALE_MS]
-            for verdict in judge.look(groups.values(), alive, now_ms):
+            for verdict in judge.poll(groups.values(), alive, now_ms):
                 result.decided.append((now_ms, verdict))
                 if isinstance(verdict, Move):
                     judge.moved(verdict, False, now_ms)

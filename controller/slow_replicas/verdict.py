@@ -95,7 +95,7 @@ class ReplicaJudge(Protocol):
     def ticked(self, wall_ms: int, now_ms: int) -> None:
         """The controller's own wall clock, each second, whether it leads or not; UNMEASURED: it is not known."""
 
-    def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
+    def poll(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
         """Decide. Call it about once a second. `alive`: (group, replica id) of the replicas that were heard in time."""
 
     def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
@@ -108,6 +108,6 @@ class ReplicaJudge(Protocol):
         """How many replicas should not lead because they were slow."""
 
 
-def told(excesses: Iterable[Excess]) -> str:
+def notified(excesses: Iterable[Excess]) -> str:
     """Figures of a verdict, for people."""
     return ", ".join(f"{each.name} {each.level:,.0f}, usual {each.ordinary:,.0f}, bound {each.bound:,.0f}" for each in excesses)

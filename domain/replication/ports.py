@@ -259,7 +259,7 @@ class LeaderLog(ReplicaLog, Protocol):
         than all the rest. Raises StoreError for damage, and for a position before `first`; OSError.
         """
 
-    def follow_progress(self, told: Callable[[], None]) -> None:
+    def follow_progress(self, notified: Callable[[], None]) -> None:
         """Call `told` whenever `written` or `synced` has advanced, from now on."""
 
     def confirm(self, written: int, synced: int) -> None:

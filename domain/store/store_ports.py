@@ -144,7 +144,7 @@ class MessageLog(Protocol):
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """(first offset still there, next offset to be readable); (0, 0) for a queue never written."""
 
-    def told(self, topic: str, queue_id: int) -> int:
+    def notified(self, topic: str, queue_id: int) -> int:
         """Offset behind the last record of a queue that listeners have been told of, -1: not known. Answered at once.
 
         They will be told of all that comes behind it. The end of the queue (`bounds`) may be further on when the log is far.

@@ -152,16 +152,16 @@ class AccessRevocation:
 
     def _review_subscriptions(self, connection: ClientConnection, principal: Principal) -> None:
         gone: list[str] = []
-        told: Failure | None = None
+        notified: Failure | None = None
         for subscription in self._subscriptions_of(connection):
             failure = self._access.first_denial(principal, needs.subscription(subscription), connection.client_id)
             if failure is not None:
                 gone.append(subscription.name)
-                told = failure
-        if told is not None:
+                notified = failure
+        if notified is not None:
             self._access.refused["not-allowed"] += len(gone)
             self._handler.handle(connection, Unsubscribe(None, gone))
-            connection.driver.revoke_access(told)
+            connection.driver.revoke_access(notified)
 
     def _forget(self, connection: ClientConnection) -> None:
         self._connections.pop(connection, None)

@@ -39,22 +39,22 @@ class RocketmqDeadLetters:
     ) -> None:
         """DeadLetterMoves.move. RECEIPT_INVALID: the receipt does not say where in the log the message is."""
 
-        def tell(result: None | Failure) -> None:
+        def notify(result: None | Failure) -> None:
             if done is not None:
                 done(result)
 
         if receipt.physical_offset < 0:
-            tell(Failure(ErrorCode.RECEIPT_INVALID, "the receipt has no offset in the log of its broker"))
+            notify(Failure(ErrorCode.RECEIPT_INVALID, "the receipt has no offset in the log of its broker"))
             return
 
         def settled(result: list[Failure | None] | Failure) -> None:
-            tell(result if isinstance(result, Failure) else None)
+            notify(result if isinstance(result, Failure) else None)
 
         def copied(answer: Frame | Failure) -> None:
             if isinstance(answer, Failure):
-                tell(answer)
+                notify(answer)
             elif answer.code != codes.SUCCESS:
-                tell(refusal(receipt.broker, answer, _REFUSED))
+                notify(refusal(receipt.broker, answer, _REFUSED))
             else:
                 self._leases.settle(group, requests.real_topic(group, topic, receipt), [receipt], settled)
 

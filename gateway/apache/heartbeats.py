@@ -68,30 +68,30 @@ class RocketmqHeartbeats:
     def produces(self, group: str) -> None:
         """A producer of `group` is here: brokers are told at once."""
         self._producers[group] = None
-        self._tell_soon()
+        self._notify_soon()
 
     def reads(self) -> None:
         """A group has begun to receive here: brokers are told at once."""
-        self._tell_soon()
+        self._notify_soon()
 
     def _changed(self, name: str) -> None:
         """A broker that has come must be told too."""
         if not name:
-            self._tell_soon()
+            self._notify_soon()
 
-    def _tell_soon(self) -> None:
+    def _notify_soon(self) -> None:
         if not self._soon:
             self._soon = True
-            self._clock.call_soon(self._tell)
+            self._clock.call_soon(self._notify)
 
     def _beat(self) -> None:
         if self._stopped:
             return
         self._clock.call_at(self._clock.monotonic_ns() + PERIOD_NS, self._beat)
         self._producers = {group: None for group in self._producers if self._has_producers(group)}
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._soon = False
         if self._stopped:
             return
@@ -109,7 +109,7 @@ class RocketmqHeartbeats:
             )
             for broker in self._cluster.brokers:
                 request = Request(codes.HEARTBEAT, {"bname": broker}, body)
-                self._brokers.ask(broker, request, _told, HEARTBEAT_MS)
+                self._brokers.ask(broker, request, _notified, HEARTBEAT_MS)
 
     def _reader(self, group: str, topics: Sequence[str]) -> dict[str, object]:
         return {
@@ -128,5 +128,5 @@ class RocketmqHeartbeats:
         }  # fmt: skip
 
 
-def _told(_: Frame | object) -> None:
+def _notified(_: Frame | object) -> None:
     """The answer does not matter: a broker that did not get this heartbeat gets the next one."""

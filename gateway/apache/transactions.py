@@ -132,13 +132,13 @@ class RocketmqTransactions:
             self._discard(message_id, half)
         if half is None or decided is not None:
             if decided is commit:
-                _tell(done, None)
+                _notify(done, None)
                 return
             text = f"no undecided transaction {message_id} is known here: its broker asks for the outcome again"
-            _tell(done, Failure(ErrorCode.MESSAGE_NOT_FOUND, text))
+            _notify(done, Failure(ErrorCode.MESSAGE_NOT_FOUND, text))
             return
         if half.group != group:
-            _tell(done, Failure(ErrorCode.NOT_ALLOWED, f"transaction {message_id} is of another producer group"))
+            _notify(done, Failure(ErrorCode.NOT_ALLOWED, f"transaction {message_id} is of another producer group"))
             return
         request = _ending(message_id, half, commit)
         self._brokers.ask(half.broker, request, partial(self._ended, message_id, half, commit, done), END_MS)
@@ -159,16 +159,16 @@ class RocketmqTransactions:
         answer: Frame | Failure,
     ) -> None:
         if isinstance(answer, Failure):
-            _tell(done, answer)
+            _notify(done, answer)
         elif answer.code != codes.SUCCESS:
-            _tell(done, refusal(half.broker, answer))
+            _notify(done, refusal(half.broker, answer))
         else:
             if self._halves.get(message_id) == half:
                 del self._halves[message_id]
             self._decided[message_id] = commit
             if len(self._decided) > DECIDED_MAX:
                 self._decided.popitem(last=False)
-            _tell(done, None)
+            _notify(done, None)
 
     def topic(self, group: str, message_id: str, offset: int, done: Callable[[str | Failure], None]) -> None:
         """Transactions.topic."""
@@ -192,6 +192,6 @@ def _ending(message_id: str, half: HalfMessage, commit: bool) -> Request:
     )
 
 
-def _tell(done: Callable[[None | Failure], None] | None, result: None | Failure) -> None:
+def _notify(done: Callable[[None | Failure], None] | None, result: None | Failure) -> None:
     if done is not None:
         done(result)

@@ -131,7 +131,7 @@ class Appends:
                     self._send_to(messages, other, done, False)
                     return
             if not isinstance(result, Failure):
-                self._tell_half(messages, queue, result)
+                self._notify_half(messages, queue, result)
             done(result)
 
         self._servers.ask(queue.broker, send_request(messages, queue), answered, SEND_MS)
@@ -146,7 +146,7 @@ class Appends:
         ]
         return places[place % len(places)] if places else None
 
-    def _tell_half(self, messages: Sequence[Message], queue: BrokerQueue, result: Sequence[Placed]) -> None:
+    def _notify_half(self, messages: Sequence[Message], queue: BrokerQueue, result: Sequence[Placed]) -> None:
         for message, where in zip(messages, result, strict=True):
             if message.sys_flag & SYS_PREPARED and self.half_stored is not None:
                 group = properties.text(message.properties, properties.PGROUP) or PRODUCER_GROUP

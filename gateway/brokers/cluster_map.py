@@ -67,7 +67,7 @@ class ClusterMap:
 
     brokers   by name, as last told
     clusters  the names of their clusters
-    told      True once a name server has told its brokers
+    notified  True once a name server has told its brokers
     _missing  brokers that are told no more, and that answer
     """
 
@@ -75,7 +75,7 @@ class ClusterMap:
         """`state` keeps the places of queues (gateway.brokers.queue_numbers)."""
         self.brokers: dict[str, BrokerAddresses] = {}
         self.clusters: frozenset[str] = frozenset()
-        self.told = False
+        self.notified = False
         self._servers = servers
         self._clock = clock
         self._state = state
@@ -91,7 +91,7 @@ class ClusterMap:
 
     def start(self) -> None:
         """Ask a name server for the brokers and for the routes of the topics in use: now, and each second until `stop`."""
-        self._look()
+        self._poll()
 
     def remembered(self, done: Callable[[Sequence[str]], None], start: bytes = b"", found: Sequence[str] = ()) -> None:
         """The names of all topics that this gateway has used before, in this life or an earlier one."""
@@ -261,7 +261,7 @@ class ClusterMap:
         self._topics[name] = topic
         self._unknown.pop(name, None)
         self._loaded(name, None)
-        self._tell(name)
+        self._notify(name)
 
     def _gone(self, name: str, topic: KnownTopic) -> None:
         """No name server knows the topic (any more)."""
@@ -275,17 +275,17 @@ class ClusterMap:
         topic.places.close()
         self._loaded(name, _not_found(name))
         if had:
-            self._tell(name)
+            self._notify(name)
 
     def _loaded(self, name: str, failure: Failure | None) -> None:
         for done in self._loading.pop(name, ()):
             done(failure)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._stopped:
             return
         now = self._clock.monotonic_ns()
-        self._clock.call_at(now + POLL_NS, self._look)
+        self._clock.call_at(now + POLL_NS, self._poll)
         if not self._asked:
             self._asked = True
             self._servers.ask_nameserver(Request(codes.GET_CLUSTER, {"bname": "any"}), self._clustered)
@@ -313,7 +313,7 @@ class ClusterMap:
             self._faulty("the name server has forgotten all brokers; those that were known are asked further")
             return
         self._fault = ""
-        self.told = True
+        self.notified = True
         before, self.brokers = self.brokers, {each.broker: each for each in found}
         self.clusters = frozenset(each.cluster for each in found)
         for each in found:
@@ -323,7 +323,7 @@ class ClusterMap:
             self._missing.discard(name)
             self._servers.locate(name, "")
         if before != self.brokers:
-            self._tell("")
+            self._notify("")
 
     def _locate(self, broker: BrokerAddresses) -> None:
         """A broker without a master keeps its address: its slaves are not written, and the master may come back."""
@@ -331,7 +331,7 @@ class ClusterMap:
         if master:
             self._servers.locate(broker.broker, master)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for changed in self._followers:
             changed(name)
 

@@ -154,7 +154,7 @@ class Tail:
         else:
             tail.waiting.append(then)
 
-    def told(self, topic: str, place: int) -> int:
+    def notified(self, topic: str, place: int) -> int:
         """Offset behind the last record of a queue that was told, -1: it has no tail, or it is not known where that begins."""
         tail = self._tails.get(topic)
         queue = None if tail is None else tail.queues.get(place)
@@ -233,18 +233,18 @@ class Tail:
                 self._pause(name, tail, queue)
             else:
                 queue.offset = queue.kept if offset and queue.kept >= 0 else offset
-                queue.told_ms = asked_ms
+                queue.notified_ms = asked_ms
                 if queue.lost:
                     queue.lost = False
                     self._lost(name, queue.place, offset)
                 self._pull(name, tail, queue)
             if first:
                 tail.unknown -= 1
-                self._tell(tail)
+                self._notify(tail)
 
         ask_number(self._servers, name, where, code, more, found)
 
-    def _tell(self, tail: TopicTail) -> None:
+    def _notify(self, tail: TopicTail) -> None:
         if not tail.unknown:
             waiting, tail.waiting = tail.waiting, []
             for then in waiting:
@@ -273,7 +273,7 @@ class Tail:
                 self._begin_again(name, tail, queue)
                 return
             queue.offset = result.next_offset
-            queue.told_ms = self._clock.wall_ms()
+            queue.notified_ms = self._clock.wall_ms()
             if result.records:
                 self.delivered += len(result.records)
                 self._arrived(name, queue.place, result.records)
@@ -293,7 +293,7 @@ class Tail:
         text = "broker %s has lost messages that it had told, or the topic was made anew: queue %s of %s ends before offset %s"
         log.warning(text, where.broker, where.queue_id, name, queue.offset)
         queue.offset = queue.kept = -1
-        queue.since_ms, queue.whole, queue.lost = queue.told_ms, False, True
+        queue.since_ms, queue.whole, queue.lost = queue.notified_ms, False, True
         self._find(name, tail, queue, False)
 
     def _pause(self, name: str, tail: TopicTail, queue: QueueTail) -> None:

@@ -33,7 +33,7 @@ class Telling(Protocol):
     def started(self, topic: str, then: Callable[[], None]) -> None:
         """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""
 
-    def told(self, topic: str, place: int) -> int:
+    def notified(self, topic: str, place: int) -> int:
         """MessageLog.told."""
 
     def late_ms(self) -> int:
@@ -48,7 +48,7 @@ class Untold:
         """Telling.started."""
         then()
 
-    def told(self, _topic: str, _place: int) -> int:
+    def notified(self, _topic: str, _place: int) -> int:
         """Telling.told."""
         return -1
 
@@ -181,9 +181,9 @@ class RocketmqLog:
 
         self.tail.started(topic, lambda: self._number_of(topic, queue_id, codes.GET_MIN_OFFSET, {}, first))
 
-    def told(self, topic: str, queue_id: int) -> int:
+    def notified(self, topic: str, queue_id: int) -> int:
         """MessageLog.told."""
-        return self.tail.told(topic, queue_id)
+        return self.tail.notified(topic, queue_id)
 
     def late_ms(self) -> int:
         """MessageLog.late_ms."""

@@ -14,12 +14,12 @@ class QueueTail:
     whole      True: it begins with the first message of the queue
     since_ms   it begins with what was stored since, epoch ms by the clock of this node; 0: at the end of the queue
     kept       offset at which an earlier tail has ended at `since_ms`, -1: there was none
-    told_ms    when the broker last answered, epoch ms by the clock of this node
+    notified_ms    when the broker last answered, epoch ms by the clock of this node
     lost       True: the broker has lost its newest messages, and the queue ends before what was told
     asking     True while a request is under way, or a pause
     """
 
-    __slots__ = ("asking", "kept", "lost", "offset", "place", "since_ms", "told_ms", "whole")
+    __slots__ = ("asking", "kept", "lost", "notified_ms", "offset", "place", "since_ms", "whole")
 
     def __init__(self, place: int, whole: bool, since_ms: int, kept: int = -1) -> None:
         self.place = place
@@ -27,7 +27,7 @@ class QueueTail:
         self.since_ms = since_ms
         self.kept = kept
         self.offset = -1
-        self.told_ms = since_ms
+        self.notified_ms = since_ms
         self.lost = False
         self.asking = False
 

@@ -23,7 +23,7 @@ class Counts(Protocol):
     def answered(self, event: Event) -> None:
         """Count the messages or the refusal of one event."""
 
-    def disconnected(self, reason: str, told: bool = False) -> None:
+    def disconnected(self, reason: str, notified: bool = False) -> None:
         """Count one client that has disconnected, by its reason."""
 
 

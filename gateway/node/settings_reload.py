@@ -74,7 +74,7 @@ class SettingsReload:
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None
         if self._switch is not None:
-            self._switch.look(fresh)
+            self._switch.poll(fresh)
         self._connection_context.limit(min(fresh.connections_max, self._room))
         self._limit(limits)
         if self._access is not None:

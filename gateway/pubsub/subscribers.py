@@ -17,7 +17,7 @@ from gateway.connection.client_connection import ClientConnection
 ENDED: Final = Failure(ErrorCode.TOPIC_NOT_FOUND, "the topic or its data is gone, or it has fewer subscribers now")
 PER_CONNECTION_MAX: Final = 1_024
 """Subscriptions of a connection of its own; the peers of a datagram port are bounded by its protocol."""
-TOLD_PER_TURN: Final = 256
+NOTIFIED_PER_TURN: Final = 256
 """Subscribers that are told of one change in one turn of the loop."""
 
 
@@ -91,7 +91,7 @@ class Subscribers:
         if most is not None and len(there) > most:
             self._end(there[most:])
             del there[most:]
-        self._tell(iter(there), topic)
+        self._notify(iter(there), topic)
 
     def _end(self, some: list[Subscriber]) -> None:
         for subscriber in some:
@@ -99,19 +99,19 @@ class Subscribers:
         self._refuse(iter(some))
 
     def _refuse(self, left: Iterator[Subscriber]) -> None:
-        some = list(islice(left, TOLD_PER_TURN))
+        some = list(islice(left, NOTIFIED_PER_TURN))
         for subscriber in some:
             subscriber.connection.answer(Refused(subscriber.ticket, ENDED))
-        if len(some) == TOLD_PER_TURN:
+        if len(some) == NOTIFIED_PER_TURN:
             self._clock.call_at(self._clock.monotonic_ns(), partial(self._refuse, left))
 
-    def _tell(self, left: Iterator[Subscriber], topic: DataTopic) -> None:
-        some = list(islice(left, TOLD_PER_TURN))
+    def _notify(self, left: Iterator[Subscriber], topic: DataTopic) -> None:
+        some = list(islice(left, NOTIFIED_PER_TURN))
         for subscriber in some:
             if not subscriber.gone:
                 subscriber.connection.answer(DataTopicJoined(subscriber.ticket, topic))
-        if len(some) == TOLD_PER_TURN:
-            self._clock.call_at(self._clock.monotonic_ns(), partial(self._tell, left, topic))
+        if len(some) == NOTIFIED_PER_TURN:
+            self._clock.call_at(self._clock.monotonic_ns(), partial(self._notify, left, topic))
 
     def _remove(self, subscriber: Subscriber) -> None:
         subscriber.gone = True

@@ -65,9 +65,9 @@ class Collector:
         gc.collect(1)
         self._ticks += 1
         if self._ticks % LOOK_TICKS == 0:
-            self._later(POLL_S, self._look)
+            self._later(POLL_S, self._poll)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Freeze the oldest generation when it is large; search it now and then while it is small."""
         search = self._ticks % (LOOK_TICKS * SEARCH_LOOKS) == 0
         if _is_large(search):

@@ -54,7 +54,7 @@ def close_to_others(folder: Path, is_ours: Callable[[str], bool], known: bool) -
             closing.beside = foreign[0] if foreign else ""
         finally:
             os.close(handle)
-    closing.tell(folder)
+    closing.notify(folder)
 
 
 @final
@@ -105,7 +105,7 @@ class _Closing:
         self._left += 1
         self._why = self._why or error.strerror or str(error)
 
-    def tell(self, folder: Path) -> None:
+    def notify(self, folder: Path) -> None:
         """One line in the log, when there is something to tell."""
         if self._closed:
             stays = f"; {folder} itself stays as it is, since it holds other things ({self.beside})" if self.beside else ""

@@ -79,7 +79,7 @@ class StreamListener:
         self._make = make
         self._loop = asyncio.get_running_loop()
         await self._accept()
-        self._look_later()
+        self._poll_later()
 
     async def _accept(self) -> None:
         server = await self._loop.create_server(
@@ -95,11 +95,11 @@ class StreamListener:
         with suppress(OSError):  # there is no descriptor again: the next look tries it
             await self._accept()
 
-    def _look_later(self) -> None:
+    def _poll_later(self) -> None:
         if not self._closed:
-            self._timer = self._loop.call_later(POLL_S, self._look)
+            self._timer = self._loop.call_later(POLL_S, self._poll)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Rest while the process has no file descriptor left, and go on when it has one."""
         if _descriptor_left():
             if self._server is None and (self._task is None or self._task.done()):
@@ -108,7 +108,7 @@ class StreamListener:
             log.warning("port %s: no file descriptor is left; connections wait until there is one", self.name)
             self._server.close()
             self._server = None
-        self._look_later()
+        self._poll_later()
 
     def close(self) -> None:
         """Accept no more connections. Open connections stay open."""

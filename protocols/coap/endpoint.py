@@ -294,9 +294,9 @@ class CoapEndpoint:
             return ()
         return self.resources.handle(exchange, body, now)
 
-    def _too_fast(self, exchange: Exchange, told: bool, now: int) -> None:
-        """The peer is above its rate: 4.29 with Max-Age (RFC 8516) when it is to be `told`, or silence."""
-        if told:
+    def _too_fast(self, exchange: Exchange, is_notified: bool, now: int) -> None:
+        """The peer is above its rate: 4.29 with Max-Age (RFC 8516) when it is to be `is_notified`, or silence."""
+        if is_notified:
             self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many requests in a second"), now)
         else:
             self.replier.count("peer-rate")

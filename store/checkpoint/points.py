@@ -76,7 +76,7 @@ def find(disk: Disk, events: StoreEvents) -> Points:
     noted = disk.read_all(derived_damage.REBUILD)
     if noted is not None:
         derived_damage.set_checkpoints_aside(disk)
-        events.tell(StoreEventKind.REBUILT, FOLDER, f"{noted.decode()}: the whole log is read")
+        events.notify(StoreEventKind.REBUILT, FOLDER, f"{noted.decode()}: the whole log is read")
         return Points(NONE, NONE, serial)
     found = NONE
     faults: list[tuple[str, str]] = []
@@ -96,11 +96,11 @@ def find(disk: Disk, events: StoreEvents) -> Points:
     for name, fault in faults:
         derived_damage.set_aside(disk, f"{FOLDER}/{name}")
         cause = f"{fault}; the checkpoint is set aside in {derived_damage.ASIDE}/, {instead}"
-        events.tell(StoreEventKind.REBUILT, f"{FOLDER}/{name}", cause)
+        events.notify(StoreEventKind.REBUILT, f"{FOLDER}/{name}", cause)
     return Points(found, older if isinstance(older, Point) else NONE, serial)
 
 
-def look(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
+def poll(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
     """(the newest undamaged checkpoint, (file, what is wrong with it or with its snapshot) of the others). Changes nothing."""
     found = NONE
     faults: list[tuple[str, str]] = []

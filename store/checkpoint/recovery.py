@@ -103,14 +103,14 @@ class LogRecovery:
     def run(self, point: Point) -> Recovered:
         """Apply the log, and cut off an unsynced tail. Raises DamageError when what was promised is damaged."""
         segments, promise = self._segments, self._promise
-        began = told = self.load(point)
+        began = notified = self.load(point)
         batches = 0
         for header, data in segments.walk(began, True):
             self.apply(header, data)
-            if self.applied - told >= RECOVERING_BYTES:
-                told = self.applied
-                self._events.tell(
-                    StoreEventKind.RECOVERING, "", f"{_mib(told - began)} of {_mib(segments.end - began)} MiB read"
+            if self.applied - notified >= RECOVERING_BYTES:
+                notified = self.applied
+                self._events.notify(
+                    StoreEventKind.RECOVERING, "", f"{_mib(notified - began)} of {_mib(segments.end - began)} MiB read"
                 )
             batches += 1
         cut_bytes, cut_records = self._cut(self.applied)
@@ -252,7 +252,7 @@ class LogRecovery:
         if segments.end > end:
             cause = f"{segments.end - end:,} bytes were not flushed when the node ended, and are not whole: cut off at {end}"
             file = bad[0].file if bad else file_name(FOLDER, segments.active.base)
-            self._events.tell(StoreEventKind.CUT, file, f"{cause}, with at most {records:,} records")
+            self._events.notify(StoreEventKind.CUT, file, f"{cause}, with at most {records:,} records")
         return records
 
     def _epoch(self, topic: str) -> int:

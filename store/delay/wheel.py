@@ -386,7 +386,7 @@ class Wheel:
                 if now - self._damaged.setdefault(row[0], now) < self.mend_ms * 1_000_000:
                     raise
                 cause = f"the delayed message at {row[0]} of the log is damaged and is not delivered: {error}"
-                self._events.tell(
+                self._events.notify(
                     StoreEventKind.DAMAGED, error.file, cause, "run `headgate check` on the data directory", error
                 )
         return found

@@ -247,7 +247,9 @@ class Retention:
                 self._segments.drop_first()
             except OSError as error:
                 cause = f"not needed any more, and not deleted: {error.strerror or error}"
-                self._events.tell(StoreEventKind.LEFT, name, cause, "look at the disk; the next start deletes the file", error)
+                self._events.notify(
+                    StoreEventKind.LEFT, name, cause, "look at the disk; the next start deletes the file", error
+                )
             self.deleted += 1
         self._index.log_start = base
         self._end()
@@ -261,7 +263,7 @@ class Retention:
             name = file_name(FOLDER, self._segments.first)
             free, least = self._free_ratio(), self._config.pressure_ratio
             cause = f"deleted before its time: {free:.1%} of the volume is free, and `store.pressure_ratio` is {least:.0%}"
-            self._events.tell(StoreEventKind.PRESSED, name, cause, "free space on the volume, or lower `store.retention_ms`")
+            self._events.notify(StoreEventKind.PRESSED, name, cause, "free space on the volume, or lower `store.retention_ms`")
 
     def _end(self) -> None:
         self._running = False

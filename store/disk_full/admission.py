@@ -58,9 +58,9 @@ class WriteAdmission:
             text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
             self.full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
             if not was_full or (log_was_full and not self._log_full):
-                self._events.tell(StoreEventKind.FULL, "", text, "free space on the volume")
+                self._events.notify(StoreEventKind.FULL, "", text, "free space on the volume")
         elif was_full and not self._log_full:
-            self._events.tell(StoreEventKind.RESUMED, "", f"{free:.1%} of the volume is free: messages are taken again")
+            self._events.notify(StoreEventKind.RESUMED, "", f"{free:.1%} of the volume is free: messages are taken again")
 
     def close(self, text: str) -> None:
         """Refuse all writes from now on with DRAINING and `text`."""

@@ -41,7 +41,7 @@ class FullDisk:
         self.failure = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
         self._ended = f"{lack.ended}: writes are taken again"
         self._later()
-        self._events.tell(StoreEventKind.FULL, str(error.filename or ""), reason, lack.remedy)
+        self._events.notify(StoreEventKind.FULL, str(error.filename or ""), reason, lack.remedy)
 
     def end(self) -> None:
         """Try no more: the log is closed, or takes no writes for another reason."""
@@ -63,4 +63,4 @@ class FullDisk:
                 self._stop("a write of the log", error)
             return
         self.failure = None
-        self._events.tell(StoreEventKind.RESUMED, "", self._ended)
+        self._events.notify(StoreEventKind.RESUMED, "", self._ended)

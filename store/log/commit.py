@@ -299,7 +299,7 @@ class GroupCommit:
             if current.messages:
                 self._index_keys(current.messages, current.places, current.first_ms, accepted.store_ms, current.base)
         if self.confirmation is not None and written:
-            self.confirmation.told()
+            self.confirmation.notified()
         if full is not None and again:
             raise full
 
@@ -358,7 +358,7 @@ class GroupCommit:
                 else:
                     self.confirmation.wait(end, effects, True)
             if self.confirmation is not None:
-                self.confirmation.told()
+                self.confirmation.notified()
             self._wake_sync_waiters()
 
         self._segments.sync(synced)
@@ -414,7 +414,7 @@ class GroupCommit:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
             remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
-            self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
+            self._events.notify(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
         self._fail(self.broken)
         if self.accepted.open is not None or self.accepted.sealed:
             self.accepted.wake()

@@ -33,7 +33,7 @@ class Confirmation:
     late      appends that were answered FLUSH_TIMEOUT, since the start
     stalled   why nothing more is taken: what waits has waited for longer than the flush timeout, and nothing was confirmed;
               None: it is taken
-    told      called when the log has been written or synced further
+    notified  called when the log has been written or synced further
     _page     (end, effects) of written batches that wait for `written`
     _flushed  (end, effects) of synced batches that wait for `synced`
     _still    looks since a batch was confirmed
@@ -49,7 +49,7 @@ class Confirmation:
         self.late = 0
         self.stalled: Failure | None = None
         self._still = 0
-        self.told: Callable[[], None] = _nobody
+        self.notified: Callable[[], None] = _nobody
         self._begin = begin
         self._clock = clock
         self._events = events
@@ -70,7 +70,7 @@ class Confirmation:
         (self._flushed if flushed else self._page).append((end, effects))
         if self._timer is None:
             self._still = 0
-            self._look_later()
+            self._poll_later()
 
     def confirm(self, written: int, synced: int) -> None:
         """All members of the SyncStateSet have the log up to these positions, which never go back."""
@@ -116,13 +116,13 @@ class Confirmation:
     def _moves(self) -> None:
         """Appends are taken again."""
         self.stalled = None
-        self._events.tell(StoreEventKind.MOVING, "", "what waited for the other replicas is answered: writes are taken")
+        self._events.notify(StoreEventKind.MOVING, "", "what waited for the other replicas is answered: writes are taken")
 
-    def _look_later(self) -> None:
+    def _poll_later(self) -> None:
         part_ns = self._timeout_ms * 1_000_000 // _PARTS
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + part_ns, self._look)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + part_ns, self._poll)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Answer appends that have waited for longer than the flush timeout."""
         self._timer = None
         limit_ns = self._clock.monotonic_ns() - self._timeout_ms * 1_000_000
@@ -133,11 +133,11 @@ class Confirmation:
         if self._still > _PARTS and self.stalled is None and (self._page or self._flushed):
             why = f"the other replicas in sync have confirmed nothing for {self._timeout_ms} ms: writes go on when they do"
             self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, why)
-            self._events.tell(StoreEventKind.STALLED, "", why, "look at the other replicas, and at the controllers")
+            self._events.notify(StoreEventKind.STALLED, "", why, "look at the other replicas, and at the controllers")
         for done in late:
             self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text, copies=True))
         if self._page or self._flushed:
-            self._look_later()
+            self._poll_later()
 
 
 def _nobody() -> None:

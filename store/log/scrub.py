@@ -36,8 +36,22 @@ class Scrubber:
     """
 
     __slots__ = (
-        "_at", "_bytes_min", "_days", "_durable", "_found", "_incarnation", "_owed", "_pass_min_s", "_pass_s", "_segments",
-        "_suspects", "_told", "_waits", "checked_bytes", "damaged", "passes",
+        "_at",
+        "_bytes_min",
+        "_days",
+        "_durable",
+        "_found",
+        "_incarnation",
+        "_notified",
+        "_owed",
+        "_pass_min_s",
+        "_pass_s",
+        "_segments",
+        "_suspects",
+        "_waits",
+        "checked_bytes",
+        "damaged",
+        "passes",
     )  # fmt: skip
 
     def __init__(
@@ -46,7 +60,7 @@ class Scrubber:
         durable: Callable[[], int],
         incarnation: int,
         config: StoreSettings,
-        told: Callable[[Stretch], None],
+        notified: Callable[[Stretch], None],
     ) -> None:
         """`durable()`: position below which the log is on the disk. Of `config` the settings that begin with `scrub` count.
 
@@ -59,7 +73,7 @@ class Scrubber:
         self._bytes_min = config.scrub_bytes_min
         self._pass_min_s = config.scrub_pass_s
         self._suspects: dict[int, None] = {}
-        self._told = told
+        self._notified = notified
         self._at = segments.first
         self._owed = 0
         self._pass_s = 0
@@ -144,7 +158,7 @@ class Scrubber:
         if stretch.begin not in self.damaged:
             if len(self.damaged) < DAMAGED_MAX:
                 self.damaged[stretch.begin] = stretch
-            self._told(stretch)
+            self._notified(stretch)
         return stretch.end
 
     def _good(self, position: int) -> int:

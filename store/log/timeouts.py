@@ -45,18 +45,18 @@ class AppendTimeouts:
     def begin(self, began_ns: int) -> None:
         """A wait has begun at `began_ns`, monotonic. No effect while another one is watched."""
         if self._timer is None:
-            self._timer = self._clock.call_at(began_ns + self._timeout_ms * 1_000_000, self._look)
+            self._timer = self._clock.call_at(began_ns + self._timeout_ms * 1_000_000, self._poll)
 
     def end(self) -> None:
         """No append waits any more."""
         if self.stalled is not None:
             self.stalled = None
-            self._events.tell(StoreEventKind.MOVING, "", "what waited for the sync is answered: writes are taken")
+            self._events.notify(StoreEventKind.MOVING, "", "what waited for the sync is answered: writes are taken")
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self._timer = None
         waiting, now = self._waiting(), self._clock.monotonic_ns()
         limit_ns = self._timeout_ms * 1_000_000
@@ -64,9 +64,9 @@ class AppendTimeouts:
         if self.stalled is None and 0 < waiting.since_ns <= now - limit_ns:
             text = f"the disk has not ended a sync for {self._timeout_ms} ms: writes go on by themselves when it has"
             self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, text)
-            self._events.tell(StoreEventKind.STALLED, "", text, "look at the disk and the kernel's log")
+            self._events.notify(StoreEventKind.STALLED, "", text, "look at the disk and the kernel's log")
         if waiting.since_ns or waiting.unwritten:
-            self._timer = self._clock.call_at(now + limit_ns // 4, self._look)
+            self._timer = self._clock.call_at(now + limit_ns // 4, self._poll)
         for found, text in (
             (unsynced, f"stored, but not flushed within {self._timeout_ms} ms"),
             (unwritten, "accepted, but not written yet: the disk is full"),

@@ -70,12 +70,12 @@ def log_segments(disk: Disk) -> Segments | None:
 def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
     """Read the whole log. Raises OSError."""
     _, mark, _ = promise.newest(disk)
-    proven = max(checkpoints.look(disk)[0].position, 0 if mark is None else mark.position)
+    proven = max(checkpoints.poll(disk)[0].position, 0 if mark is None else mark.position)
     writers = [segments.writer_of(segment) for segment in segments.all]
     reader = LogSurvey(segments, mark.incarnation if mark is not None else max(writers[-1], 0))
     first = segments.first if mark is None else min(mark.first, segments.first)
     bad: list[Stretch] = []
-    told = end = first
+    notified = end = first
     store_ms = 0
     times: dict[int, int] = {}
     for found in reader.run(first, proven):
@@ -86,8 +86,8 @@ def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
         else:
             end = found.position + found.size
             store_ms = max(store_ms, found.written_ms)
-        if end - told >= _STEP_BYTES:
-            told = end
+        if end - notified >= _STEP_BYTES:
+            notified = end
             progress(FOLDER, end - first, segments.end - first)
     flushed = max(proven, reader.flushed)
     bound = max(flushed, reader.last_v1)
@@ -162,7 +162,7 @@ class Check:
             )
 
     def _checkpoints(self) -> Iterator[CheckFinding]:
-        self._point, faults = checkpoints.look(self._disk)
+        self._point, faults = checkpoints.poll(self._disk)
         for file, fault in faults:
             size = max(self._disk.size(file), 0)
             yield CheckFinding(Severity.REBUILT, "checkpoint", file, 0, size, -1, False, fault, REBUILD)
@@ -172,7 +172,7 @@ class Check:
         if not stop:
             return
         files = Segments(self._disk, INDEX_FOLDER) if self._disk.names(INDEX_FOLDER) else None
-        place = told = first = self._point.index_first
+        place = notified = first = self._point.index_first
         while place < stop:
             segment = None if files is None else files.at(place)
             if files is None or segment is None:
@@ -189,8 +189,8 @@ class Check:
             if wrong:
                 yield CheckFinding(Severity.REBUILT, "index", name, at, at + found.size, found.count, False, wrong, REBUILD)
             place += found.size
-            if place - told >= _STEP_BYTES:
-                told = place
+            if place - notified >= _STEP_BYTES:
+                notified = place
                 self._progress(INDEX_FOLDER, place - first, stop - first)
 
     def _wrong_row(self, files: Segments, place: int, found: block.Block) -> str:

@@ -97,7 +97,7 @@ class RepairWaits:
             until = now + WAIT_NS
         self._reads.append(_Read(until, failure.text, done, again))
         if self._timer is None:
-            self._timer = self._clock.call_at(until, self._look)
+            self._timer = self._clock.call_at(until, self._poll)
         return True
 
     def mended(self) -> None:
@@ -136,7 +136,7 @@ class RepairWaits:
         if self._again:
             self._clock.call_soon(self._try)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Answer the reads whose time is over."""
         self._timer = None
         now = self._clock.monotonic_ns()
@@ -145,7 +145,7 @@ class RepairWaits:
         for each in over:
             self._fail(each)
         if self._reads:
-            self._timer = self._clock.call_at(min(each.until_ns for each in self._reads), self._look)
+            self._timer = self._clock.call_at(min(each.until_ns for each in self._reads), self._poll)
 
     def _fail(self, read: _Read) -> None:
         self.in_vain += 1

@@ -69,7 +69,7 @@ class Following:
         self._looked_ns = self.heard_ns
         self._closed = False
         self._timer: Timer | None = None
-        self._look()
+        self._poll()
 
     def close(self) -> None:
         """Follow no more. What was begun at the log ends by itself."""
@@ -221,10 +221,10 @@ class Following:
         self._syncing = False
         self._mark()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """End a connection over which nothing comes. A pause of this process itself is nobody's silence."""
         now = self._clock.monotonic_ns()
-        self._timer = self._clock.call_at(now + POLL_NS, self._look)
+        self._timer = self._clock.call_at(now + POLL_NS, self._poll)
         if now - self._looked_ns > 2 * POLL_NS:
             self.heard_ns = max(self.heard_ns, now)
         self._looked_ns = now

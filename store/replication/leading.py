@@ -94,7 +94,7 @@ class Leading:
 
     def start(self) -> None:
         """Begin to lead."""
-        self._log.follow_progress(self._told)
+        self._log.follow_progress(self._notified)
         self._counted()
         self._tick()
 
@@ -151,14 +151,14 @@ class Leading:
             return FollowRefusal.NOT_LEADING
         if command.epoch != self._log.epoch:
             if command.epoch > self._log.epoch:
-                self._keeper.look()
+                self._keeper.poll()
             return FollowRefusal.OTHER_EPOCH
         known = self.group.replica(command.replica) if command.group == self.group.name else None
         if known is None or known.incarnation != str(command.incarnation) or command.replica == self._own.id:
-            self._keeper.look()
+            self._keeper.poll()
             return FollowRefusal.UNKNOWN_REPLICA
         if "" not in (known.run, command.run) and known.run != command.run:
-            self._keeper.look()
+            self._keeper.poll()
             return FollowRefusal.OTHER_PROCESS
         if command.replica not in self.followers and len(self.followers) >= REPLICAS_MAX:
             return FollowRefusal.TOO_MANY
@@ -230,7 +230,7 @@ class Leading:
 
     # Turns
 
-    def _told(self) -> None:
+    def _notified(self) -> None:
         """The log has been written, or synced, further."""
         self._mark()
 
@@ -257,7 +257,7 @@ class Leading:
             return
         if follower.sent >= log.written:
             if follower.confirmed < self.written and self._word is None:
-                self._word = self._clock.call_at(self._clock.monotonic_ns() + CONFIRMED_NS, self._tell)
+                self._word = self._clock.call_at(self._clock.monotonic_ns() + CONFIRMED_NS, self._notify)
             return
         while follower.sent < log.written and follower.sent - follower.written < WINDOW_BYTES:
             now = self._clock.monotonic_ns()
@@ -293,9 +293,9 @@ class Leading:
     def _set_pace(self, now_ns: int) -> None:
         recent = self._log.recent
         behind = [each for each in self.followers.values() if each.connection is not None and each.sent < recent]
-        self._pace.look(now_ns, self._log.written, behind)
+        self._pace.poll(now_ns, self._log.written, behind)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """Tell what is confirmed to who does not know it."""
         self._word = None
         for follower in self.followers.values():

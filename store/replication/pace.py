@@ -75,7 +75,7 @@ class Pace:
         self._read_ns += took_ns
         follower.due_ns = max(follower.due_ns, now_ns - LATE_NS) + size * SECOND_NS // follower.rate
 
-    def look(self, now_ns: int, written: int, behind: Sequence[ReplicaProgress]) -> None:
+    def poll(self, now_ns: int, written: int, behind: Sequence[ReplicaProgress]) -> None:
         """Set the rates of those who are behind. `written`: end of the leader's log."""
         passed = now_ns - self._looked_ns
         if passed <= 0:

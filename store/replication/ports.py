@@ -36,5 +36,5 @@ class SetKeeper(Protocol):
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
         """Ask for another SyncStateSet. `done` gets None when nobody knows whether it was made."""
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Ask soon how the group is: `Leading.group_heard` is called."""

@@ -63,7 +63,7 @@ class Repairing:
 
     def __init__(
         self, log: MendableLog, sources: Callable[[], Sequence[PartSource]], clock: Clock, counts: RepairCounts,
-        told: Callable[[DamagedPart, str], None],
+        notified: Callable[[DamagedPart, str], None],
     ) -> None:  # fmt: skip
         """`sources()`: the replicas to ask, in order. `told(part, where)`: a part is whole again, from the replica `where`; ""
         there: it is not, for the reason `why`."""
@@ -72,7 +72,7 @@ class Repairing:
         self._log = log
         self._sources = sources
         self._clock = clock
-        self._told = told
+        self._notified = notified
         self._mending: Mending | None = None
         self._part = DamagedPart(0, 0)
         self._left: list[PartSource] = []
@@ -82,7 +82,7 @@ class Repairing:
 
     def start(self) -> None:
         """Begin to look."""
-        self._look()
+        self._poll()
 
     def close(self) -> None:
         """Mend no more."""
@@ -93,11 +93,11 @@ class Repairing:
             self._mending.abandon()
             self._mending = None
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._closed:
             return
         now = self._clock.monotonic_ns()
-        self._timer = self._clock.call_at(now + POLL_NS, self._look)
+        self._timer = self._clock.call_at(now + POLL_NS, self._poll)
         if self._mending is not None:
             return
         self._rests = {begin: until for begin, until in self._rests.items() if until > now}
@@ -170,14 +170,14 @@ class Repairing:
         self.why = ""
         self._counts.parts += 1
         self._counts.size += mending.end - self._part.begin
-        self._told(DamagedPart(self._part.begin, mending.end), source.name)
+        self._notified(DamagedPart(self._part.begin, mending.end), source.name)
         self._clock.call_soon(self._again)
 
     def _again(self) -> None:
         """There may be more."""
         if self._timer is not None:
             self._timer.cancel()
-        self._look()
+        self._poll()
 
     def _in_vain(self, why: str, part: DamagedPart) -> None:
         mending, self._mending = self._mending, None
@@ -185,6 +185,6 @@ class Repairing:
             mending.abandon()
         self._counts.failures += 1
         self.why = why
-        self._told(part, "")
+        self._notified(part, "")
         self._rests[part.begin] = self._clock.monotonic_ns() + REST_NS
         self._log.given_up(part)

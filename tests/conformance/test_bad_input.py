@@ -116,7 +116,7 @@ def test_later_packet(row: Later, piecewise: bool) -> None:
 def test_ten_seconds_for_connect_in_all(drip: bytes, reason: str) -> None:
     broker = Broker()
     client = broker.client(4)
-    client.look()
+    client.poll()
     for at in range(9):
         client.send(drip[at : at + 1])
         broker.run(1_050)

@@ -132,7 +132,7 @@ def test_4_11_clients_of_a_server_that_stops_are_told_where_to_go() -> None:
     broker = Broker(server_reference="other.example")
     client = entered(broker, 5, "c")
     client.connection.drain(0)
-    client.look()
+    client.poll()
     (goodbye,) = client.take()
     assert isinstance(goodbye, Disconnect)
     assert (goodbye.code, goodbye.properties.texts[props.SERVER_REFERENCE]) == (0x9C, "other.example")

@@ -91,7 +91,7 @@ def results(clients: Mapping[str, Client]) -> dict[str, str]:
         each.go_on()
     found = {}
     for name, each in clients.items():
-        said = each.told()
+        said = each.notified()
         print(name, each.text())
         found.update({f"{name}:{scene}": text for scene, text in said.items()})
     return found
@@ -133,7 +133,7 @@ class Client:
         except BrokenPipeError:
             return
 
-    def told(self) -> dict[str, str]:
+    def notified(self) -> dict[str, str]:
         """Scene -> "OK …", or "FAILED …" with the reason."""
         try:
             self._process.wait(RUN_S)

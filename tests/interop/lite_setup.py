@@ -26,7 +26,7 @@ class LiteClient(Client):
 
     def seen(self) -> dict[str, list[list[str]]]:
         """Wait until all scenes have ended. Returns group -> the fields of its lines."""
-        self.told()
+        self.notified()
         found: dict[str, list[list[str]]] = {}
         for line in "".join(self._said).splitlines():
             kind, *fields = line.split("\t")

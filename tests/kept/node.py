@@ -87,7 +87,7 @@ class KeptNode:
         """Let time pass."""
         self.clock.run_for(milliseconds)
 
-    def tell(self, command: Command, client: EventRecorder | None = None) -> list[Event]:
+    def notify(self, command: Command, client: EventRecorder | None = None) -> list[Event]:
         """What a client is answered within 100 ms."""
         recorder = client or self.client
         self.parts.gate.handle(recorder.connection, command)
@@ -96,7 +96,7 @@ class KeptNode:
 
     def ask(self, command: Command, client: EventRecorder | None = None) -> Any:
         """The event that answers a command."""
-        events = [each for each in self.tell(command, client) if getattr(each, "ticket", None) is not None]
+        events = [each for each in self.notify(command, client) if getattr(each, "ticket", None) is not None]
         assert len(events) == 1, (command, events)
         return events[0]
 

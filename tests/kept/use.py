@@ -86,18 +86,18 @@ def _leases(node: KeptNode, notes: dict[str, Any]) -> Answers:
 def _sessions(node: KeptNode) -> Answers:
     """A session goes on where it was: deliveries in flight, what came while it was away, packet identifiers."""
     device, other, new = (EventRecorder("mqtt") for _ in range(3))
-    events = node.tell(Attach(1, "device", False, 0xFFFFFFFF, 10), device)
+    events = node.notify(Attach(1, "device", False, 0xFFFFFFFF, 10), device)
     found: Answers = [_session_events(events)]
     again = [each for event in events if isinstance(event, Deliveries) for each in event.items]
     twice = [each.slot for each in again if each.level == 2]
-    found.append(_session_events(node.tell(AcceptDeliveries(twice), device)))
-    found.append(_session_events(node.tell(ConfirmDeliveries([each.slot for each in again]), device)))
+    found.append(_session_events(node.notify(AcceptDeliveries(twice), device)))
+    found.append(_session_events(node.notify(ConfirmDeliveries([each.slot for each in again]), device)))
     inbound = Message("events2", b"again", b"UNIQ_KEY\x01events2-again\x02originMqttTopic\x01events2/x\x02", queue_id=0)
-    found.append([type(each).__name__ for each in node.tell(SendOnce(2, [inbound], [41]), device)])
-    found.append([type(each).__name__ for each in node.tell(ReleasePacketIds(3, [41]), device)])
-    found.append(_session_events(node.tell(Attach(1, "sharer", False, 100_000, 10), other)))
-    node.tell(Attach(1, "new", True, 0, 10), new)
-    found.append(_session_events(node.tell(Subscribe(2, [MqttSubscription("rooms2/+", 1)]), new)))
+    found.append([type(each).__name__ for each in node.notify(SendOnce(2, [inbound], [41]), device)])
+    found.append([type(each).__name__ for each in node.notify(ReleasePacketIds(3, [41]), device)])
+    found.append(_session_events(node.notify(Attach(1, "sharer", False, 100_000, 10), other)))
+    node.notify(Attach(1, "new", True, 0, 10), new)
+    found.append(_session_events(node.notify(Subscribe(2, [MqttSubscription("rooms2/+", 1)]), new)))
     found.append(node.queue("events2", 0)["end"])
     return found
 

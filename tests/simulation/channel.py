@@ -36,7 +36,7 @@ class Channel:
         self.world, self.name, self.settings = world, name, settings
         self.chance = random.Random(f"{world.seed} {name}")
         self.link: Link | None = None
-        self.told: list[pb.TelemetryCommand] = []
+        self.notified: list[pb.TelemetryCommand] = []
         self._away = False
         self._start()
 
@@ -83,7 +83,7 @@ class Channel:
                 self._ended.add(event.stream_id)
         if self._telemetry:
             for piece in self._take(self._telemetry):
-                self.told.append(pb.TelemetryCommand.FromString(piece))
+                self.notified.append(pb.TelemetryCommand.FromString(piece))
         self._flush()
 
     def _take(self, stream: int) -> list[bytes]:
@@ -134,7 +134,7 @@ class Channel:
             self._http.send_data(stream, data[:room], end_stream=end and len(data) <= room)
             data = data[room:]
 
-    def tell(self, command: pb.TelemetryCommand) -> None:
+    def notify(self, command: pb.TelemetryCommand) -> None:
         """Send a command on the Telemetry stream."""
         self._put(self._telemetry, command, end=False)
         self._flush()

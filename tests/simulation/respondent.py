@@ -79,14 +79,14 @@ class GrpcRespondent(Receiver):
 
     def received(self, data: bytes) -> None:
         super().received(data)
-        for each in list(self.told):
+        for each in list(self.notified):
             kind = each.WhichOneof("command")
             if kind in ("print_thread_stack_trace_command", "verify_message_command"):
-                self.told.remove(each)
+                self.notified.remove(each)
                 self.asked.append(each)
-                _later(self, self.after_ms, self.hang_up, lambda _, each=each: self._tell(each))  # type: ignore[misc]
+                _later(self, self.after_ms, self.hang_up, lambda _, each=each: self._notify(each))  # type: ignore[misc]
 
-    def _tell(self, question: pb.TelemetryCommand) -> None:
+    def _notify(self, question: pb.TelemetryCommand) -> None:
         answer = pb.TelemetryCommand()
         answer.status.code = pb.OK
         if question.HasField("verify_message_command"):
@@ -94,7 +94,7 @@ class GrpcRespondent(Receiver):
         else:
             answer.thread_stack_trace.nonce = question.print_thread_stack_trace_command.nonce
             answer.thread_stack_trace.thread_stack_trace = f"stacks of {self.name}"
-        self.tell(answer)
+        self.notify(answer)
 
 
 def _later(

@@ -63,9 +63,9 @@ class Publisher(Channel):
 
     def questions(self) -> list[pb.RecoverOrphanedTransactionCommand]:
         """Check-backs since the last call."""
-        asked = [each.recover_orphaned_transaction_command for each in self.told
+        asked = [each.recover_orphaned_transaction_command for each in self.notified
                  if each.HasField("recover_orphaned_transaction_command")]  # fmt: skip
-        self.told.clear()
+        self.notified.clear()
         return asked
 
 

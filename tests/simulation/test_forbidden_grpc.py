@@ -102,7 +102,7 @@ def statuses(there: Channel, name: str) -> set[int]:
     """The codes of the answers to a call. A Telemetry stream gets its code as a message."""
     if name == "Telemetry":
         there.world.clock.run_for(2_000)
-        return {each.status.code for each in there.told}
+        return {each.status.code for each in there.notified}
     kind: Any = getattr(pb, f"{name}Response")
     told = there.stream(name, CALLS[name](), kind)
     return {each.status.code for each in told if name not in STREAMED or each.HasField("status")}
@@ -132,7 +132,7 @@ def test_a_client_whose_settings_were_refused_stays_outside(name: str) -> None:
     scene = Scene()
     there = channel(scene, "client", USERS["one without rights"], consumer().settings)
     scene.world.clock.run_for(2_000)
-    assert [each.status.code for each in there.told] == [pb.UNAUTHORIZED]
+    assert [each.status.code for each in there.notified] == [pb.UNAUTHORIZED]
     assert statuses(there, name) == {pb.UNRECOGNIZED_CLIENT_TYPE}
     assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": GROUP}).code == 1, "there is nobody in the group"
 
@@ -146,7 +146,7 @@ def test_settings_that_were_refused_do_not_take_the_place_of_another_client() ->
     other.settings.subscription.group.name = "another"
     thief = channel(scene, "client", USERS["one without rights"], other.settings)
     scene.world.clock.run_for(2_000)
-    assert [each.status.code for each in thief.told] == [pb.UNAUTHORIZED]
+    assert [each.status.code for each in thief.notified] == [pb.UNAUTHORIZED]
     assert statuses(there, "Heartbeat") == {pb.OK}
     assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": GROUP}).code == 0
     assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": "another"}).code == 1, "the first one is what it was"
@@ -159,8 +159,8 @@ def test_a_producer_hears_when_it_makes_itself_known_that_it_may_not_send() -> N
     denied = channel(scene, "producer", USERS["one without rights"], wanted)
     granted = channel(scene, "other", ("root", "wonderland"), wanted)
     scene.world.clock.run_for(2_000)
-    assert [each.status.code for each in denied.told] == [pb.UNAUTHORIZED]
-    assert [(each.status.code, each.HasField("settings")) for each in granted.told] == [(pb.OK, True)]
+    assert [each.status.code for each in denied.notified] == [pb.UNAUTHORIZED]
+    assert [(each.status.code, each.HasField("settings")) for each in granted.notified] == [(pb.OK, True)]
 
 
 @pytest.mark.parametrize("name", CALLS)

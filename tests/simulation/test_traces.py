@@ -140,14 +140,14 @@ def test_under_access_control_traces_need_the_right_to_the_trace_topic(faults: s
         }  # fmt: skip
         return alice.call(codes.SEND_V2, fields, b"Pub").code
 
-    def look(topic: str) -> int:
+    def poll(topic: str) -> int:
         fields = {"topic": topic, "key": "MESSAGE", "maxNum": "8", "beginTimestamp": "0", "endTimestamp": str(1 << 50)}
         return alice.call(codes.QUERY_MESSAGE, fields).code
 
     for topic in (STANDARD, OWN):
-        assert (write(topic), look(topic)) == (codes.NO_PERMISSION, codes.NO_PERMISSION)
+        assert (write(topic), poll(topic)) == (codes.NO_PERMISSION, codes.NO_PERMISSION)
         grant(topic, "Pub")
-        assert (write(topic), look(topic)) == (0, codes.NO_PERMISSION)
+        assert (write(topic), poll(topic)) == (0, codes.NO_PERMISSION)
         grant(topic, "Sub")
-        assert look(topic) == 0
+        assert poll(topic) == 0
     assert bodies(root.by_key(STANDARD, "MESSAGE")) == ["Pub"], "what was refused is not stored"

@@ -52,17 +52,17 @@ def test_kills_of_a_process(tmp_path: Path, durability: str) -> None:
             net.kill()
             if number % CHECK_EVERY == 0:
                 mixed.check(stored(node))
-                print(f"{durability}, seed {SEED}: {number} rounds, {told(net)}", flush=True)
+                print(f"{durability}, seed {SEED}: {number} rounds, {notified(net)}", flush=True)
         net.clock.run_for(1_000)
         for poster in mixed.posters:
             poster.left = 0
         net.clock.run_until(lambda: mixed.sent)
         net.clock.run_until(mixed.heard)
-        print(f"{durability}, seed {SEED}: the end, {told(net)}")
+        print(f"{durability}, seed {SEED}: the end, {notified(net)}")
         mixed.check(stored(node))
 
 
-def told(net: Process) -> str:
+def notified(net: Process) -> str:
     """What the clients were told until now."""
     ledger = net.ledger
     return f"{len(ledger.acknowledged)} acknowledged, {len(ledger.sent)} sent, {len(ledger.settled)} settled"

@@ -55,7 +55,7 @@ class Driver:
         if event.kind is StoreEventKind.FAULT and event.error is not None and not self.faults:
             raise event.error
 
-    def told(self, kind: StoreEventKind) -> list[StoreEvent]:
+    def notified(self, kind: StoreEventKind) -> list[StoreEvent]:
         """The events of one kind so far."""
         return [event for event in self.events if event.kind is kind]
 

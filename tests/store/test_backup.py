@@ -107,7 +107,7 @@ def test_a_copy_under_load_has_all_that_was_acknowledged_before() -> None:
     assert [body for body in restored.bodies("t") if body != b"later"] == [*before, *more], "and nothing that came later"
     assert restored.call(restored.store.positions.offset, "g", "t", 0) == position
     assert value_of(restored.store.state, "n", b"k") == b"v"
-    assert restored.told(StoreEventKind.REBUILT) == []
+    assert restored.notified(StoreEventKind.REBUILT) == []
     assert restored.store.parts.recovered.cut_bytes == 0
     restored.send("t", b"goes on")
     assert restored.bodies("t")[-1] == b"goes on"
@@ -232,7 +232,7 @@ def test_a_file_that_cannot_be_deleted_at_the_end_is_told() -> None:
 
     driver.disk.watch = refuse
     assert driver.store.backups.end(hold)
-    assert driver.told(StoreEventKind.LEFT)
+    assert driver.notified(StoreEventKind.LEFT)
     driver.disk.watch = None
 
 

@@ -174,11 +174,11 @@ def test_what_cannot_be_opened_for_a_moment_is_not_damaged() -> None:
     use_up(driver)
     found = [driver.call(driver.store.log.read, ReadRequest("t", 0, offset, 1, 1 << 20, None)) for offset in range(count)]
     assert any(isinstance(each, Failure) for each in found), "their readers get errors"
-    assert "LimitNOFILE" in driver.told(StoreEventKind.UNREADABLE)[0].remedy
+    assert "LimitNOFILE" in driver.notified(StoreEventKind.UNREADABLE)[0].remedy
     driver.clock.run_for(5_000)
     give_back(driver)
     driver.clock.run_for(5_000)
-    assert driver.told(StoreEventKind.DAMAGED) == []
+    assert driver.notified(StoreEventKind.DAMAGED) == []
     assert driver.store.figures()["log_damaged_parts"] == 0
     assert len(driver.bodies("t")) == count
 

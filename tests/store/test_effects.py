@@ -79,9 +79,9 @@ def test_a_listener_that_raises_costs_nobody_anything() -> None:
     assert len(answers) == 3
     assert sorted(seen.seen) == [("t", 0, 0), ("t", 0, 1), ("u", 0, 0)]
     assert (len(driver.bodies("t")), len(driver.bodies("u"))) == (2, 1)
-    (first, *_) = driver.told(StoreEventKind.FAULT)
+    (first, *_) = driver.notified(StoreEventKind.FAULT)
     assert "of the listener" in first.cause
-    assert driver.store.figures()["events_fault_total"] == len(driver.told(StoreEventKind.FAULT))
+    assert driver.store.figures()["events_fault_total"] == len(driver.notified(StoreEventKind.FAULT))
 
 
 @pytest.mark.parametrize("topic", ["t", "u"])
@@ -99,7 +99,7 @@ def test_an_answer_that_raises_costs_the_other_callers_nothing(topic: str) -> No
     driver.clock.run_for(20)
     assert len(answers) == 1
     assert b"2" in driver.bodies(topic)
-    assert len(driver.told(StoreEventKind.FAULT)) == 1
+    assert len(driver.notified(StoreEventKind.FAULT)) == 1
 
 
 def test_a_lease_answer_that_raises_costs_the_other_calls_of_the_turn_nothing() -> None:
@@ -127,7 +127,7 @@ def test_each_file_that_cannot_be_read_is_told_once() -> None:
     driver.disk.unreadable += [(name, 0, 1 << 40) for name in names]
     for offset in (0, 0, 2, 2):
         driver.call(driver.store.log.read, ReadRequest("t", 0, offset, 1, 1 << 20, None))
-    assert [event.file for event in driver.told(StoreEventKind.UNREADABLE)] == names
+    assert [event.file for event in driver.notified(StoreEventKind.UNREADABLE)] == names
 
 
 def test_callers_that_a_failed_sync_refuses_all_get_their_answer() -> None:
@@ -162,7 +162,7 @@ def test_a_parked_receive_of_an_unreadable_record_gets_an_error_and_everybody_el
     assert driver.bodies("u") == [b"good"]
     (answer,) = waiting.answers
     assert [Record(each.record).body for each in sure(answer).messages] == [b"good"]
-    assert len(driver.told(StoreEventKind.UNREADABLE)) == 1
+    assert len(driver.notified(StoreEventKind.UNREADABLE)) == 1
 
 
 def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_error_each_time() -> None:
@@ -179,7 +179,7 @@ def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_
         driver.clock.run_for(30_000)
     driver.send("t", b"good", queue_id=1)
     assert [Record(each.record).body for each in driver.lease("g", "t").messages] == [b"good"]
-    assert len(driver.told(StoreEventKind.UNREADABLE)) == 1, "told once, counted each time"
+    assert len(driver.notified(StoreEventKind.UNREADABLE)) == 1, "told once, counted each time"
     assert driver.store.figures()["events_unreadable_total"] >= 3
     driver.clock.run_for(30_000)
     assert driver.call(driver.store.positions.offset, "g", "t", 0) == 0, "never settled by itself"

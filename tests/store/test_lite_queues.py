@@ -58,7 +58,7 @@ def lease(
     return sure(result)
 
 
-def told(leases: LiteLeaseResult) -> list[str]:
+def notified(leases: LiteLeaseResult) -> list[str]:
     return [Record(each.record).body.decode() for each in leases.messages]
 
 
@@ -123,7 +123,7 @@ def test_a_message_fills_every_lite_queue_that_it_names_and_each_is_settled_on_i
         assert {name: seen(after, name) for name in "abc"} == want
         driver = after
     taken = lease(driver, "a", "b")
-    assert told(taken) == ["2", "1", "2", "3"]
+    assert notified(taken) == ["2", "1", "2", "3"]
     named = [(lite.name_in(Record(each.record).properties), each.receipt.queue_offset) for each in taken.messages]
     assert named == [("a", 0), ("b", 0), ("b", 1), ("b", 2)]
     assert driver.settle("g", "%LMQ%$p$b", *taken.messages[1:]) == [None] * 3
@@ -132,7 +132,7 @@ def test_a_message_fills_every_lite_queue_that_it_names_and_each_is_settled_on_i
         driver.clock.run_for(10)
         assert {name: seen(driver, name) for name in "abc"} == want
     driver.clock.run_for(11_000)
-    assert told(lease(driver, "a", "b", "c")) == ["2", "2", "3"]
+    assert notified(lease(driver, "a", "b", "c")) == ["2", "2", "3"]
     assert driver.call(driver.store.lite_queues.drop, "p", ["c"], ["g"]) is None
     driver = driver.killed()
     assert {name: seen(driver, name) for name in "abc"} == {**want, "c": []}
@@ -177,12 +177,12 @@ def test_a_lite_topic_is_delivered_in_order_and_others_do_not_wait(driver: Drive
     send(driver, "a", "a1", "a2")
     send(driver, "b", "b1")
     first = lease(driver, "a", "b", limit=1)
-    assert (told(first), first.looked) == (["a1"], 1)
+    assert (notified(first), first.looked) == (["a1"], 1)
     second = lease(driver, "a", "b", "none")
-    assert (told(second), second.looked) == (["b1"], 3)
+    assert (notified(second), second.looked) == (["b1"], 3)
     settle(driver, "a", first)
     third = lease(driver, "a", "b")
-    assert told(third) == ["a2"]
+    assert notified(third) == ["a2"]
     receipts = [leases.messages[0].receipt for leases in (first, second, third)]
     assert [(each.queue_id, each.queue_offset) for each in receipts] == [(0, 0), (0, 0), (0, 1)]
     assert {each.revive_queue for each in receipts} == {999}
@@ -191,20 +191,20 @@ def test_a_lite_topic_is_delivered_in_order_and_others_do_not_wait(driver: Drive
 def test_all_messages_of_a_call_have_one_pop_time_even_after_a_lease_in_the_same_millisecond(driver: Driver) -> None:
     for name in ("a", "b", "c"):
         send(driver, name, name)
-    assert told(lease(driver, "b", ms=1)) == ["b"]
+    assert notified(lease(driver, "b", ms=1)) == ["b"]
     driver.clock.run_for(2)
     again = lease(driver, "a", "b", "c")
-    assert told(again) == ["a", "b", "c"]
+    assert notified(again) == ["a", "b", "c"]
     assert {each.receipt.pop_ms for each in again.messages} == {again.pop_ms}
     assert [each.attempt for each in again.messages] == [1, 2, 1]
 
 
 def test_a_repeated_attempt_gets_the_same_messages_without_a_delivery_counted(driver: Driver) -> None:
     send(driver, "a", "1", "2")
-    assert told(lease(driver, "a", attempt="x")) == ["1", "2"]
+    assert notified(lease(driver, "a", attempt="x")) == ["1", "2"]
     again = lease(driver, "a", attempt="x")
-    assert (told(again), [each.attempt for each in again.messages]) == (["1", "2"], [1, 1])
-    assert told(lease(driver, "a", attempt="y")) == []
+    assert (notified(again), [each.attempt for each in again.messages]) == (["1", "2"], [1, 1])
+    assert notified(lease(driver, "a", attempt="y")) == []
 
 
 def test_listeners_are_told_when_a_lite_topic_is_free_again(driver: Driver) -> None:
@@ -253,7 +253,7 @@ def test_after_a_kill_exactly_the_unsettled_messages_are_redelivered_in_order(se
     driver.clock.run_for(61_000)
     for name in names:
         assert bodies(driver, name) == sent[name]
-        assert told(lease(driver, name)) == sent[name][settled[name] :][:32]
+        assert notified(lease(driver, name)) == sent[name][settled[name] :][:32]
 
 
 def test_a_dropped_lite_topic_stays_dropped_until_a_new_message(driver: Driver) -> None:
@@ -270,7 +270,7 @@ def test_a_dropped_lite_topic_stays_dropped_until_a_new_message(driver: Driver) 
     send(driver, "a", "3")
     driver = driver.killed()
     assert bodies(driver, "a") == ["3"]
-    assert told(lease(driver, "a")) == ["3"]
+    assert notified(lease(driver, "a")) == ["3"]
 
 
 def test_deleting_a_topic_deletes_its_lite_topics(driver: Driver) -> None:
@@ -320,7 +320,7 @@ def test_retention_ms_of_a_topic_trims_its_lite_queues_too() -> None:
         sure(after.append([message("c", b"x")]))
         after.clock.run_for(1_500)
         assert (after.bounds("%LMQ%$p$a"), after.bounds("%LMQ%$p$b")) == ((2, 3), (1, 1))
-        assert told(lease(after, "a", "b")) == ["3"]
+        assert notified(lease(after, "a", "b")) == ["3"]
         assert after.call(after.store.positions.offset, "g", "%LMQ%$p$b", 0) == 1
 
 

@@ -47,16 +47,16 @@ class BrokerSide:
     quiet      it has nothing, as far as is known: it is not asked
     refusal    why it is quiet, when it is not that it has nothing: it knows no POP
     fruitless  NOTIFICATIONs in a row after which a POP found nothing
-    _told      a NOTIFICATION, or the pause before it, is under way
+    _waits     a NOTIFICATION, or the pause before it, is under way
     """
 
-    __slots__ = ("_broker", "_brokers", "_read", "_told", "fruitless", "quiet", "refusal")
+    __slots__ = ("_broker", "_brokers", "_read", "_waits", "fruitless", "quiet", "refusal")
 
     def __init__(self, read: NotifiedReader, brokers: PopBrokers, broker: str) -> None:
         self.quiet = False
         self.refusal: Failure | None = None
         self.fruitless = 0
-        self._told = False
+        self._waits = False
         self._read = read
         self._brokers = brokers
         self._broker = broker
@@ -65,9 +65,9 @@ class BrokerSide:
         """The broker has nothing now: ask it to tell when it has. `refusal`: why it will have nothing for some time."""
         self.quiet = True
         self.refusal = refusal
-        if self._told:
+        if self._waits:
             return
-        self._told = True
+        self._waits = True
         if self.fruitless:
             self._brokers.after(min(FRUITLESS_MS << min(self.fruitless - 1, 10), FRUITLESS_MS_MAX), self._watch)
         else:
@@ -81,7 +81,7 @@ class BrokerSide:
 
     def _notified(self, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure):
-            self._told = self.quiet = False
+            self._waits = self.quiet = False
             self._brokers.miss(self._broker, self._read)
         elif answer.code != codes.SUCCESS:
             # A broker that knows no NOTIFICATION, or no longer the topic.
@@ -94,12 +94,12 @@ class BrokerSide:
         elif self._read.is_wanted and self.quiet:
             self._watch()
         else:
-            self._told = False
+            self._waits = False
             self.quiet = False
 
     def _found(self) -> None:
         """The broker may have something now."""
-        self._told = False
+        self._waits = False
         self.quiet = False
         if self._read.is_wanted:
             self._read.wake()

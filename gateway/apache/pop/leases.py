@@ -185,16 +185,16 @@ class RocketmqLeases:
             if left == 0:
                 done(outcomes)
 
-        def told(at: int, outcome: Outcome | Failure) -> None:
+        def notified(at: int, outcome: Outcome | Failure) -> None:
             outcomes[at] = outcome
             count()
 
         for at, receipt in enumerate(receipts):
             expired = self._expired(receipt)
             if expired is not None:
-                told(at, expired)
+                notified(at, expired)
             else:
-                ask(receipt, partial(told, at))
+                ask(receipt, partial(notified, at))
         count()
 
     def _extended(

@@ -27,7 +27,7 @@ class RelayBrokers:
     _ports    address of a broker -> port
     _pins     port -> address
     _refused  ports that another process has
-    _told     what the log has been told
+    _notified     what the log has been told
     """
 
     def __init__(self, host: str, settings: RelaySettings, cluster: str, kept: Mapping[str, int]) -> None:
@@ -40,7 +40,7 @@ class RelayBrokers:
         self._sets: dict[str, dict[int, str]] = {}
         self._ports: dict[str, int] = {}
         self._pins: dict[int, str] = {}
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
         self.open_port: OpenPort | None = None
         self.keep: Callable[[str, int], None] | None = None
 
@@ -52,7 +52,7 @@ class RelayBrokers:
     def learn(self, name: str, cluster: str, addresses: Mapping[int, str]) -> bool:
         """Take what a name server tells of a broker: broker id -> address. False: it is of another cluster."""
         if self.cluster and cluster != self.cluster:
-            self._tell(f"broker {name[:80]} says that it is of cluster {cluster[:80]!r}, and not of "
+            self._notify(f"broker {name[:80]} says that it is of cluster {cluster[:80]!r}, and not of "
                        f"{self.cluster!r}: it is not served to clients")  # fmt: skip
             return False
         self._sets[name] = dict(addresses)
@@ -94,7 +94,7 @@ class RelayBrokers:
         if self.open_port is None or not self._settings.broker_ports or endpoint_of(address) is None:
             return 0
         if len(self._ports) >= self._settings.brokers_max:
-            self._tell(f"more than {self._settings.brokers_max} brokers: clients reach {address} without this gateway")
+            self._notify(f"more than {self._settings.brokers_max} brokers: clients reach {address} without this gateway")
             return 0
         kept = self._kept.get(address, 0)
         taken = {*self._kept.values(), *self._pins, *self._refused}
@@ -105,7 +105,7 @@ class RelayBrokers:
                 found = self.open_port(port)
             except ConfigError as error:
                 self._refused.add(port)
-                self._tell(f"port {port} is not to be had for broker {address}, which gets another one: {error}")
+                self._notify(f"port {port} is not to be had for broker {address}, which gets another one: {error}")
                 continue
             self._ports[address] = found
             self._pins[found] = address
@@ -115,7 +115,7 @@ class RelayBrokers:
             return found
         return 0
 
-    def _tell(self, text: str) -> None:
-        if text not in self._told and len(self._told) < 1_024:
-            self._told.add(text)
+    def _notify(self, text: str) -> None:
+        if text not in self._notified and len(self._notified) < 1_024:
+            self._notified.add(text)
             log.warning("%s", text)

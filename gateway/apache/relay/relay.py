@@ -42,7 +42,7 @@ class Relay:
     held       bounds the bytes that wait for servers which are not connected yet, or do not read
     losses     connections to servers that have ended, or could not be made
     _resting   address -> monotonic time until which it is not tried, and why
-    _told      address -> when the log was last told of it
+    _notified      address -> when the log was last told of it
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Relay:
         self._frame_bytes_max = frame_bytes_max
         self._sessions: dict[ClientConnection, RelaySession] = {}
         self._resting: dict[str, tuple[int, str]] = {}
-        self._told: dict[str, int] = {}
+        self._notified: dict[str, int] = {}
         self._turn = 0
 
     def before(self, handler: Handler) -> Handler:
@@ -83,7 +83,7 @@ class Relay:
         """Open no more ports."""
         self.brokers.open_port = None
 
-    def told(self, brokers: Iterable[BrokerAddresses]) -> None:
+    def notified(self, brokers: Iterable[BrokerAddresses]) -> None:
         """These are all the brokers that there are: the port of each is opened before a client asks for a route."""
         found = sorted(brokers, key=lambda each: each.broker)
         for each in found:
@@ -200,11 +200,11 @@ class Relay:
             if len(self._resting) >= 1_024:
                 self._resting = {each: rest for each, rest in self._resting.items() if rest[0] > now}
             self._resting[where] = (now + REST_NS, reason)
-        told = self._told.get(where)
-        if told is None or now - told >= LOG_NS:
-            if len(self._told) >= 1_024:
-                self._told.clear()
-            self._told[where] = now
+        notified = self._notified.get(where)
+        if notified is None or now - notified >= LOG_NS:
+            if len(self._notified) >= 1_024:
+                self._notified.clear()
+            self._notified[where] = now
             waits = f"; {len(uplink.waiting)} requests of a client were not answered" if uplink.waiting else ""
             log.warning("%s at %s: %s%s", uplink.name, where, reason, waits)
 

@@ -98,8 +98,8 @@ class ClusterCapabilities:
     @property
     def durability(self) -> Durability:
         """FLUSHED when every broker that tells its settings flushes before it answers a send; else PAGE."""
-        told = [each for each in self.brokers if each.settings]
-        flushed = bool(told) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in told)
+        notified = [each for each in self.brokers if each.settings]
+        flushed = bool(notified) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in notified)
         return Durability.FLUSHED if flushed else Durability.PAGE
 
     @property
@@ -144,8 +144,8 @@ class ClusterCapabilities:
 
     def lines(self) -> list[tuple[str, str]]:
         """(what, how it is) for the table that is printed at the start."""
-        told = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
-        out = [("cluster", f"{self.cluster}: {told}"), ("durability", self.promise())]
+        notified = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
+        out = [("cluster", f"{self.cluster}: {notified}"), ("durability", self.promise())]
         out += [("not to be had", each) for each in self.missing()]
         out += [("broker", f"{each.broker}: {each.fault}") for each in self.brokers if each.fault]
         return out
@@ -184,9 +184,9 @@ class CapabilityFinding:
             return
         settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
         request = Request(codes.GET_RUNTIME_INFO, {"bname": broker})
-        self._servers.ask(broker, request, lambda found: self._told(broker, settings, found))
+        self._servers.ask(broker, request, lambda found: self._notified(broker, settings, found))
 
-    def _told(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> None:
+    def _notified(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> None:
         version = "" if isinstance(answer, Failure) or answer.code != codes.SUCCESS else version_from(answer.body)
         listed = self._cluster.brokers.get(broker)
         fault = ""

@@ -56,9 +56,9 @@ class CapabilityWatch:
 
     def _ask(self) -> None:
         if not self._stopped:
-            CapabilityFinding(self._servers, self._cluster).start(self._told)
+            CapabilityFinding(self._servers, self._cluster).start(self._notified)
 
-    def _told(self, found: ClusterCapabilities) -> None:
+    def _notified(self, found: ClusterCapabilities) -> None:
         before = {each.broker: each for each in self.facts.brokers if each.settings}
         brokers = [each if each.settings else before.get(each.broker, each) for each in found.brokers]
         facts = ClusterCapabilities(found.cluster, brokers)

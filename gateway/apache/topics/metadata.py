@@ -79,7 +79,7 @@ class RocketmqMetadata:
 
     def start(self) -> None:
         """Learn the names of all topics, now and every NAMES_NS."""
-        self._look()
+        self._poll()
 
     def stop(self) -> None:
         """Look no more."""
@@ -157,10 +157,10 @@ class RocketmqMetadata:
         for done in self._asking.pop(name, ()):
             done(failure)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._stopped:
             return
-        self._clock.call_at(self._clock.monotonic_ns() + NAMES_NS, self._look)
+        self._clock.call_at(self._clock.monotonic_ns() + NAMES_NS, self._poll)
         if not self._names_asked:
             self._names_asked = True
             self._servers.ask_nameserver(Request(codes.GET_TOPICS, {"bname": "any"}), self._named)
@@ -203,7 +203,7 @@ class RocketmqMetadata:
             if before is not None:
                 del self._topics[name]
                 self._sorted = None
-                self._tell(name)
+                self._notify(name)
             return
         count = len(self._cluster.queues(name))
         perm = (PERM_READ if self._cluster.readable(name) else 0) | (PERM_WRITE if self._cluster.writable(name) else 0)
@@ -216,9 +216,9 @@ class RocketmqMetadata:
             self._topics[name] = topic
             if before is None:
                 self._sorted = None
-            self._tell(name)
+            self._notify(name)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for changed in self._followers:
             changed(name)
 

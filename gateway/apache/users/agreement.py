@@ -22,7 +22,7 @@ class _OfBroker(NamedTuple):
     """What one broker has told last: users and policies, when (monotonic), and of which kind there are any but Super users."""
 
     values: Mapping[bytes, bytes]
-    told_ns: int
+    notified_ns: int
     has: Mapping[bytes, bool]
 
 
@@ -39,7 +39,7 @@ class Agreement:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, _OfBroker] = {}
+        self._notified: dict[str, _OfBroker] = {}
         self._since: dict[bytes, int] = {}
         self._logged: set[bytes] = set()
 
@@ -48,19 +48,21 @@ class Agreement:
         """Users about whom brokers differ."""
         return len({key[1:] for key in self._logged})
 
-    def tell(self, broker: str, rights: ToldRights, now_ns: int) -> None:
+    def notify(self, broker: str, rights: ToldRights, now_ns: int) -> None:
         """A broker has told all of its users and policies."""
         has = {USER: rights.normal, POLICIES: any(key.startswith(POLICIES) for key in rights.values)}
-        self._told[broker] = _OfBroker(rights.values, now_ns, has)
+        self._notified[broker] = _OfBroker(rights.values, now_ns, has)
 
     def forget(self, brokers: Container[str], before_ns: int) -> None:
         """Forget what brokers have told that are none of `brokers`, or told it before `before_ns`."""
-        self._told = {name: each for name, each in self._told.items() if name in brokers and each.told_ns >= before_ns}
+        self._notified = {
+            name: each for name, each in self._notified.items() if name in brokers and each.notified_ns >= before_ns
+        }
 
     @property
     def known(self) -> bool:
         """True while something that a broker has told counts."""
-        return bool(self._told)
+        return bool(self._notified)
 
     def holds(self, held: Mapping[bytes, bytes], now_ns: int) -> dict[bytes, bytes]:
         """What holds now. `held`: what has held until now."""
@@ -79,7 +81,7 @@ class Agreement:
                 if before is not None and now_ns - since < DIFFERS_NS:
                     found[key] = before
                 elif now_ns - since >= DIFFERS_NS or not held:
-                    self._tell(key, compared)
+                    self._notify(key, compared)
         for key in differs:
             # Certificates and `anonymous` name users without a password: who is nobody must have no policies for them.
             if key.startswith(USER) and key not in found:
@@ -91,10 +93,10 @@ class Agreement:
         return found
 
     def _compared(self, kind: bytes) -> dict[str, Mapping[bytes, bytes]]:
-        told = {name: each for name, each in sorted(self._told.items()) if each.has[kind]} or self._told
-        return {name: each.values for name, each in told.items()}
+        notified = {name: each for name, each in sorted(self._notified.items()) if each.has[kind]} or self._notified
+        return {name: each.values for name, each in notified.items()}
 
-    def _tell(self, key: bytes, compared: Mapping[str, Mapping[bytes, bytes]]) -> None:
+    def _notify(self, key: bytes, compared: Mapping[str, Mapping[bytes, bytes]]) -> None:
         if key in self._logged:
             return
         self._logged.add(key)

@@ -45,17 +45,17 @@ class ClusterUsers:
     All brokers are asked, and what they tell alike holds (`Agreement`). What a broker has told counts for `kept_ns` when it
     does not answer; when none has told anything for so long, nobody is a user any more until one does.
 
-    told        True: a broker has told them, and not too long ago
+    notified    True: a broker has reported them, and not too long ago
     fault       why no broker tells them now; "": one does, or none was asked yet
     _links      connections for these questions alone: an answer that is too long ends no other request
     _bodies     broker -> both answers as they came last
     _faults     broker -> why it does not tell them
-    _told_ns    when a broker told them last, monotonic
+    _notified_ns    when a broker told them last, monotonic
     """
 
     def __init__(self, servers: Brokers, links: Brokers, cluster: ClusterMap, clock: Clock, kept_ns: int) -> None:
         """`servers` know where the brokers are; `links` has no name servers, and is closed by `stop`."""
-        self.told = False
+        self.notified = False
         self.fault = ""
         self._servers = servers
         self._links = links
@@ -68,7 +68,7 @@ class ClusterUsers:
         self._rights: dict[str, ToldRights] = {}
         self._bodies: dict[str, tuple[bytes, bytes]] = {}
         self._faults: dict[str, str] = {}
-        self._told_ns = 0
+        self._notified_ns = 0
         self._stopped = False
 
     def follow(self, space: str, changed: Changed) -> None:
@@ -81,7 +81,7 @@ class ClusterUsers:
 
     def start(self) -> None:
         """Ask now, and go on until `stop`."""
-        self._look()
+        self._poll()
 
     def stop(self) -> None:
         """Ask no more."""
@@ -90,14 +90,14 @@ class ClusterUsers:
 
     def figures(self) -> dict[str, float]:
         """For the metrics."""
-        age_ns = self._clock.monotonic_ns() - self._told_ns
+        age_ns = self._clock.monotonic_ns() - self._notified_ns
         return {
             "cluster_users": sum(key.startswith(b"u") for key in self._values),
-            "cluster_users_age_seconds": age_ns / SECOND_NS if self._told_ns else -1.0,
+            "cluster_users_age_seconds": age_ns / SECOND_NS if self._notified_ns else -1.0,
             "cluster_users_differing": self._agreement.differing,
         }
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """One round: all brokers at the same time."""
         if self._stopped:
             return
@@ -120,9 +120,9 @@ class ClusterUsers:
             self._links.locate(broker, self._servers.address(broker))
             self._ask(broker, {}, partial(done, broker))
 
-    def _ask(self, broker: str, told: dict[str, bytes], done: Callable[[str], None]) -> None:
+    def _ask(self, broker: str, notified: dict[str, bytes], done: Callable[[str], None]) -> None:
         """Ask a broker what it has not told yet. `done` gets why it does not tell all, "" when it does."""
-        what = POLICIES if told else USERS
+        what = POLICIES if notified else USERS
         code, fields = QUESTIONS[what]
 
         def answered(answer: Frame | Failure) -> None:
@@ -133,7 +133,7 @@ class ClusterUsers:
             elif what == USERS and not self._stopped:
                 self._ask(broker, {USERS: answer.body}, done)
             else:
-                done(self._taken(broker, (told.get(USERS, b""), answer.body)))
+                done(self._taken(broker, (notified.get(USERS, b""), answer.body)))
 
         self._links.ask(broker, Request(code, {**fields, "bname": broker}), answered)
 
@@ -148,8 +148,8 @@ class ClusterUsers:
             for fault in rights.faults:
                 log.warning("broker %s tells what is not used here: %s", broker, fault)
             self._rights[broker], self._bodies[broker] = rights, bodies
-        self._told_ns = self._clock.monotonic_ns()
-        self._agreement.tell(broker, rights, self._told_ns)
+        self._notified_ns = self._clock.monotonic_ns()
+        self._agreement.notify(broker, rights, self._notified_ns)
         return ""
 
     def _judge(self, brokers: list[str], faults: dict[str, str]) -> None:
@@ -165,16 +165,16 @@ class ClusterUsers:
         self.fault = "; ".join(faults.values()) if len(faults) >= len(brokers) else ""
         self._agreement.forget(self._known(brokers), now_ns - self._kept_ns)
         if self._agreement.known:
-            self.told = True
+            self.notified = True
             self._set(self._agreement.holds(self._values, now_ns))
-        elif self.told:
-            self.told = False
-            age_s = (now_ns - self._told_ns) // SECOND_NS
+        elif self.notified:
+            self.notified = False
+            age_s = (now_ns - self._notified_ns) // SECOND_NS
             log.error("users and policies of the cluster were not told for %d s: nobody is admitted", age_s)
             self._set({})
         size = sum(len(users) + len(policies) for users, policies in self._bodies.values())
         more_ns = size * SECOND_NS // BYTES_PER_S + len(brokers) // BROKERS_PER_PERIOD * PERIOD_NS
-        self._clock.call_at(now_ns + PERIOD_NS + more_ns, self._look)
+        self._clock.call_at(now_ns + PERIOD_NS + more_ns, self._poll)
 
     def _known(self, brokers: list[str]) -> Container[str]:
         """Whose word counts: while the name servers tell of no broker at all, that of those that were known."""

@@ -84,7 +84,7 @@ class Controlling:
             ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
             ListStoreGroups: self._list, QueryController: self._this,
             QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,
-            GreetController: self._greet, TellController: self._tell, ChangeControllers: self._change_controllers,
+            GreetController: self._greet, TellController: self._notify, ChangeControllers: self._change_controllers,
         }  # fmt: skip
 
     def joined(self, member: ControllerMember, record: FiguresRecord) -> None:
@@ -292,7 +292,7 @@ class Controlling:
             return
         self._settings.update(values)
         if self.elections is not None:
-            self.elections.look_ms = int(scan)
+            self.elections.poll_ms = int(scan)
         connection.answer(Done(command.ticket))
 
     def _greet(self, connection: ClientConnection, command: GreetController) -> None:
@@ -301,7 +301,7 @@ class Controlling:
         book = () if member is None else member.groups.book.addresses
         connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders)), book, own.level))
 
-    def _tell(self, _connection: ClientConnection, command: TellController) -> None:
+    def _notify(self, _connection: ClientConnection, command: TellController) -> None:
         if self.member is not None:
             self.member.receive(command.data)
 

@@ -42,7 +42,7 @@ class GroupJoining:
         self._is_out = False
         links.founded = self._founded
         links.greeted = self._greeted
-        controlling.greeted = links.told
+        controlling.greeted = links.notified
 
     def start(self) -> None:
         """Take part again, or greet the others until the group is known. Raises StoreError for a state that cannot be read."""

@@ -91,10 +91,10 @@ class ControllerLinks:
             if address not in self._links and endpoint is not None:
                 self._links[address] = self._made("controller", *endpoint)
 
-    def told(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
+    def notified(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
         """Another controller has greeted this one."""
         self._hear(greeting, book)
-        self._tell(self.founding.told(greeting))
+        self._notify(self.founding.notified(greeting))
 
     def _hear(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
         """A controller of this group knows a book that this one does not have: ask there, too."""
@@ -122,9 +122,9 @@ class ControllerLinks:
         greeting = MemberIdentity(node, frozenset(founders), level)
         self._hear(greeting, book)
         if address in self._links:
-            self._tell(self.founding.heard(address, greeting))
+            self._notify(self.founding.heard(address, greeting))
 
-    def _tell(self, founders: frozenset[int]) -> None:
+    def _notify(self, founders: frozenset[int]) -> None:
         if founders:
             self.founded(founders)
 

@@ -46,12 +46,12 @@ class _Client:
 
     __slots__ = ("connection", "node", "number", "waits")
 
-    def __init__(self, node: _Gateway, told: item.ClientItem) -> None:
+    def __init__(self, node: _Gateway, notified: item.ClientItem) -> None:
         self.node = node
-        self.number = told.number
+        self.number = notified.number
         self.waits = False
-        self.connection = ClientConnection(told.protocol, self, shared=told.shared)
-        self.connection.host = told.host
+        self.connection = ClientConnection(notified.protocol, self, shared=notified.shared)
+        self.connection.host = notified.host
         self.connection.forwarded = True
 
     def answer(self, event: Event) -> None:
@@ -164,11 +164,11 @@ class _Gateway:
             self._stall(False)
 
     def _client(self, reader: Reader) -> None:
-        told = item.get_client(reader)
-        if told.number in self.clients:
-            raise WireError(f"client {told.number} is there already")
-        client = self.clients[told.number] = _Client(self, told)
-        self.newest = max(self.newest, told.number)
+        notified = item.get_client(reader)
+        if notified.number in self.clients:
+            raise WireError(f"client {notified.number} is there already")
+        client = self.clients[notified.number] = _Client(self, notified)
+        self.newest = max(self.newest, notified.number)
         client.connection.stalled = self.stalled
 
     def _principal(self, reader: Reader) -> None:
@@ -237,7 +237,7 @@ class _Gateway:
 
     def _told_traffic(self, reader: Reader) -> None:
         life, *counts = reader.unpack(item.TRAFFIC_FIELDS)
-        self._traffic.told(life, Traffic(*counts))
+        self._traffic.notified(life, Traffic(*counts))
 
     def end(self) -> None:
         """The gateway is lost: so are its clients."""
@@ -313,7 +313,7 @@ class ForwardedClients:
             self._refuse(gateway, error)
             return
         if not welcome.resumed:
-            self._tell_all(gateway)
+            self._notify_all(gateway)
         if not self._ticking:
             self._ticking = True
             self._clock.call_at(self._clock.monotonic_ns() + TICK_NS, self._tick)
@@ -335,7 +335,7 @@ class ForwardedClients:
         log.info("gateway %s at %s is connected, with frames of version %d", greeting.node, connection.host, version)
         return replace(mine, version=version), gateway
 
-    def _tell_all(self, gateway: _Gateway) -> None:
+    def _notify_all(self, gateway: _Gateway) -> None:
         for space, values in self._values.items() if gateway.copies else ():
             for key, value in values.items():
                 gateway.put(_value(space, key, value))
@@ -398,7 +398,7 @@ class ForwardedClients:
                 self._unlink(gateway)
                 self._drop(gateway, "it does not read")
             else:
-                gateway.stream.tell()
+                gateway.stream.notify()
         self._ticking = bool(self._gateways)
         if self._ticking:
             self._clock.call_at(now + TICK_NS, self._tick)

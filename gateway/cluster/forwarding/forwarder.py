@@ -86,7 +86,7 @@ class Forwarder:
         self._numbered: dict[int, ForwardedClient] = {}
         self._client_number = self._ticket_number = _OWN
         self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
-        self._told = Traffic()
+        self._notified = Traffic()
         self._principals: PrincipalNumbers
         self._kinds = COMMAND_KINDS.of
         self._take: dict[int, Callable[[Reader], None]] = {
@@ -205,15 +205,15 @@ class Forwarder:
         now = self._clock.monotonic_ns()
         if self.linked:
             self._tell_traffic()
-            self._stream.tell()
+            self._stream.notify()
         elif self._numbered and now - self._away_since_ns > AWAY_NS:
             self._forget(f"the store has not been reached for {AWAY_NS // SECOND_NS} s")
         self._clock.call_at(now + TICK_NS, self._tick)
 
     def _tell_traffic(self) -> None:
         now = self.traffic.now()
-        if now != self._told and self._stream.version != UNSIZED:
-            self._told = now
+        if now != self._notified and self._stream.version != UNSIZED:
+            self._notified = now
             self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self.traffic.life, *now)])
 
     def _begin(self) -> None:
@@ -222,7 +222,7 @@ class Forwarder:
         self._stream_with = ""
         self._clients.clear()
         self._numbered.clear()
-        self._told = Traffic()
+        self._notified = Traffic()
         self._principals = PrincipalNumbers(self._stream.put)
         self._stream.put(item.put_client(ClientItem(_OWN, "gateway", "", True)))
 
@@ -287,8 +287,8 @@ class Forwarder:
         self._client_number += 1
         client = ForwardedClient(self._client_number, connection)
         self._clients[connection] = self._numbered[client.number] = client
-        told = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
-        self._stream.put(item.put_client(told))
+        notified = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
+        self._stream.put(item.put_client(notified))
         connection.on_stalled = partial(self._stalled, client, True)
         connection.on_writable = partial(self._stalled, client, False)
         if connection.stalled:
@@ -361,8 +361,8 @@ class Forwarder:
                 self._give_back(ticket, event)
                 return
             ticket = ticket.ticket
-        told: Any = event
-        told.ticket = ticket
+        notified: Any = event
+        notified.ticket = ticket
         client.connection.answer(event)
 
     def _unread(self, reader: Reader, error: WireError) -> None:

@@ -75,10 +75,10 @@ class Forwarders:
         self._of[connection] = found
         return found
 
-    def on_store_lost(self, told: Callable[[str, Sequence[ClientConnection]], None]) -> None:
+    def on_store_lost(self, notified: Callable[[str, Sequence[ClientConnection]], None]) -> None:
         """Call `told` with the reason and with the clients that have to begin again: the store has forgotten them."""
         for forwarder in self.each:
-            forwarder.on_store_lost = told
+            forwarder.on_store_lost = notified
 
     def unanswered_bytes(self) -> int:
         """Bytes of commands that the store's node has not got yet."""

@@ -62,7 +62,7 @@ class GatewaysTraffic:
         self.total = Traffic()
         self._known: dict[bytes, Traffic] = {}
 
-    def told(self, life: bytes, traffic: Traffic) -> None:
+    def notified(self, life: bytes, traffic: Traffic) -> None:
         """A gateway has told what it has counted so far."""
         known = self._known.pop(life, Traffic())
         more = traffic.less(known)

@@ -76,7 +76,7 @@ class GroupControllers:
         self._address = ""
         self._report: Callable[[], ReplicaReport] | None = None
         self._beats: Timer | None = None
-        self._looks: Timer | None = None
+        self._polls: Timer | None = None
         self._closed = False
 
     def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
@@ -84,12 +84,12 @@ class GroupControllers:
         self._address = address
         self._report = report
         self._beat()
-        self._look()
+        self._poll()
 
     def close(self) -> None:
         """Say nothing any more: for the controllers this replica is dead."""
         self._closed = True
-        for timer in (self._beats, self._looks):
+        for timer in (self._beats, self._polls):
             if timer is not None:
                 timer.cancel()
         for link in self._links:
@@ -198,10 +198,10 @@ class GroupControllers:
             if not link.in_flight:
                 link.ask(Request(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._closed:
             return
-        self._looks = self._after(POLL_MS, self._look)
+        self._polls = self._after(POLL_MS, self._poll)
         self._learn()
         self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
 
@@ -212,7 +212,7 @@ class GroupControllers:
             return
         answer(codes.SUCCESS, {}, b"", "")
         try:
-            group = asking.told(frame)
+            group = asking.notified(frame)
         except RequestError:
             return
         if group is not None and group.name == self._group and not self._closed:

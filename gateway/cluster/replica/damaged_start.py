@@ -42,7 +42,7 @@ class DamagedStart:
         self._entropy = entropy
         self._done = done
         self._group: StoreGroup | None = None
-        self._repairing = Repairing(damaged.parts, self._others, clock, counts, self._told)
+        self._repairing = Repairing(damaged.parts, self._others, clock, counts, self._notified)
         self._mends = False
         self._until_ns = 0
         self._timer: Timer | None = None
@@ -89,9 +89,9 @@ class DamagedStart:
             self._mends = True
             self._until_ns = self._clock.monotonic_ns() + MEND_NS
             self._repairing.start()
-            self._look()
+            self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """See whether the parts are whole by now."""
         if self._ended or self._group is None:
             return
@@ -100,7 +100,7 @@ class DamagedStart:
         elif self._clock.monotonic_ns() >= self._until_ns:
             self._abandon_damaged(self._group)
         else:
-            self._again(self._look)
+            self._again(self._poll)
 
     def _abandon_damaged(self, group: StoreGroup) -> None:
         if all(each.id == self._own for each in group.members):
@@ -124,7 +124,7 @@ class DamagedStart:
         self._stop()
         self._done(opens)
 
-    def _told(self, part: DamagedPart, where: str) -> None:
+    def _notified(self, part: DamagedPart, where: str) -> None:
         size, group = part.end - part.begin, "" if self._group is None else self._group.name
         if where:
             log.warning("store group %s: %s bytes of the log at %s were damaged and are whole again, from %s",

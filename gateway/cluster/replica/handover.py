@@ -40,7 +40,7 @@ class Handover:
         self._full_since_ns = 0
         self._next_ns = 0
         self._pause_ms = AGAIN_MS[0]
-        self._told = False
+        self._notified = False
         self._timer: Timer | None = None
 
     def watch(self, leading: Leading, led: LeaderLog) -> None:
@@ -50,20 +50,22 @@ class Handover:
         )
         now, full = self._clock.monotonic_ns(), led.full
         if full is None:
-            self._full_since_ns, self._told = 0, False
+            self._full_since_ns, self._notified = 0, False
             return
         self._full_since_ns = self._full_since_ns or now
         if now - self._full_since_ns < FULL_MS * MILLISECOND_NS or now < self._next_ns:
             return
-        heir = self._heir(leading, True)
-        if heir:
+        successor = self._successor(leading, True)
+        if successor:
             self._next_ns = now + self._pause_ms * MILLISECOND_NS
             self._pause_ms = min(2 * self._pause_ms, AGAIN_MS[1])
             self.asked += 1
-            log.warning("store group %s: this leader has no room (%s): replica %s should lead", self._group, full.text, heir)
-            self._elect(leading, heir, self._answered)
-        elif not self._told:
-            self._told = True
+            log.warning(
+                "store group %s: this leader has no room (%s): replica %s should lead", self._group, full.text, successor
+            )
+            self._elect(leading, successor, self._answered)
+        elif not self._notified:
+            self._notified = True
             log.error(
                 "store group %s: this leader has no room (%s), and no member of the SyncStateSet has said that it has some: "
                 "sends are refused until there is room on one of them", self._group, full.text,
@@ -76,14 +78,14 @@ class Handover:
 
     def hand_over(self, leading: Leading | None, done: Callable[[], None]) -> None:
         """The node of this leader stops. `done`: the election is answered, or there is nobody to elect."""
-        heir = 0 if leading is None else self._heir(leading, True) or self._heir(leading, False)
-        if leading is None or not heir:
+        successor = 0 if leading is None else self._successor(leading, True) or self._successor(leading, False)
+        if leading is None or not successor:
             done()
             return
-        log.warning("store group %s: this node stops: replica %s should lead", self._group, heir)
-        self._elect(leading, heir, lambda _answer: done())
+        log.warning("store group %s: this node stops: replica %s should lead", self._group, successor)
+        self._elect(leading, successor, lambda _answer: done())
 
-    def _heir(self, leading: Leading, with_room: bool) -> int:
+    def _successor(self, leading: Leading, with_room: bool) -> int:
         """The member of the SyncStateSet that follows and has most of the log; 0: there is none."""
         heirs = [
             (each.written, number)
@@ -94,8 +96,8 @@ class Handover:
         ]
         return max(heirs)[1] if heirs else 0
 
-    def _elect(self, leading: Leading, heir: int, done: Callable[[GroupAnswer | None], None]) -> None:
-        change = ElectLeader(self._group, designated=heir, leader_epoch=leading.group.leader_epoch)
+    def _elect(self, leading: Leading, successor: int, done: Callable[[GroupAnswer | None], None]) -> None:
+        change = ElectLeader(self._group, designated=successor, leader_epoch=leading.group.leader_epoch)
         self._controllers.change(change, done)
 
     def _answered(self, answer: GroupAnswer | None) -> None:

@@ -411,7 +411,7 @@ class ReplicaTerm:
         log.info("store group %s: the SyncStateSet is to be %s", change.group, [each.id for each in change.members])
         self._controllers.change(change, lambda answer: None if self.ended else done(answer))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """SetKeeper.look. Whoever makes the leader ask, and however often: one question is under way."""
         if self._looking:
             return

@@ -61,8 +61,8 @@ class Catalog:
         Raises NoSuchTopicError, MissingError, ClientError.
         """
 
-        def look() -> dict[QueueRoute, Edges]:
-            found, missing = self._look(self._names(()), ())
+        def poll() -> dict[QueueRoute, Edges]:
+            found, missing = self._poll(self._names(()), ())
             if missing:
                 raise missing[0]
             if not found:
@@ -71,7 +71,7 @@ class Catalog:
                 )
             return found
 
-        return self.until(look)
+        return self.until(poll)
 
     def edges(self, known: Collection[QueueRoute]) -> dict[QueueRoute, Edges]:
         """The ends of the queues that are there, for the next batch of a query that has read `known`.
@@ -80,19 +80,19 @@ class Catalog:
         exist any more. Else raises MissingError; ClientError when no name server or broker answers.
         """
 
-        def look() -> dict[QueueRoute, Edges]:
-            found, missing = self._look(self._names(known), known)
+        def poll() -> dict[QueueRoute, Edges]:
+            found, missing = self._poll(self._names(known), known)
             for one in missing:
                 if not self._options.waits and (self._options.fail_on_data_loss or not one.gone):
                     raise one
                 self._warn(f"the query goes on without it: {one}")
             return found
 
-        return self.until(look)
+        return self.until(poll)
 
     def present(self) -> tuple[dict[QueueRoute, Edges], bool]:
         """(ends of the queues that are there, True when some are not). Raises ClientError when no server answers."""
-        found, missing = self.until(lambda: self._look(self._names(()), ()))
+        found, missing = self.until(lambda: self._poll(self._names(()), ()))
         return found, bool(missing)
 
     def starting(self, edges: Mapping[QueueRoute, Edges]) -> Position:
@@ -114,15 +114,15 @@ class Catalog:
         """
         wanted = [one for one in ranges if one.start < one.end]
 
-        def look() -> list[Range]:
+        def poll() -> list[Range]:
             queues = [one.queue for one in wanted]
-            found, missing = self._look(tuple(dict.fromkeys(queue.topic for queue in queues)), queues)
+            found, missing = self._poll(tuple(dict.fromkeys(queue.topic for queue in queues)), queues)
             for one in missing:
                 if self._options.fail_on_data_loss or not one.gone:
                     raise one
             return [kept for one in wanted for kept in self._kept(one, found.get(one.queue))]
 
-        return self.until(look) if wanted else []
+        return self.until(poll) if wanted else []
 
     def hold(self, position: Mapping[QueueRoute, int]) -> None:
         """Keep what the query has to read from `position` on; asked for once in HOLD_AGAIN_S: an older hold holds more."""
@@ -150,7 +150,7 @@ class Catalog:
         kept = Range(one.queue, max(one.start, now.first), min(one.end, now.after), now.epoch)
         return [kept] if kept.start < kept.end else []
 
-    def until(self, look: Callable[[], _Found]) -> _Found:
+    def until(self, poll: Callable[[], _Found]) -> _Found:
         """The value of `look`. It is called again for `retry_s` while something is missing; without end when the query waits.
 
         An end of a queue before the position of the query is looked at again too: a broker that starts may be behind itself.
@@ -158,7 +158,7 @@ class Catalog:
         deadline = time.monotonic() + self._options.retry_s
         while True:
             try:
-                return look()
+                return poll()
             except (MissingError, OffsetAheadError, UnreachableError) as error:
                 waits = self._options.waits and not isinstance(error, OffsetAheadError)
                 if not waits and (time.monotonic() >= deadline or not self._may_pass(error)):
@@ -175,7 +175,7 @@ class Catalog:
             return not known or error.topic in known
         return not isinstance(error, UnreachableError)
 
-    def _look(
+    def _poll(
         self, topics: tuple[str, ...], known: Collection[QueueRoute]
     ) -> tuple[dict[QueueRoute, Edges], list[MissingError]]:
         """(ends of the queues of `topics`, what is missing of them and of `known`). Raises ClientError."""

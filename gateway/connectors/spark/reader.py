@@ -111,7 +111,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         epochs = offsets.epochs_of(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
 
-        def look() -> Step:
+        def poll() -> Step:
             edges = catalog.edges(begin)
             if self._target is not None and self._late:
                 self._target |= {queue: now for queue, now in edges.items() if queue in begin and queue not in self._target}
@@ -119,7 +119,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
             catalog.lose(step.losses)
             return step
 
-        step = catalog.until(look)
+        step = catalog.until(poll)
         self._late = False
         catalog.hold(begin | step.fresh)
         if offsets.is_initial(start):

@@ -52,8 +52,8 @@ class SinkNames:
             found = [str(ip_address(host))]
         except ValueError:
             loop = asyncio.get_running_loop()
-            told = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            found = list(dict.fromkeys(str(address[0]) for *_, address in told))
+            notified = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found = list(dict.fromkeys(str(address[0]) for *_, address in notified))
         out: list[str] = []
         why = ""
         for address in found:

@@ -208,16 +208,16 @@ class ApacheRole:
 
     async def _remembered(self, metadata: RocketmqMetadata) -> None:
         """Ask for the topics that were used before: sessions that are resumed do not wait for them."""
-        names = await _told(self._cluster.remembered)
+        names = await _notified(self._cluster.remembered)
         for at in range(0, len(names), ASKED_TOPICS):
             some = names[at : at + ASKED_TOPICS]
-            await asyncio.gather(*(_told(partial(metadata.ensure_topic, name)) for name in some))
+            await asyncio.gather(*(_notified(partial(metadata.ensure_topic, name)) for name in some))
 
     async def _facts(self) -> ClusterCapabilities:
         """What the brokers say of themselves. Waits while all of them refuse the access key of this node."""
         said = ""
         while True:
-            facts = await _told(CapabilityFinding(self._servers, self._cluster).start)
+            facts = await _notified(CapabilityFinding(self._servers, self._cluster).start)
             refusal = facts.refusal()
             if not refusal:
                 break
@@ -238,7 +238,7 @@ class ApacheRole:
         def read_ports(done: Callable[[StatePairs | Failure], None]) -> None:
             state.pairs(PORTS, b"", b"", PORTS_MAX, done)
 
-        pairs = await _told(read_ports)
+        pairs = await _notified(read_ports)
         kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
         brokers = RelayBrokers(host, settings, "", kept)
         brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
@@ -257,16 +257,16 @@ class ApacheRole:
             self._relay_brokers("")
         if self._state is not None:
             self._state.begin(end_clients, self._inner.parts.counter_registry)
-        self._look()
+        self._poll()
 
     def _relay_brokers(self, topic: str) -> None:
         """Follower of the cluster map: tell the relay the brokers. `topic` "": they have changed."""
         if self._relay is not None and not topic:
-            self._relay.told(self._cluster.brokers.values())
+            self._relay.notified(self._cluster.brokers.values())
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Say why clients should go elsewhere, if they should; again each second."""
-        self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, self._look)
+        self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, self._poll)
         away = [broker for broker in self._cluster.brokers if self._servers.waits(broker)]
         gone = away and len(away) == len(self._cluster.brokers)
         unknown = "" if self._access is None else self._access.waits
@@ -329,16 +329,16 @@ class ApacheRole:
         self._inner.abandon()
 
 
-def _told(ask: Callable[[Callable[[Told], None]], None]) -> asyncio.Future[Told]:
+def _notified(ask: Callable[[Callable[[Told], None]], None]) -> asyncio.Future[Told]:
     """What `ask` gives to the function that it gets."""
-    told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+    notified: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
 
     def take(value: Told) -> None:
-        if not told.done():  # a start that is ended waits no more
-            told.set_result(value)
+        if not notified.done():  # a start that is ended waits no more
+            notified.set_result(value)
 
     ask(take)
-    return told
+    return notified
 
 
 def _strategy(name: str) -> MakeChoice:

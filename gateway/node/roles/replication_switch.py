@@ -47,7 +47,7 @@ class ReplicationSwitch:
         self._asking: GroupControllers | None = None
         self._timer: Timer | None = None
 
-    def look(self, fresh: Config) -> None:
+    def poll(self, fresh: Config) -> None:
         """Begin the change that `fresh` asks for, if it asks for one, as soon as it can be made. Raises ConfigError."""
         self.stop()
         wanted = fresh.part(ReplicationSettings, "replication")

@@ -31,9 +31,9 @@ class RefusedDatagrams:
         for _ in range(most):
             try:
                 data, address = bound.recvfrom(DATAGRAM_BYTES_MAX)
-                told = refusal(data)
-                if told:
-                    bound.sendto(told, address)
+                notified = refusal(data)
+                if notified:
+                    bound.sendto(notified, address)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:  # a peer's port was closed (ICMP), or it cannot be reached

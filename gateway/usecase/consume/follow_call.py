@@ -119,7 +119,7 @@ class FollowCall(WaitingCall[FollowTopic]):
             elif command.start == "first" or at is None:
                 self._offsets[queue] = low
             elif not low <= at <= high:
-                self._tell("TOO_SMALL" if at < low else "TOO_LARGE")
+                self._notify("TOO_SMALL" if at < low else "TOO_LARGE")
                 return
         self._start()
 
@@ -155,7 +155,7 @@ class FollowCall(WaitingCall[FollowTopic]):
             self.refuse(result)
             return
         if result.status in ("TOO_SMALL", "TOO_LARGE"):
-            self._tell(result.status)
+            self._notify(result.status)
             return
         if result.next_offset > self._offsets[queue]:
             self._offsets[queue] = result.next_offset
@@ -182,7 +182,7 @@ class FollowCall(WaitingCall[FollowTopic]):
     def _finish(self) -> None:
         """All queues are read, or enough is found: answer, or wait."""
         if self._records or self._dirty or self.command.wait_ms <= 0:
-            self._tell("FOUND" if self._records else "EMPTY")
+            self._notify("FOUND" if self._records else "EMPTY")
         elif self.key is not None:
             self._serve_fresh()
         else:
@@ -211,7 +211,7 @@ class FollowCall(WaitingCall[FollowTopic]):
             return
         if not self._fresh:
             # A queue that the topic was given meanwhile.
-            self._tell("EMPTY", len(self._offsets))
+            self._notify("EMPTY", len(self._offsets))
             return
         self._serve_fresh()
 
@@ -242,9 +242,9 @@ class FollowCall(WaitingCall[FollowTopic]):
 
     def expire(self) -> None:
         """Answer that nothing has arrived."""
-        self._tell("EMPTY")
+        self._notify("EMPTY")
 
-    def _tell(self, status: str, next_queue: int = -1) -> None:
+    def _notify(self, status: str, next_queue: int = -1) -> None:
         command = self.command
         if self._scanned:
             self._context.reads.count(self._scanned)

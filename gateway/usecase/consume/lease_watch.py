@@ -92,7 +92,7 @@ class LeaseWatches:
             connection.answer(LeasesEnded(earlier.ticket, 0))
         wait_ms = min(command.wait_ms, limits.WAIT_MS_MAX)
         holder.due_ns = self._clock.monotonic_ns() + wait_ms * limits.MILLISECOND_NS
-        self._look(holder)
+        self._poll(holder)
 
     def _add(self, holder: _Holder, group: str, topic: str, receipt: Receipt) -> None:
         lease = _lease(group, topic, receipt)
@@ -109,7 +109,7 @@ class LeaseWatches:
             # Receipts are settled many at a time: they are told together, in the next turn.
             self._set_timer(holder, self._clock.monotonic_ns())
 
-    def _look(self, holder: _Holder) -> None:
+    def _poll(self, holder: _Holder) -> None:
         """Tell what has ended, or wait for the next end."""
         command = holder.waiting
         if command is None:
@@ -133,7 +133,7 @@ class LeaseWatches:
 
     def _due(self, holder: _Holder) -> None:
         holder.timer = None
-        self._look(holder)
+        self._poll(holder)
 
     def _close(self, connection: ClientConnection) -> None:
         for holder in self._holders.pop(connection, {}).values():

@@ -94,12 +94,12 @@ class Settling:
                 if isinstance(new, Receipt) and old.retry != RETRY_NONE:
                     new.retry = old.retry
                 if self._watches.watched:
-                    self._tell(command, old, new)
+                    self._notify(command, old, new)
             connection.answer(Extended(command.ticket, result))
 
         _by_topic(extend, command, extended)
 
-    def _tell(self, command: Extend, old: Receipt, new: Receipt | Failure) -> None:
+    def _notify(self, command: Extend, old: Receipt, new: Receipt | Failure) -> None:
         """Tell who watches a lease: a nack ends it, an extension goes on under the new receipt."""
         if isinstance(new, Receipt) and command.invisible_ms:
             self._watches.extended(command.group, command.topic, old, new)

@@ -172,16 +172,16 @@ class LiteSubscriptionSync:
             if name in subscriber.names:
                 continue
             if exclusive and self._subscriptions.of(subscriber.topic, name, group.name):
-                self._tell(subscriber, name)
+                self._notify(subscriber, name)
                 continue
             self._subscriptions.add(subscriber, name)
             self._receiving.ready(subscriber, name)
 
     def _take_away(self, other: LiteSubscriber, name: str) -> None:
         self._subscriptions.remove(other, name)
-        self._tell(other, name)
+        self._notify(other, name)
 
-    def _tell(self, subscriber: LiteSubscriber, name: str) -> None:
+    def _notify(self, subscriber: LiteSubscriber, name: str) -> None:
         """Tell a client that another member has taken `name`: on its own connection, or the proxy's that subscribed for it."""
         member = self._registry.members(subscriber.group).get(subscriber.client_id)
         connection = subscriber.connection if member is None else member.connection

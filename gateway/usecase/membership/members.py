@@ -174,7 +174,7 @@ class Registry:
         if known is None:
             self._groups.ensure(membership.group, self._prepare_retry)
         if known is None or _topics(known.membership) != _topics(membership):
-            self._tell(membership.group)
+            self._notify(membership.group)
             if known is not None and membership.subscriptions:
                 self._pulls.release(membership.group, command.client_id, _topics(membership))
         self._pulls.renew(membership.group, command.client_id, known is not None and known.connection is not connection)
@@ -251,7 +251,7 @@ class Registry:
             return
         self._pulls.release(group, client_id, ())
         if members:
-            self._tell(group)
+            self._notify(group)
         else:
             del self._members[group]
 
@@ -262,7 +262,7 @@ class Registry:
             if not producers:
                 del self._producers[name]
 
-    def _tell(self, group: str) -> None:
+    def _notify(self, group: str) -> None:
         found = self._groups.find(group)
         if found is not None and not found.notify:
             return

@@ -83,13 +83,13 @@ class RetainedDelivery:
             elif scan.walk.next_key is None:
                 session.retained_scans.pop(0)
             else:
-                self._look(session, scan, scan.walk)
+                self._poll(session, scan, scan.walk)
                 break
         if session.retained_scans and not session.retained_scans[0].asking:
             # By a timer, so that the loop reads its sockets in between.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self._continue(session))
 
-    def _look(self, session: MqttSession, scan: RetainedScan, walk: LatestScan) -> None:
+    def _poll(self, session: MqttSession, scan: RetainedScan, walk: LatestScan) -> None:
         """Ask for the next paths."""
         answered = self._asking(session, scan)
 

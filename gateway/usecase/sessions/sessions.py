@@ -306,7 +306,7 @@ class Sessions:
 
         The end of the queue is no such place: it may have moved on since this node was told of the last message.
         """
-        end = self._log.told(*queue)
+        end = self._log.notified(*queue)
         if end >= 0 and end != session.positions[queue]:
             session.positions[queue] = end
             session.records.changed_queues[queue] = None

@@ -111,9 +111,9 @@ class SubscriptionChanges:
                 continue
             written = snapshot.definition(session)
             if written.changes:
-                self._state.put(written.changes, partial(_tell, waiting, written))
+                self._state.put(written.changes, partial(_notify, waiting, written))
             else:
-                _tell(waiting, written, None)
+                _notify(waiting, written, None)
 
     def _add(self, session: MqttSession, subscription: MqttSubscription) -> bool:
         """Add one subscription; True when its pattern is new."""
@@ -148,7 +148,7 @@ class SubscriptionChanges:
         for queue_id in range(max(topic.read_queues, topic.write_queues)):
             queue = (name, queue_id)
             if queue not in session.positions:
-                end = self._log.told(name, queue_id)
+                end = self._log.notified(name, queue_id)
                 session.positions[queue] = end if end >= 0 else CLOCKS_MS - self._clock.wall_ms()
                 session.records.changed_queues[queue] = None
 
@@ -185,7 +185,7 @@ class SubscriptionChanges:
             done(None)
 
 
-def _tell(waiting: list[Done], written: snapshot.SessionChanges, result: None | Failure) -> None:
+def _notify(waiting: list[Done], written: snapshot.SessionChanges, result: None | Failure) -> None:
     written.settle(result)
     for done in waiting:
         done(result)

@@ -145,7 +145,7 @@ class Relaying:
         if isinstance(found, Failure):
             connection.answer(Refused(command.ticket, found))
             return
-        then = partial(_tell, connection, command.ticket, RunningInfo)
+        then = partial(_notify, connection, command.ticket, RunningInfo)
         self._ask(found[1].connection, found[0], RunningInfoRequest(command.group, command.stacks), ANSWER_NS, then)
 
     def _consumption(self, connection: ClientConnection, command: ConsumeDirectly) -> None:
@@ -160,7 +160,9 @@ class Relaying:
                 connection.answer(Refused(command.ticket, record))
                 return
             about = ConsumptionRequest(command.group, record, command.message_id)
-            self._ask(member.connection, name, about, ANSWER_NS, partial(_tell, connection, command.ticket, ConsumptionResult))
+            self._ask(
+                member.connection, name, about, ANSWER_NS, partial(_notify, connection, command.ticket, ConsumptionResult)
+            )
 
         self._log.record_at(command.physical_offset, viewed)
 
@@ -218,7 +220,7 @@ class Relaying:
         self._ask(client.connection, client_id, ReplyDelivery(message, self._clock.wall_ms()), REPLY_NS, taken)
 
 
-def _tell(connection: ClientConnection, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:
+def _notify(connection: ClientConnection, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:
     """Answer a command with the text that a client gave, or with why there is none."""
     if isinstance(answer, Failure):
         connection.answer(Refused(ticket, answer))

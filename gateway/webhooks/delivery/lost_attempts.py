@@ -65,7 +65,7 @@ class LostAttempts:
         for each in messages:
             self._own[message_id(Record(each.record))] = each.attempt
 
-    def look(self, topic: str, identity: str, number: int, messages: int) -> None:
+    def poll(self, topic: str, identity: str, number: int, messages: int) -> None:
         """Attempts up to `number` of a message were made before this one, which has so many messages."""
         if self._own.pop(identity, 0) >= number:
             return

@@ -13,7 +13,7 @@ from gateway.webhooks.internal_client import InternalClient
 
 FLUSH_NS: Final = 20 * MILLISECOND_NS
 """Deliveries of this time are told together."""
-TOLD_MAX: Final = 256
+NOTIFIED_MAX: Final = 256
 """So many are told at once."""
 HELD_MAX: Final = 4_096
 """Deliveries that are held while the store refuses them."""
@@ -48,7 +48,7 @@ class DeliveryOutbox:
         self._held.append(delivery)
         if self._refused:
             self._bound()
-        self._arm(0 if at_once or len(self._held) >= TOLD_MAX else FLUSH_NS)
+        self._arm(0 if at_once or len(self._held) >= NOTIFIED_MAX else FLUSH_NS)
 
     def after(self, call: Callable[[], None]) -> None:
         """Call something behind the next flush, which is soon: what it tells the store comes behind the attempts."""
@@ -56,14 +56,14 @@ class DeliveryOutbox:
         self._arm(0)
 
     def flush(self) -> None:
-        """Tell the store what is held, TOLD_MAX deliveries in a command."""
+        """Tell the store what is held, NOTIFIED_MAX deliveries in a command."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         held, self._held, self._refused = [*self._refused, *self._held], [], []
         after, self._after = self._after, []
-        for at in range(0, len(held), TOLD_MAX):
-            self._tell(held[at : at + TOLD_MAX])
+        for at in range(0, len(held), NOTIFIED_MAX):
+            self._notify(held[at : at + NOTIFIED_MAX])
         for call in after:
             call()
 
@@ -72,7 +72,7 @@ class DeliveryOutbox:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-        return [each for told in self._unanswered.values() for each in told] + self._refused + self._held
+        return [each for notified in self._unanswered.values() for each in notified] + self._refused + self._held
 
     def again(self, left: list[DeliveryReport]) -> None:
         """Tell what `end` of another one returned: attempts alone, since another owner may have the messages."""
@@ -80,12 +80,12 @@ class DeliveryOutbox:
             each.receipts.clear()
         self._hold(left)
 
-    def _tell(self, held: list[DeliveryReport]) -> None:
+    def _notify(self, held: list[DeliveryReport]) -> None:
         self._serial += 1
         serial = self._serial
         self._unanswered[serial] = held
 
-        def told(event: Event) -> None:
+        def notified(event: Event) -> None:
             del self._unanswered[serial]
             if isinstance(event, DeliveriesRecorded):
                 if event.unsettled:
@@ -93,7 +93,7 @@ class DeliveryOutbox:
             else:
                 self._hold(held)
 
-        self._asker.ask(lambda ticket: RecordDeliveries(ticket, held), told)
+        self._asker.ask(lambda ticket: RecordDeliveries(ticket, held), notified)
 
     def _hold(self, refused: list[DeliveryReport]) -> None:
         """Try again later; refusals come in the order of what was told."""

@@ -130,7 +130,7 @@ class SinkRequests:
         number = max(each.attempt for each in leased)
         identity = message_id(batch[0].record)
         if leased[0].attempt > 1:
-            self._earlier.look(topic, identity, leased[0].attempt - 1, len(leased))
+            self._earlier.poll(topic, identity, leased[0].attempt - 1, len(leased))
         self._request(form, topic, leased, identity, number, key=chain.key, rest=rest, until=until)
 
     def _request(

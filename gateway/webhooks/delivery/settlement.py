@@ -43,18 +43,18 @@ class Settlement:
 
     def note(self, topic: str, attempt: Attempt) -> None:
         """Record an attempt that settles nothing."""
-        self._tell(topic, [attempt], [])
+        self._notify(topic, [attempt], [])
 
     def delivered(self, topic: str, attempt: Attempt, messages: Sequence[Leased]) -> None:
         """Record the attempt that has delivered messages, and acknowledge them."""
         self._count("delivered", len(messages))
-        self._tell(topic, [attempt], messages)
+        self._notify(topic, [attempt], messages)
 
     def acknowledge(self, topic: str, messages: Sequence[Leased]) -> None:
         """No filter wants them."""
-        self._tell(topic, [], messages)
+        self._notify(topic, [], messages)
 
-    def _tell(self, topic: str, attempts: list[Attempt], messages: Sequence[Leased]) -> None:
+    def _notify(self, topic: str, attempts: list[Attempt], messages: Sequence[Leased]) -> None:
         subscription = self._subscription
         receipts = [each.receipt for each in messages]
         delivery = DeliveryReport(subscription.id, self._epoch, self._breaker(), attempts, subscription.group, topic, receipts)

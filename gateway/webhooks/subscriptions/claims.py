@@ -90,11 +90,11 @@ class Claims:
     def follow(self, changed: Callable[[str, int, str], None]) -> None:
         """Have `changed` called with (id, epoch, owner) when a claim is another's; owner "": nobody's."""
 
-        def told(key: bytes, value: bytes | None) -> None:
+        def notified(key: bytes, value: bytes | None) -> None:
             epoch, owner = (0, "") if value is None else _decode(value)
             changed(key.decode(), epoch, owner)
 
-        self._state.follow(SPACE, told)
+        self._state.follow(SPACE, notified)
 
     # Claims
 
@@ -205,9 +205,9 @@ class Claims:
             room = [each for each, count in counts.items() if count < self._owners[each].capacity]
             if not room:
                 break
-            heir = max(room, key=lambda each: hashlib.blake2b(each.encode() + b"\0" + key, digest_size=8).digest())
-            counts[heir] += 1
-            fresh[key] = _encode(epoch + 1, heir)
+            successor = max(room, key=lambda each: hashlib.blake2b(each.encode() + b"\0" + key, digest_size=8).digest())
+            counts[successor] += 1
+            fresh[key] = _encode(epoch + 1, successor)
         for key in self._held.values:
             if key not in self._book.records and key not in self._taking:
                 fresh[key] = None

@@ -45,7 +45,7 @@ class WebhookSubscriptions:
         self.changed: list[Callable[[str], None]] = []
         self._wild: dict[str, None] = {}
         self.wild = WildSources(metadata, clock, lambda: list(self._wild))
-        state.follow(SPACE, self._tell)
+        state.follow(SPACE, self._notify)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QuerySubscriptions, DeleteSubscription."""
@@ -85,7 +85,7 @@ class WebhookSubscriptions:
             return Failure(ErrorCode.SUBSCRIPTION_NOT_FOUND, f"there is no subscription {identity[:80]}")
         return found
 
-    def _tell(self, key: bytes, value: bytes | None) -> None:
+    def _notify(self, key: bytes, value: bytes | None) -> None:
         identity = key.decode()
         found = None if value is None else self.find(identity)
         if found is None:

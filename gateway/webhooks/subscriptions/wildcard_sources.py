@@ -34,7 +34,7 @@ class WildSources:
         self._metadata = metadata
         self._clock = clock
         self._wild = wild
-        self._told = True
+        self._notified = True
         self.changed: Callable[[str], None] = _nothing
         metadata.follow_topics(self._topic_changed)
 
@@ -65,12 +65,12 @@ class WildSources:
         return json.dumps(found, separators=(",", ":")).encode()
 
     def _topic_changed(self, _name: str) -> None:
-        if self._told and self._wild():
-            self._told = False
-            self._clock.call_at(self._clock.monotonic_ns() + SETTLE_NS, self._tell)
+        if self._notified and self._wild():
+            self._notified = False
+            self._clock.call_at(self._clock.monotonic_ns() + SETTLE_NS, self._notify)
 
-    def _tell(self) -> None:
-        self._told = True
+    def _notify(self) -> None:
+        self._notified = True
         for identity in self._wild():
             self.changed(identity)
 

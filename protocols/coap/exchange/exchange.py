@@ -23,7 +23,7 @@ ACK_RANDOM_FACTOR: Final = 1.5
 MAX_RETRANSMIT: Final = 4
 EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
 VERIFIED_NS: Final = 600_000_000_000
-TOLD_NS: Final = 100_000_000
+NOTIFIED_NS: Final = 100_000_000
 """How long requests of a peer above its rate are dropped after it was told."""
 PAID: Final = 0
 TOO_FAST: Final = 1
@@ -106,16 +106,16 @@ class Remote:
     def pay(self, period_ns: int, now: int) -> int:
         """Take one request from its rate, a token bucket that holds a second's requests: PAID, TOO_FAST, or SILENCED.
 
-        It is TOO_FAST once, and SILENCED for TOLD_NS then.
+        It is TOO_FAST once, and SILENCED for NOTIFIED_NS then.
         """
         paid_ns = self.paid_ns
         if paid_ns & 1:
             if paid_ns > now:
                 return SILENCED
-            paid_ns -= TOLD_NS + 1
+            paid_ns -= NOTIFIED_NS + 1
         paid_ns = max(paid_ns, now - SECOND_NS) + period_ns
         if paid_ns > now:
-            self.paid_ns = (now + TOLD_NS) | 1
+            self.paid_ns = (now + NOTIFIED_NS) | 1
             return TOO_FAST
         self.paid_ns = paid_ns & ~1
         return PAID

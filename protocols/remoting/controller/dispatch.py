@@ -23,7 +23,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_NEXT_BROKER_ID: inquiry.next_id,
     codes.APPLY_BROKER_ID: change.apply_id,
     codes.GREET_CONTROLLER: peer.greet,
-    codes.TELL_CONTROLLER: peer.tell,
+    codes.TELL_CONTROLLER: peer.notify,
     codes.LIST_STORE_GROUPS: own.list_groups,
     codes.CHANGE_STORE_GROUP: own.change_group,
     codes.GET_CONTROLLER: own.controller,

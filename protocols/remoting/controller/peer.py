@@ -52,7 +52,7 @@ def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, fields(event.node, event.founders, event.book, event.level))
 
 
-def tell(_client: Client, frame: Frame) -> Outcome:
+def notify(_client: Client, frame: Frame) -> Outcome:
     """Request code 30021, oneway -> TellController. One that wants an answer gets none of use."""
     if not frame.oneway:
         raise RequestError(codes.INVALID_PARAMETER, "a message of raft is oneway")

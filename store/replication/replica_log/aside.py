@@ -86,11 +86,11 @@ class LostLog:
         else:
             self._copy.sync(synced)
 
-    def tell(self, events: StoreEvents) -> None:
+    def notify(self, events: StoreEvents) -> None:
         """Tell that it is set aside."""
         why = _DELETED_THERE if self.folder == BEHIND else _NOT_CONTINUED
         cause = f"{self.records:,} records of the log, from {self.begin} to {self.end}, are set aside in this folder: {why}"
-        events.tell(StoreEventKind.SET_ASIDE, self.folder, cause, _REMEDY)
+        events.notify(StoreEventKind.SET_ASIDE, self.folder, cause, _REMEDY)
 
     def close(self) -> None:
         """Close the file of a copy."""
@@ -139,7 +139,7 @@ class SetAside:
 
         def gone() -> None:
             self._lost = None
-            lost.tell(self._events)
+            lost.notify(self._events)
             done()
 
         def failed(error: OSError) -> None:
@@ -167,7 +167,7 @@ class SetAside:
             self._disk.remove(f"{BEHIND}/{FOLDER}/{name}")
         if names:
             cause = "the log that was set aside here is deleted: the volume is below `store.pressure_ratio`"
-            self._events.tell(StoreEventKind.PRESSED, BEHIND, cause)
+            self._events.notify(StoreEventKind.PRESSED, BEHIND, cause)
 
     def stop(self) -> None:
         """The log is closed, or another one takes its place."""

@@ -16,7 +16,7 @@ from store.log.promise import Promise
 from store.log.segment import FOLDER as LOG
 from store.queue.index import FOLDER as INDEX
 
-HEIR: Final = "heir"
+SUCCESSOR: Final = "heir"
 """File that holds the identity of the log that this one continues, until the controllers know this one."""
 OURS: Final = "replicated"
 """File that exists when all of the log is its store group's: the node was empty when it became a replica, or has led."""
@@ -58,7 +58,7 @@ def finish_beginning(disk: Disk) -> None:
         else:
             disk.rename(f"{LOG}/{name}", GONE)
     disk.remove(GONE)
-    for name in (derived_damage.REBUILD, ABORT, HEIR):
+    for name in (derived_damage.REBUILD, ABORT, SUCCESSOR):
         disk.remove(name)
     promises.write(disk, Promise(int(first), 0, int(incarnation), int(first)))
     disk.replace(OURS, b"")

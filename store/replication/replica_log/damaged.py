@@ -20,7 +20,7 @@ from store.log.mending import SegmentMending
 from store.log.promise import Promise
 from store.log.segment import FOLDER, NEW, Segments, file_name
 from store.log.survey import DamageError
-from store.replication.replica_log.beginning import HEIR, OURS
+from store.replication.replica_log.beginning import OURS, SUCCESSOR
 
 _COPY_BYTES: Final = 1024 * 1024
 
@@ -70,7 +70,7 @@ class DamagedReplica:
         first = 0 if self._mark is None else self._mark.first
         segments = self._segments = Segments(disk, FOLDER, first, first)
         segments.find_gaps()
-        point, _ = checkpoints.look(disk)
+        point, _ = checkpoints.poll(disk)
         self._covered = point.position
         self._begin = min([each.begin for each in fault.stretches], default=segments.end)
         whole = [
@@ -85,7 +85,7 @@ class DamagedReplica:
         begin = max(self._begin, segments.first if self._mark is None else self._mark.first)
         if begin < self._covered:
             derived_damage.set_checkpoints_aside(disk)
-        disk.remove(HEIR)
+        disk.remove(SUCCESSOR)
         for segment in reversed(segments.all):
             name = file_name(FOLDER, segment.base)
             if segment.base < begin < segment.base + segment.file.size():

@@ -28,7 +28,7 @@ from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.replication.replica_log.applied import AppliedLog
 from store.replication.replica_log.aside import LostLog, SetAside
-from store.replication.replica_log.beginning import HEIR, OURS, finish_beginning, restart_log
+from store.replication.replica_log.beginning import OURS, SUCCESSOR, finish_beginning, restart_log
 from store.replication.replica_log.leader_log import StoredLeaderLog
 from store.replication.replica_log.mendable import MendableSegments
 from store.replication.replica_log.raw_log import RawLog
@@ -69,13 +69,13 @@ class Follower:
         recovered = opening.load()
         before = opening.promise
         self.incarnation = before.incarnation
-        heir = disk.read_all(HEIR) or b"0"
-        self.continues = int(heir)
+        successor = disk.read_all(SUCCESSOR) or b"0"
+        self.continues = int(successor)
         if lost and opening.files.promise is not None:
             self.incarnation = fresh or before.incarnation + 1
             if not self.continues:
                 self.continues = before.incarnation
-                disk.replace(HEIR, b"%d\n" % self.continues)
+                disk.replace(SUCCESSOR, b"%d\n" % self.continues)
         segments = opening.files.segments
         mark = self._mark = PromiseMark(disk, self._clock, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
         room = FullDisk(self._clock, self._events, self._write_again, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
@@ -222,7 +222,7 @@ class Follower:
                 return
             self._closed = False
             if lost.end > lost.begin:
-                lost.tell(self._events)
+                lost.notify(self._events)
             done(None)
 
         self._aside.whole(behind, counted)
@@ -233,10 +233,10 @@ class Follower:
 
     def registered(self) -> None:
         """FollowerLog.registered."""
-        if self._disk.size(HEIR) > 0:
+        if self._disk.size(SUCCESSOR) > 0:
             # Emptied before it is removed: were it brought back by a power failure, it would name the wrong log.
-            self._disk.replace(HEIR, b"")
-        self._disk.remove(HEIR)
+            self._disk.replace(SUCCESSOR, b"")
+        self._disk.remove(SUCCESSOR)
 
     def promote(self, epoch: int) -> LeaderStore:
         """FollowerLog.promote."""
@@ -408,5 +408,5 @@ def open_follower(disk: Disk, clock: Clock, config: StoreSettings, report: Repor
     except DerivedDamageError as error:
         derived_damage.set_checkpoints_aside(disk)
         cause = f"{error}; the checkpoints are set aside in {derived_damage.ASIDE}/, and the whole log is read"
-        events.tell(StoreEventKind.REBUILT, error.file, cause, "", error)
+        events.notify(StoreEventKind.REBUILT, error.file, cause, "", error)
         return Follower(disk, clock, config, events)

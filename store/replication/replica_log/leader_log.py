@@ -133,9 +133,9 @@ class StoredLeaderLog:
         name = file_name(FOLDER, base)
         return StoreError(f"{name} cannot be replicated at byte {position - base:,}: it is damaged, or records are lost", name)
 
-    def follow_progress(self, told: Callable[[], None]) -> None:
+    def follow_progress(self, notified: Callable[[], None]) -> None:
         """LeaderLog.follow_progress."""
-        self._confirmation.told = told
+        self._confirmation.notified = notified
 
     def confirm(self, written: int, synced: int) -> None:
         """LeaderLog.confirm."""

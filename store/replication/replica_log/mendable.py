@@ -30,7 +30,7 @@ class MendableSegments:
         self._clock = clock
         self._confirmed = confirmed
         self._roll = roll
-        self._told = mended
+        self._notified = mended
         self._waits = waits
         waits.active = True
 
@@ -54,7 +54,7 @@ class MendableSegments:
     def _mended(self, begin: int, end: int) -> None:
         self._scrubber.mended(begin)
         self._scrubber.suspect(begin)  # what follows in the same file may be damaged too
-        self._told()
+        self._notified()
         self._waits.mended()
 
     def given_up(self, part: DamagedPart) -> None:

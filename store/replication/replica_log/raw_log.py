@@ -277,7 +277,7 @@ class RawLog:
             reason = f"{what} failed ({error.strerror or error}): the replica takes nothing until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
             remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
-            self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
+            self._events.notify(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
         self._waiting.clear()
         self._room.end()
         self._mark.close()

@@ -33,7 +33,7 @@ class Round:
         """One controller asks all."""
         for address in ADDRESSES:
             if address in self.up:
-                self.each[address].told(self.each[asker].identity)
+                self.each[address].notified(self.each[asker].identity)
                 self.each[asker].heard(address, self.each[address].identity)
             else:
                 self.each[asker].silent(address)
@@ -114,9 +114,9 @@ def test_what_a_version_before_cannot_read_is_not_written_while_one_is_there() -
     assert one.all_read(1)
     one.heard("b:1", MemberIdentity(2))
     assert one.all_read(1)
-    one.told(MemberIdentity(3, level=0))
+    one.notified(MemberIdentity(3, level=0))
     assert not one.all_read(1)
-    one.told(MemberIdentity(3, level=1))
+    one.notified(MemberIdentity(3, level=1))
     assert one.all_read(1), "it was upgraded"
 
 

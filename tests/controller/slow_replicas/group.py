@@ -54,7 +54,7 @@ class ToldGroup:
                 leads = place[1] == self.group.leader
                 self.judge.heard(*place, leads, self._said(place[1], leads), self.now_ms)
             self.judge.ticked(WALL_MS + self.now_ms, self.now_ms)
-            for verdict in self.judge.look([self.group], self.alive, self.now_ms):
+            for verdict in self.judge.poll([self.group], self.alive, self.now_ms):
                 self.verdicts.append(verdict)
                 if isinstance(verdict, Move):
                     self.lead(verdict.target)

@@ -31,9 +31,9 @@ class Recorded:
         self.record.heard(group, replica, leads, figures, now_ms)
         self._judge.heard(group, replica, leads, figures, now_ms)
 
-    def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
+    def poll(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
         known = list(groups)
-        verdicts = self._judge.look(known, alive, now_ms)
+        verdicts = self._judge.poll(known, alive, now_ms)
         self.record.looked(known, verdicts, now_ms, self.wall_ms)
         self.record.flush()
         return verdicts
@@ -103,7 +103,7 @@ class Learned(Recorded):
     def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
         self._newest[group, replica] = figures.sync_us
 
-    def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
+    def poll(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
         living = set(alive)
         return [
             Move(group.name, group.leader, other, (), 0)

@@ -102,7 +102,7 @@ def test_a_poll_of_lite_topics_that_is_not_granted_any_more_is_refused_and_takes
     assert recorder.take() == [Refused(7, GONE)]
     lite_stage.send(place, "a", "1")
     assert recorder.take() == []
-    assert lite_stage.told(place.ask(lite_stage.poll(), recorder)) == ["1"]
+    assert lite_stage.notified(place.ask(lite_stage.poll(), recorder)) == ["1"]
 
 
 def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> None:

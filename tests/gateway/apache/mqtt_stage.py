@@ -76,7 +76,7 @@ class HoldingQueues(Queues):
     def _answer(self, answer: Callable[[Frame], Reply], frame: Frame) -> None:
         found = answer(frame)
         if found is not None and self._server.connections:
-            self._server.connections[-1].tell(reply_to(frame, *found))
+            self._server.connections[-1].notify(reply_to(frame, *found))
 
     def pull(self, frame: Frame) -> Reply:
         """PULL_MESSAGE."""

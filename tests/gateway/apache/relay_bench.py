@@ -158,12 +158,12 @@ class RelayBench:
     def start(self, *names: str) -> RelayBench:
         """Start, and tell of the brokers."""
         self.relay.start(self.open_port)
-        self.tell(*(names or ("broker-a", "broker-b")))
+        self.notify(*(names or ("broker-a", "broker-b")))
         return self
 
-    def tell(self, *names: str) -> None:
+    def notify(self, *names: str) -> None:
         """The name servers know these brokers, and no others."""
-        self.relay.told([BrokerAddresses("C", name, {0: WHERE[name]}) for name in names])
+        self.relay.notified([BrokerAddresses("C", name, {0: WHERE[name]}) for name in names])
 
     def next(self) -> Server:
         """The connection that was asked for last."""

@@ -60,7 +60,7 @@ class ScriptedServer:
         answer = self._answers.get(frame.code)
         found = (codes.NOT_SUPPORTED, {"a": "b"}, b"") if answer is None else answer(frame)
         if found is not None:
-            wire.tell(reply_to(frame, *found))
+            wire.notify(reply_to(frame, *found))
 
 
 def reply_to(frame: Frame, code: int, fields: Mapping[str, str], body: bytes = b"", remark: str = "") -> bytes:
@@ -101,7 +101,7 @@ class ScriptedWire:
             for frame in self._decoder.feed(data):
                 self._server.take(self, frame)
 
-    def tell(self, data: bytes) -> None:
+    def notify(self, data: bytes) -> None:
         """Bytes of the server."""
         self._later(lambda: self._hear(data))
 

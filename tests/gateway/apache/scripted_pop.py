@@ -59,7 +59,7 @@ class PopBroker:
             offset = sum(each.queue_id == queue_id and not each.retry for each in self.stored)
             self._store(self.topic, queue_id, offset, tag, 0, 0)
         if tell and self.waiting:
-            self.tell(self.waiting.pop(0), {"hasMsg": "true", "pollingFull": "false"})
+            self.notify(self.waiting.pop(0), {"hasMsg": "true", "pollingFull": "false"})
 
     def put_again(self, group: str, queue_id: int, offset: int, retry: int = 1) -> None:
         """A message whose lease ended, as a broker gives it: with its receipt, under the topic that was asked for."""
@@ -76,9 +76,9 @@ class PopBroker:
         at = 1_000 + 100 * len(self.stored)
         self.stored.append(Stored(queue_id, offset, encode(message, offset, at, 1, HOST), tag, retry))
 
-    def tell(self, frame: Frame, fields: dict[str, str]) -> None:
+    def notify(self, frame: Frame, fields: dict[str, str]) -> None:
         """Answer a request that was held."""
-        self.server.connections[-1].tell(reply_to(frame, codes.SUCCESS, fields))
+        self.server.connections[-1].notify(reply_to(frame, codes.SUCCESS, fields))
 
     def _pop(self, frame: Frame) -> Reply:
         fields = frame.fields() or {}
@@ -117,7 +117,7 @@ class PopBroker:
         if frame in self.waiting:
             self.waiting.remove(frame)
             if self.server.up and not self.server.silent:
-                self.tell(frame, {"hasMsg": "false", "pollingFull": "false"})
+                self.notify(frame, {"hasMsg": "false", "pollingFull": "false"})
 
     def _ack(self, frame: Frame) -> Reply:
         fields = frame.fields() or {}

@@ -61,8 +61,8 @@ class World(MapWorld):
             server.on(codes.LIST_USER, lambda frame, name=name: self._listed(frame, self.users[name]))  # type: ignore[misc]
             server.on(codes.LIST_ACL, lambda frame, name=name: self._listed(frame, self.acls[name]))  # type: ignore[misc]
         links = Brokers((), self.cluster, self.clock, FixedEntropy())
-        self.told = ClusterUsers(self.servers, links, self.map, self.clock, KEPT_S * SECOND_NS)
-        self.records = AccessRecords(None, (), self.told, "elsewhere")
+        self.notified = ClusterUsers(self.servers, links, self.map, self.clock, KEPT_S * SECOND_NS)
+        self.records = AccessRecords(None, (), self.notified, "elsewhere")
         self.access = Access(self.records, access_config({}), self.clock.wall_ms)
         self.changes = 0
         self.records.on_change = self._count
@@ -77,14 +77,14 @@ class World(MapWorld):
     def begin(self) -> World:
         """Ask, once the name server has told the brokers."""
         self.clock.run_for(100)
-        self.told.start()
+        self.notified.start()
         self.clock.run_for(100)
         return self
 
     def wait(self, seconds: float) -> None:
         self.clock.run_for(seconds * 1_000)
 
-    def tell(
+    def notify(
         self, users: list[Any], acls: list[Any] | None = None, brokers: tuple[str, ...] = ("broker-a", "broker-b")
     ) -> None:
         """From now on these are what `brokers` tell. `acls` None: as before."""
@@ -113,14 +113,14 @@ def world() -> World:
 def test_users_and_policies_of_a_broker_are_those_of_the_gateway(world: World) -> None:
     assert not world.admits()
     world.begin()
-    assert world.told.told
+    assert world.notified.notified
     assert world.admits()
     assert not world.admits(password="wrong")
     assert not world.admits("bob")
     assert world.may_send("orders")
     assert not world.may_send("others")
-    assert world.told.figures()["cluster_users"] == 1
-    assert set(world.told.figures()) <= set(COUNTERS)
+    assert world.notified.figures()["cluster_users"] == 1
+    assert set(world.notified.figures()) <= set(COUNTERS)
 
 
 def test_the_password_has_the_same_generation_as_at_a_state_node(world: World) -> None:
@@ -132,11 +132,11 @@ def test_the_password_has_the_same_generation_as_at_a_state_node(world: World) -
 
 def test_a_change_at_the_broker_holds_after_a_period(world: World) -> None:
     world.begin()
-    world.tell([info("bob")])
+    world.notify([info("bob")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert not world.admits()
     assert world.admits("bob")
-    world.tell([info("bob", status="disable")])
+    world.notify([info("bob", status="disable")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert not world.admits("bob")
 
@@ -162,38 +162,38 @@ A_WHILE_S = DIFFERS_NS / SECOND_NS + 2 * PERIOD_NS / SECOND_NS + 0.5
 @pytest.mark.parametrize("users", OTHERWISE.values(), ids=list(OTHERWISE))
 @pytest.mark.parametrize("broker", ["broker-a", "broker-b"])
 def test_a_user_whom_one_broker_knows_otherwise_is_nobody(world: World, broker: str, users: list[Any]) -> None:
-    world.tell([info("ann"), info("bob")])
-    world.tell(users, brokers=(broker,))
+    world.notify([info("ann"), info("bob")])
+    world.notify(users, brokers=(broker,))
     world.begin()
     assert not world.admits()
     assert not world.admits(password="other")
     assert world.admits("bob")
-    assert world.told.figures()["cluster_users_differing"] == 1
-    world.tell([info("ann"), info("bob")])
+    assert world.notified.figures()["cluster_users_differing"] == 1
+    world.notify([info("ann"), info("bob")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert world.admits()
-    assert world.told.figures()["cluster_users_differing"] == 0
+    assert world.notified.figures()["cluster_users_differing"] == 0
 
 
 def test_a_user_who_is_nobody_has_no_policies_either(world: World) -> None:
     """A certificate, a token or `anonymous` names a user without asking whether there is one: policies are what it may do."""
-    world.tell([info("ann", status="disable"), info("bob")], brokers=("broker-b",))
-    world.tell([info("ann"), info("bob")], brokers=("broker-a",))
+    world.notify([info("ann", status="disable"), info("bob")], brokers=("broker-b",))
+    world.notify([info("ann"), info("bob")], brokers=("broker-a",))
     world.begin()
     assert "ann" not in world.records.users
     assert "ann" not in world.records.grants
-    world.tell([info("ann"), info("bob")])
+    world.notify([info("ann"), info("bob")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert "ann" in world.records.grants
 
 
 def test_a_user_whose_policies_differ_has_none(world: World) -> None:
-    world.tell([info("ann")], [acl("ann", entry("Topic:orders", "Pub")), acl("bob", entry("Topic:orders", "Pub"))])
-    world.tell([info("ann")], [acl("ann", entry("Topic:orders", "Pub", decision="Deny"))], brokers=("broker-b",))
+    world.notify([info("ann")], [acl("ann", entry("Topic:orders", "Pub")), acl("bob", entry("Topic:orders", "Pub"))])
+    world.notify([info("ann")], [acl("ann", entry("Topic:orders", "Pub", decision="Deny"))], brokers=("broker-b",))
     world.begin()
     assert world.admits()
     assert not world.may_send("orders")
-    world.tell([info("ann")], [acl("ann", entry("Topic:orders", "Pub"))])
+    world.notify([info("ann")], [acl("ann", entry("Topic:orders", "Pub"))])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert world.may_send("orders")
 
@@ -202,11 +202,11 @@ def test_a_change_that_comes_to_one_broker_after_the_other_ends_nobody(world: Wo
     """As by `mqadmin updateUser -c`, which changes the brokers in turn: what was holds until they agree."""
     world.begin()
     changes = world.changes
-    world.tell([info("ann", "new")], brokers=("broker-a",))
+    world.notify([info("ann", "new")], brokers=("broker-a",))
     world.wait(5)
     assert world.admits()
     assert world.changes == changes
-    world.tell([info("ann", "new")])
+    world.notify([info("ann", "new")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert world.admits(password="new")
     assert not world.admits()
@@ -216,7 +216,7 @@ def test_a_change_that_comes_to_one_broker_after_the_other_ends_nobody(world: Wo
 def test_what_is_changed_at_one_broker_alone_holds_nowhere(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever is removed from one broker is not let in by what another one still has."""
     world.begin()
-    world.tell([info("bob")], brokers=("broker-b",))
+    world.notify([info("bob")], brokers=("broker-b",))
     world.wait(A_WHILE_S)
     assert not world.admits()
     assert not world.admits("bob")
@@ -228,19 +228,19 @@ def test_what_is_changed_at_one_broker_alone_holds_nowhere(world: World, caplog:
 def test_a_new_broker_without_users_shuts_nobody_out(world: World) -> None:
     """It has its Super user alone, and no policies; what it has is compared as soon as it has some."""
     root = info("root", kind="Super")
-    world.tell([root, info("ann")])
-    world.tell([root], [], brokers=("broker-b",))
+    world.notify([root, info("ann")])
+    world.notify([root], [], brokers=("broker-b",))
     world.begin()
     assert world.admits()
     assert world.may_send("orders")
-    world.tell([root, info("bob")], brokers=("broker-b",))
+    world.notify([root, info("bob")], brokers=("broker-b",))
     world.wait(A_WHILE_S)
     assert not world.admits()
 
 
 def test_super_users_alone_are_compared(world: World) -> None:
-    world.tell([info("ann", kind="Super"), info("root", kind="Super")], [])
-    world.tell([info("root", kind="Super")], brokers=("broker-b",))
+    world.notify([info("ann", kind="Super"), info("root", kind="Super")], [])
+    world.notify([info("root", kind="Super")], brokers=("broker-b",))
     world.begin()
     assert world.admits("root")
     assert not world.admits()
@@ -248,8 +248,8 @@ def test_super_users_alone_are_compared(world: World) -> None:
 
 def test_what_a_broker_has_told_counts_for_a_while_when_it_is_away(world: World) -> None:
     """A user who was removed there is not let in by its end; what another broker has alone holds when it is forgotten."""
-    world.tell([info("ann")], brokers=("broker-a",))
-    world.tell([info("bob")], brokers=("broker-b",))
+    world.notify([info("ann")], brokers=("broker-a",))
+    world.notify([info("bob")], brokers=("broker-b",))
     world.begin()
     world.cluster.brokers["broker-b"].stop()
     world.wait(KEPT_S - 10)
@@ -269,12 +269,12 @@ def test_without_brokers_users_are_known_for_a_bounded_time(world: World, caplog
     assert world.admits()
     assert "users and policies of the cluster are not told" in caplog.text
     world.wait(15)
-    assert not world.told.told
+    assert not world.notified.notified
     assert not world.admits()
-    assert world.told.fault
+    assert world.notified.fault
     world.cluster.brokers["broker-a"].up = True
     world.wait(10)
-    assert world.told.told
+    assert world.notified.notified
     assert world.admits()
 
 
@@ -292,16 +292,16 @@ def test_an_answer_of_another_shape_changes_nothing(world: World, body: bytes) -
         broker.on(codes.LIST_ACL, lambda frame: (codes.SUCCESS, {}, body))
     world.wait(10)
     assert world.admits()
-    assert "broker-a" in world.told.fault
-    assert "broker-b" in world.told.fault
+    assert "broker-a" in world.notified.fault
+    assert "broker-b" in world.notified.fault
 
 
 def test_a_refusal_is_told_in_the_words_of_the_broker(world: World) -> None:
     for broker in world.cluster.brokers.values():
         broker.on(codes.LIST_USER, lambda frame: (codes.NO_PERMISSION, {}, b"", "User:x has no permission"))
     world.begin()
-    assert not world.told.told
-    assert "broker broker-a does not tell its users: User:x has no permission" in world.told.fault
+    assert not world.notified.notified
+    assert "broker broker-a does not tell its users: User:x has no permission" in world.notified.fault
 
 
 def test_users_are_not_changed_here(world: World) -> None:
@@ -314,7 +314,7 @@ def test_users_are_not_changed_here(world: World) -> None:
 def test_after_the_end_nothing_is_asked(world: World) -> None:
     world.begin()
     asked = world.asked("broker-a")
-    world.told.stop()
+    world.notified.stop()
     world.wait(10)
     assert world.asked("broker-a") == asked
 

@@ -348,7 +348,7 @@ def test_what_a_late_broker_gives_goes_to_a_call_that_waits(world: World) -> Non
     found = answer(held[0])
     assert found is not None
     world.b.server.on(codes.POP, answer)
-    world.b.server.connections[-1].tell(reply_to(held[0], *found))
+    world.b.server.connections[-1].notify(reply_to(held[0], *found))
     world.clock.run_for(50)
     assert world.messages() == ["broker-b-0-0", "broker-b-0-1"]
     assert not world.b.changed
@@ -369,7 +369,7 @@ def test_what_a_late_broker_gives_is_kept_a_moment_and_then_given_back(world: Wo
         assert given(world.lease()) == []
     found = answer(held[0])
     assert found is not None
-    world.b.server.connections[-1].tell(reply_to(held[0], *found))
+    world.b.server.connections[-1].notify(reply_to(held[0], *found))
     world.clock.run_for(50)
     assert not world.b.changed
     assert given(world.lease(1)) == ["broker-b-0-0"]
@@ -395,7 +395,7 @@ def test_a_single_slow_broker_is_waited_for() -> None:
         found = answer(frame)
         assert found is not None
         later = world.clock.monotonic_ns() + 900_000_000
-        world.clock.call_at(later, lambda: world.a.server.connections[-1].tell(reply_to(frame, *found)))
+        world.clock.call_at(later, lambda: world.a.server.connections[-1].notify(reply_to(frame, *found)))
         return None
 
     world.a.server.on(codes.POP, slow)

@@ -187,7 +187,7 @@ def test_a_broker_has_as_long_as_its_own_time_for_a_flush(world: World) -> None:
 
     def flush(frame: Frame) -> Reply:
         told = reply_to(frame, codes.FLUSH_DISK_TIMEOUT, {"msgId": "x", "queueId": "0", "queueOffset": "0"})
-        world.clock.call_at(world.clock.monotonic_ns() + 5_010_000_000, lambda: server.connections[-1].tell(told))
+        world.clock.call_at(world.clock.monotonic_ns() + 5_010_000_000, lambda: server.connections[-1].notify(told))
         return None
 
     server.on(codes.SEND_V2, flush)

@@ -499,11 +499,11 @@ def test_without_ports_clients_that_name_no_broker_get_the_brokers_own_addresses
 def test_a_broker_that_comes_later_gets_a_port() -> None:
     bench = RelayBench().start("broker-a")
     assert bench.opened == [PORT_A]
-    bench.tell("broker-a", "broker-b")
+    bench.notify("broker-a", "broker-b")
     assert bench.opened == [PORT_A, PORT_A + 1]
-    bench.tell("broker-b")
+    bench.notify("broker-b")
     assert bench.brokers.masters() == [B]
-    bench.tell()
+    bench.notify()
     assert bench.brokers.masters() == [B]
 
 

@@ -114,7 +114,7 @@ def test_an_unknown_broker_is_refused_until_the_name_servers_tell_of_it() -> Non
     client = bench.client(REMOTING_PORT)
     client.ask(310, n="broker-b")
     assert [frame.code for frame in client.got()] == [codes.SERVICE_NOT_AVAILABLE]
-    bench.tell("broker-a", "broker-b")
+    bench.notify("broker-a", "broker-b")
     client.ask(310, n="broker-b")
     assert [frame.code for frame in bench.to(B).accept().got()] == [310]
 

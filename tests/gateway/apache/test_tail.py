@@ -113,14 +113,14 @@ def test_what_others_sent_before_a_broker_told_where_its_tail_begins_is_not_pass
         server.stop()
     assert world.ready() is None
     world.tail.watch("T/#", True)
-    assert world.tail.told("T", 0) == -1
+    assert world.tail.notified("T", 0) == -1
     world.clock.run_for(60_000)
     # The clock of the broker is behind.
     world.queues["broker-a"].records[0].append(stored(b"meanwhile", 1, at_ms=now_ms - 5_000))
     server.silent, server.up = False, True
     world.clock.run_for(5_000)
     assert world.bodies() == [b"meanwhile"]
-    assert world.tail.told("T", 0) == 2
+    assert world.tail.notified("T", 0) == 2
 
 
 def test_a_tail_is_as_late_as_the_broker_that_does_not_answer(world: World) -> None:
@@ -221,7 +221,7 @@ def test_a_topic_that_has_no_route_for_a_while_is_gone_on_with_at_the_same_place
     world.tail.watch("T/#", True)
     route = world.cluster.topics.pop("T")
     world.clock.run_for(20_000)
-    assert world.tail.told("T", 0) == -1
+    assert world.tail.notified("T", 0) == -1
     if anew:
         queues.records[0] = []
     now_ms = world.clock.wall_ms()

@@ -59,7 +59,7 @@ def test_answers_in_another_order_find_their_requests(world: World) -> None:
     world.clock.run_for(10)
     [wire] = world.a.connections
     for frame in reversed(world.a.requests):
-        wire.tell(reply_to(frame, 0, {"offset": (frame.fields() or {})["queueId"]}))
+        wire.notify(reply_to(frame, 0, {"offset": (frame.fields() or {})["queueId"]}))
     world.clock.run_for(10)
     assert world.offsets() == ["2", "1", "0"]
 
@@ -130,7 +130,7 @@ def test_one_late_answer_costs_its_request_alone(world: World) -> None:
     assert len(world.failures()) == 1
     assert len(world.offsets()) == 4
     [wire] = world.a.connections
-    wire.tell(reply_to(held[0], 0, {"offset": "9"}))
+    wire.notify(reply_to(held[0], 0, {"offset": "9"}))
     world.clock.run_for(10)
     assert len(world.answers) == 5
     assert world.brokers.figures()["rocketmq_late_answers_total"] == 1
@@ -141,7 +141,7 @@ def test_nonsense_costs_the_connection(world: World, data: bytes) -> None:
     world.a.on(codes.GET_MAX_OFFSET, lambda frame: None)
     world.ask()
     world.clock.run_for(10)
-    world.a.connections[0].tell(data)
+    world.a.connections[0].notify(data)
     world.clock.run_for(10)
     [failure] = world.failures()
     assert failure.code is ErrorCode.STORE_UNAVAILABLE
@@ -153,10 +153,10 @@ def test_half_an_answer_is_waited_for_and_no_more(world: World) -> None:
     world.ask()
     world.clock.run_for(10)
     whole = reply_to(world.a.requests[0], 0, {"offset": "5"})
-    world.a.connections[0].tell(whole[: len(whole) // 2])
+    world.a.connections[0].notify(whole[: len(whole) // 2])
     world.clock.run_for(1_000)
     assert world.answers == []
-    world.a.connections[0].tell(whole[len(whole) // 2 :])
+    world.a.connections[0].notify(whole[len(whole) // 2 :])
     world.clock.run_for(10)
     assert world.offsets() == ["5"]
 
@@ -166,7 +166,7 @@ def test_an_answer_to_nothing_is_dropped(world: World) -> None:
     world.clock.run_for(10)
     frame = world.a.requests[0]
     frame.opaque += 999
-    world.a.connections[0].tell(reply_to(frame, 0, {"offset": "5"}))
+    world.a.connections[0].notify(reply_to(frame, 0, {"offset": "5"}))
     world.clock.run_for(10)
     assert len(world.answers) == 1
 
@@ -201,7 +201,7 @@ def test_a_broker_that_stops_gets_no_more_and_may_answer_what_it_has(world: Worl
     world.clock.run_for(10)
     world.ask()
     assert [each.code for each in world.failures()] == [ErrorCode.STORE_UNAVAILABLE] * 2
-    world.a.connections[0].tell(reply_to(held[0], 0, {"offset": "4"}))
+    world.a.connections[0].notify(reply_to(held[0], 0, {"offset": "4"}))
     world.clock.run_for(1)
     assert world.offsets() == ["4"]
     assert world.a.connections == []
@@ -250,7 +250,7 @@ def test_what_a_broker_asks_is_told_and_answered(world: World) -> None:
     world.brokers.on_request = requested
     world.ask()
     world.clock.run_for(10)
-    world.a.connections[0].tell(encode(codes.GET_CLIENT_STATUS, 77, fields={"group": "g"}))
+    world.a.connections[0].notify(encode(codes.GET_CLIENT_STATUS, 77, fields={"group": "g"}))
     world.clock.run_for(10)
     assert seen == [("broker-a", codes.GET_CLIENT_STATUS)]
     assert world.a.requests[-1].response

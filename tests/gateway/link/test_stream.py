@@ -133,7 +133,7 @@ def test_bytes_are_written_and_counted_for_each_connection() -> None:
     scene.stream.write(b"too early")
     scene.stream.connect()
     scene.clock.run_until(lambda: scene.stream.open, 100)
-    scene.servers[0].connections[0].tell(b"hello")
+    scene.servers[0].connections[0].notify(b"hello")
     scene.clock.run_for(10)
     assert scene.log == ["opened", "hello"]
     assert scene.stream.received_bytes == 5

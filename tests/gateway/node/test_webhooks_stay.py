@@ -30,12 +30,12 @@ def test_a_webhook_of_a_user_is_active_again_after_an_orderly_stop(tmp_path: Pat
             paths.append(answer.headers["location"])
         await node.stop()
 
-    async def look(node: Node) -> None:
+    async def poll(node: Node) -> None:
         async with session_to(node) as session, session.get(paths[0]) as answer:
             told = await answer.json()
             found.append(f"{told['status']} {told.get('reason', '')}")
         await node.stop()
 
     served(tmp_path, subscribe, admin="root:wonderland")
-    served(tmp_path, look, admin="root:wonderland")
+    served(tmp_path, poll, admin="root:wonderland")
     assert found == ["active "]

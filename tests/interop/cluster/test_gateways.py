@@ -103,15 +103,15 @@ def test_bytes_and_messages_of_all_gateways_are_in_the_sums_of_the_store(cluster
     first, second = cluster.gateways
     listener = Listener("statistics", second, "$SYS/broker/+/received")
 
-    def told(what: str) -> int:
+    def notified(what: str) -> int:
         return int([value for topic, value in listener.got if topic == f"$SYS/broker/{what}/received"][-1])
 
     until(lambda: len({topic for topic, _ in listener.got}) == 2, WAIT_S)
-    before = told("bytes"), told("messages")
+    before = notified("bytes"), notified("messages")
     for number in range(4):
         publish(first, f"counted/{number}", bytes(100_000))
-    until(lambda: told("bytes") - before[0] > 400_000 and told("messages") - before[1] >= 4, WAIT_S)
-    assert told("bytes") - before[0] < 800_000, "what goes between gateway and store does not count"
+    until(lambda: notified("bytes") - before[0] > 400_000 and notified("messages") - before[1] >= 4, WAIT_S)
+    assert notified("bytes") - before[0] < 800_000, "what goes between gateway and store does not count"
     listener.leave()
 
 

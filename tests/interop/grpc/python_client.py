@@ -56,7 +56,7 @@ def produce(endpoint: str, topic: str, count: int, **more: Any) -> list[str]:
     return ids
 
 
-def told(message: Message) -> dict[str, Any]:
+def notified(message: Message) -> dict[str, Any]:
     return {
         "id": message.message_id,
         "body": message.body.decode(),
@@ -93,7 +93,7 @@ def simple(endpoint: str, topic: str, group: str) -> dict[str, Any]:
         rest = consumer.receive(32, 30) or []
     finally:
         consumer.shutdown()
-    return {"sent": sent, "first": [told(m) for m in first], "again": [told(m) for m in again], "rest": len(rest)}
+    return {"sent": sent, "first": [notified(m) for m in first], "again": [notified(m) for m in again], "rest": len(rest)}
 
 
 def sql(endpoint: str, topic: str, group: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def sql(endpoint: str, topic: str, group: str) -> dict[str, Any]:
         rest = consumer.receive(32, 30) or []
     finally:
         consumer.shutdown()
-    return {"sent": sent, "seen": [told(m) for m in found], "rest": len(rest)}
+    return {"sent": sent, "seen": [notified(m) for m in found], "rest": len(rest)}
 
 
 class Listener(MessageListener):  # type: ignore[misc]
@@ -124,7 +124,7 @@ class Listener(MessageListener):  # type: ignore[misc]
 
     def consume(self, message: Message) -> ConsumeResult:
         with self._lock:
-            self.seen.append(told(message))
+            self.seen.append(notified(message))
             if message.body == b"body 3" and not self._failed:
                 self._failed = True
                 return ConsumeResult.FAILURE
@@ -169,7 +169,7 @@ def delay(endpoint: str, topic: str, group: str) -> dict[str, Any]:
             consumer.ack(message)
     finally:
         consumer.shutdown()
-    return {"sent": sent, "started": started, "seen": [told(m) for m in found]}
+    return {"sent": sent, "started": started, "seen": [notified(m) for m in found]}
 
 
 def send(endpoint: str, topic: str, group: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def drain(endpoint: str, topic: str, group: str) -> dict[str, Any]:
             consumer.ack(message)
     finally:
         consumer.shutdown()
-    return {"seen": [told(m) for m in found]}
+    return {"seen": [notified(m) for m in found]}
 
 
 SCENARIOS = {"simple": simple, "sql": sql, "push": push, "fifo": fifo, "delay": delay, "send": send, "drain": drain}

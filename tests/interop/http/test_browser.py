@@ -61,7 +61,7 @@ class Host:
     """The web server of the page, on an origin of its own, which the page tells what it has heard."""
 
     def __init__(self) -> None:
-        self.told: dict[str, list[str]] = {"sse": [], "websocket": [], "slow": [], "lost": []}
+        self.notified: dict[str, list[str]] = {"sse": [], "websocket": [], "slow": [], "lost": []}
         self.page = b""
         host = self
 
@@ -73,7 +73,7 @@ class Host:
 
             def do_POST(self) -> None:
                 found = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                host.told[found["kind"]].append(found["text"])
+                host.notified[found["kind"]].append(found["text"])
                 self._answer(b"")
 
             def _answer(self, body: bytes) -> None:
@@ -99,7 +99,7 @@ def until(found: Callable[[], bool], host: Host, what: str) -> None:
     """Wait until something is true."""
     limit = time.monotonic() + WAIT_S
     while not found():
-        assert time.monotonic() < limit, (what, {kind: len(texts) for kind, texts in host.told.items()})
+        assert time.monotonic() < limit, (what, {kind: len(texts) for kind, texts in host.notified.items()})
         time.sleep(0.05)
 
 
@@ -122,7 +122,11 @@ def test_a_page_reconnects_without_a_gap_while_a_slow_reader_costs_little(tmp_pa
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            until(lambda: bool(host.told["sse"] and host.told["websocket"] and host.told["slow"]), host, "the page is there")
+            until(
+                lambda: bool(host.notified["sse"] and host.notified["websocket"] and host.notified["slow"]),
+                host,
+                "the page is there",
+            )
             sent = 1
             for _ in range(2):
                 send(node, "browser", *[f"m{at}" for at in range(sent, sent + 20)])
@@ -135,11 +139,11 @@ def test_a_page_reconnects_without_a_gap_while_a_slow_reader_costs_little(tmp_pa
                 found = re.search(r"^headgate_unread_held_bytes (\S+)$", node.admin("/metrics"), re.M)
                 assert found is not None
                 assert float(found.group(1)) < 1024 * 1024
-            until(lambda: min(len(host.told["sse"]), len(host.told["websocket"])) >= sent, host, "all came")
+            until(lambda: min(len(host.notified["sse"]), len(host.notified["websocket"])) >= sent, host, "all came")
             time.sleep(0.5)
             for kind in ("sse", "websocket"):
-                assert sorted(host.told[kind]) == sorted(f"m{at}" for at in range(sent)), kind
-            assert host.told["lost"], "its connection was lost, and made again"
+                assert sorted(host.notified[kind]) == sorted(f"m{at}" for at in range(sent)), kind
+            assert host.notified["lost"], "its connection was lost, and made again"
         finally:
             browser.terminate()
             browser.wait(30)

@@ -65,7 +65,7 @@ class Growth:
     def _size(self) -> int:
         return sum(file.stat().st_size for file in self._folder.iterdir())
 
-    def look(self) -> int:
+    def poll(self) -> int:
         time.sleep(LATER_S)
         grown, self._before = self._size() - self._before, self._size()
         return grown
@@ -78,17 +78,17 @@ def test_commands_write_what_they_change(tmp_path: Path) -> None:
         for first in range(0, len(FILTERS), 125):
             answer = wire.ask(Subscribe(1, [(name, 0) for name in FILTERS[first : first + 125]], NONE))
             assert isinstance(answer, Suback)
-        assert growth.look() < 1.5 * wire.sent
+        assert growth.poll() < 1.5 * wire.sent
 
         assert isinstance(wire.ask(Subscribe(1, [("orders/a", 0)], NONE)), Suback)
-        growth.look()
+        growth.poll()
         for number in range(50):
             assert isinstance(wire.ask(Subscribe(1 + number, [("orders/a", 0)], NONE)), Suback)
             assert isinstance(wire.ask(Unsubscribe(1 + number, ["not/there"], NONE)), Suback)
-        assert growth.look() == 0, "nothing has changed"
+        assert growth.poll() == 0, "nothing has changed"
 
         def bounded(commands: int, sent: int) -> None:
-            assert growth.look() <= 4_096 * commands + 4 * sent
+            assert growth.poll() <= 4_096 * commands + 4 * sent
 
         before = wire.sent
         for number in range(50):
@@ -111,7 +111,7 @@ def test_commands_write_what_they_change(tmp_path: Path) -> None:
         node.start()
         wire = Wire(node)
         assert wire.present
-        growth.look()
+        growth.poll()
         assert isinstance(wire.ask(Subscribe(1, [(FILTERS[0], 0)], NONE)), Suback)
-        assert growth.look() == 0, "the filters are known after the start"
+        assert growth.poll() == 0, "the filters are known after the start"
         wire.leave()

@@ -24,15 +24,15 @@ class SlowDisk:
 
     def __init__(self, folder: Path) -> None:
         library = preloaded(folder, SOURCE)
-        self._told = folder / "slow-disk"
+        self._notified = folder / "slow-disk"
         self.well()
-        self.environment = {"LD_PRELOAD": str(library), "SLOW_DISK": str(self._told)}
+        self.environment = {"LD_PRELOAD": str(library), "SLOW_DISK": str(self._notified)}
 
     def slow(self, delay_ms: int) -> None:
         """From now on each sync takes so much longer."""
-        fresh = self._told.with_suffix(".new")
+        fresh = self._notified.with_suffix(".new")
         fresh.write_text(str(delay_ms))
-        os.replace(fresh, self._told)
+        os.replace(fresh, self._notified)
 
     def well(self) -> None:
         """From now on syncs take as long as they take."""

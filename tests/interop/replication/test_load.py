@@ -103,5 +103,5 @@ def test_no_lease_is_broken_when_leaders_are_killed(tmp_path: Path) -> None:
                 group.await_members(1, 2)
             work.go_on()
             work.finish()
-            print(f"\n{LEASE_KILLS} kills of leaders, {len(work.senders.bodies())} acknowledged messages\n{work.told()}")
+            print(f"\n{LEASE_KILLS} kills of leaders, {len(work.senders.bodies())} acknowledged messages\n{work.notified()}")
             assert broken(work.handouts()) == []

@@ -210,17 +210,17 @@ def test_leases_hold_and_their_receipts_are_valid(begun: Begun) -> None:
     kept, extended = (lease for body, lease in begun.held.items() if body != begun.settled)
     came: list[Lease] = []
 
-    def look() -> set[str]:
+    def poll() -> set[str]:
         came.extend(group.receive(KEPT_S))
         return {each.body for each in came}
 
-    assert look() <= {left.body}
+    assert poll() <= {left.body}
     result = group.settle("extend", extended, invisible_ms=1_000)
     assert result["ok"], result
     assert group.settle("ack", kept)["ok"]
-    until(lambda: look() == {extended.body, left.body}, WAIT_S)
+    until(lambda: poll() == {extended.body, left.body}, WAIT_S)
     time.sleep(1)
-    assert look() == {extended.body, left.body}, "what was acknowledged came again"
+    assert poll() == {extended.body, left.body}, "what was acknowledged came again"
     assert len(came) == 2
     [again] = [each for each in came if each.body == left.body]
     assert again.had_s - left.asked_s >= LEASE_S, "its lease was not over"

@@ -21,7 +21,7 @@ from gateway.cluster.operator import orders
 from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, post, read_all
-from tests.interop.replication.words import WAIT_S, Told, coap_sender, senders, told
+from tests.interop.replication.words import WAIT_S, Told, coap_sender, notified, senders
 from tests.patience import until
 from tests.store.faults.soak import SOAK
 
@@ -87,7 +87,7 @@ def test_with_too_few_members_nothing_is_stored_and_clients_are_told_to_send_aga
     until(lambda: len(scene.group.members()) == 1, WAIT_S)
     until(lambda: not post(leader, TOPIC, "too many", 10), WAIT_S)
     about = f"too few at the {place}"
-    assert told(each, about) == UNAVAILABLE
+    assert notified(each, about) == UNAVAILABLE
     scene.whole()
     assert not [body for body in read_all(scene.leader(), TOPIC) if body.startswith(about)]
 
@@ -102,7 +102,7 @@ def test_what_replicas_do_not_confirm_in_time_is_told_as_stored_and_unsure(scene
         node.signal(signal.SIGSTOP)
     about = f"unsure at the {place}"
     try:
-        assert told(each, about) == UNSURE
+        assert notified(each, about) == UNSURE
     finally:
         for node in still:
             node.signal(signal.SIGCONT)
@@ -120,7 +120,7 @@ def test_what_a_leader_that_is_replaced_has_not_answered_is_told_as_unknown(scen
         time.sleep(1)
         scene.group.kill(leader)
 
-    assert told(each, "asked of a leader that died", kill) == UNAVAILABLE
+    assert notified(each, "asked of a leader that died", kill) == UNAVAILABLE
 
 
 def test_a_follower_sends_clients_elsewhere(scene: Scene) -> None:

@@ -141,7 +141,7 @@ def senders(node: Ports, topic: str) -> dict[str, Send]:
     return {protocol: made(node, topic) for protocol, made in MADE.items()}
 
 
-def told(each: Mapping[str, Send], about: str, meanwhile: Callable[[], None] = lambda: None) -> dict[str, Told]:
+def notified(each: Mapping[str, Send], about: str, meanwhile: Callable[[], None] = lambda: None) -> dict[str, Told]:
     """Send by all protocols at the same time -> what each client is told. `meanwhile` is called while they wait."""
     with ThreadPoolExecutor(len(each)) as pool:
         waiting = {protocol: pool.submit(send, f"{about} by {protocol}".encode()) for protocol, send in each.items()}

@@ -266,7 +266,7 @@ def test_what_keeps_users_from_being_told_is_said_while_the_gateway_waits(secure
     other.spawn()
     try:
 
-        def told() -> bool:
+        def notified() -> bool:
             try:
                 other.admin("/readyz")
             except urllib.error.HTTPError as error:
@@ -276,6 +276,6 @@ def test_what_keeps_users_from_being_told_is_said_while_the_gateway_waits(secure
                 pass
             return False
 
-        until(told, WAIT_S, other.text)
+        until(notified, WAIT_S, other.text)
     finally:
         other.kill()

@@ -41,7 +41,7 @@ def node(pair: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
-def told(node: Node, user: str, password: str, status: int) -> None:
+def notified(node: Node, user: str, password: str, status: int) -> None:
     """Wait until a message of a user is answered so. Another one, who is the same at both brokers, is admitted all the time."""
 
     def answered() -> bool:
@@ -62,16 +62,16 @@ def admin(pair: SecuredCluster, *words: str) -> None:
 
 def test_a_user_who_is_not_the_same_at_both_brokers_is_not_admitted(pair: SecuredCluster, node: Node) -> None:
     first, second = (pair.brokers[name].address for name in TWO)
-    told(node, "ann", PASSWORD, 201)
+    notified(node, "ann", PASSWORD, 201)
     admin(pair, "updateUser", "-b", second, "-u", "ann", "-p", "another")
-    told(node, "ann", PASSWORD, 401)
+    notified(node, "ann", PASSWORD, 401)
     assert send(node, "orders", "ann", "another") == 401
     assert "User:ann is at broker-a, and otherwise at broker-b; the user is nobody here" in node.text()
     assert "headgate_cluster_users_differing 1" in node.admin("/metrics", "admin:secret-of-admin")
     admin(pair, "copyUser", "-f", first, "-t", second, "-u", "ann")
-    told(node, "ann", PASSWORD, 201)
+    notified(node, "ann", PASSWORD, 201)
     admin(pair, "deleteUser", "-b", first, "-u", "ann")
-    told(node, "ann", PASSWORD, 401)
+    notified(node, "ann", PASSWORD, 401)
 
 
 def test_a_user_of_one_broker_alone_is_not_admitted(pair: SecuredCluster, node: Node) -> None:
@@ -81,18 +81,18 @@ def test_a_user_of_one_broker_alone_is_not_admitted(pair: SecuredCluster, node: 
         admin(pair, "createUser", "-b", here, "-u", user, "-p", PASSWORD, "-t", "Normal")
         admin(pair, "createAcl", "-b", here, "-s", f"User:{user}", "-r", "Topic:orders", "-a", "Pub", "-d", "Allow")
         until(lambda user=user: f"User:{user} is at" in node.text(), WAIT_S, node.text)  # type: ignore[misc]
-        told(node, user, PASSWORD, 401)
+        notified(node, user, PASSWORD, 401)
         admin(pair, "copyUser", "-f", here, "-t", there, "-u", user)
         admin(pair, "copyAcl", "-f", here, "-t", there, "-s", f"User:{user}")
-        told(node, user, PASSWORD, 201)
+        notified(node, user, PASSWORD, 201)
 
 
 def test_a_user_whose_policies_differ_has_no_rights(pair: SecuredCluster, node: Node) -> None:
     first, second = (pair.brokers[name].address for name in TWO)
     pair.make_user("carol", PASSWORD, "Topic:orders", "Pub")
-    told(node, "carol", PASSWORD, 201)
+    notified(node, "carol", PASSWORD, 201)
     admin(pair, "updateAcl", "-b", second, "-s", "User:carol", "-r", "Topic:orders", "-a", "Pub", "-d", "Deny")
-    told(node, "carol", PASSWORD, 403)
+    notified(node, "carol", PASSWORD, 403)
     assert "policies of User:carol are at broker-a, and otherwise at broker-b; the user has no policies here" in node.text()
     admin(pair, "copyAcl", "-f", first, "-t", second, "-s", "User:carol")
-    told(node, "carol", PASSWORD, 201)
+    notified(node, "carol", PASSWORD, 201)

@@ -75,12 +75,12 @@ def test_no_request_is_missing_in_the_log_of_attempts(tmp_path: Path) -> None:
             api = Api(gateways[0])
             missing: Any = None
 
-            def told() -> bool:
+            def notified() -> bool:
                 nonlocal missing
                 missing = unrecorded(api, receiver, identities)
                 return not missing
 
-            until(told, 60, lambda: f"{missing[:5]} of {len(receiver.taken)}")
+            until(notified, 60, lambda: f"{missing[:5]} of {len(receiver.taken)}")
             outcomes: list[str] = []
 
             def all_told() -> bool:

@@ -194,12 +194,12 @@ class Filled(KeptNode):
         flying = [each for event in events for each in event.items]
         self.notes["flying"] = [[each.slot, each.level, each.routed.record.body.decode()] for each in flying]
         twice = next(each for each in flying if each.level == 2)
-        self.tell(AcceptDeliveries([twice.slot]), device)
-        self.tell(ConfirmDeliveries([flying[0].slot]), device)
+        self.notify(AcceptDeliveries([twice.slot]), device)
+        self.notify(ConfirmDeliveries([flying[0].slot]), device)
         self.done(SendOnce(3, [message("events2", "inbound", originMqttTopic="events2/x")], [41]), device)
         self.notes["shared"] = len([each for each in other.take() if isinstance(each, Deliveries)])
         for each in (device, other):
-            self.tell(Disconnected("lost"), each)
+            self.notify(Disconnected("lost"), each)
         for number in range(2):
             self.send(message("events", f"while away {number}", originMqttTopic="events/away", qosLevel=1))
 

@@ -137,7 +137,7 @@ class Stage:
         self.client.exchange()
         return stream
 
-    def tell(self, stream: int, settings: pb.Settings) -> None:
+    def notify(self, stream: int, settings: pb.Settings) -> None:
         """Send settings on a Telemetry stream."""
         message = pb.TelemetryCommand(settings=settings).SerializeToString()
         self.client.connection.send_data(stream, prefixed(message))
@@ -196,7 +196,7 @@ def with_settings(engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUME
     """A consumer that has exchanged its settings."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, consumer(kind))
+    stage.notify(stream, consumer(kind))
     _, query = stage.take_all()
     assert isinstance(query, QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", orderly=fifo)))

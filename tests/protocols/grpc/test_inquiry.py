@@ -22,7 +22,7 @@ def consuming(engine: EngineFactory, settings: pb.Settings | None = None) -> tup
     """A push consumer that has exchanged its settings."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, settings or consumer(pb.PUSH_CONSUMER))
+    stage.notify(stream, settings or consumer(pb.PUSH_CONSUMER))
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)

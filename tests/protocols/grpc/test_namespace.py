@@ -24,7 +24,7 @@ def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
     settings = consumer(pb.SIMPLE_CONSUMER)
     settings.subscription.group.resource_namespace = "shop"
     settings.subscription.subscriptions[0].topic.resource_namespace = "shop"
-    stage.tell(stream, settings)
+    stage.notify(stream, settings)
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)
@@ -104,7 +104,7 @@ def test_a_producer_is_asked_about_its_transaction_in_its_own_words(engine: Engi
     stream = stage.open_telemetry()
     settings = pb.Settings(client_type=pb.PRODUCER)
     settings.publishing.topics.add(name="t", resource_namespace="shop")
-    stage.tell(stream, settings)
+    stage.notify(stream, settings)
     heartbeat = stage.take()
     assert isinstance(heartbeat, Heartbeat)
     assert heartbeat.producers == ["shop%t"]

@@ -28,7 +28,7 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
     sent.publishing.topics.add(name="orders", resource_namespace="ns")
     sent.user_agent.language = 1
     for round_ in (1, 2):
-        stage.tell(stream, sent)
+        stage.notify(stream, sent)
         heartbeat = stage.take()
         assert isinstance(heartbeat, Heartbeat)
         assert (heartbeat.client_id, heartbeat.producers, heartbeat.wait) == ("client-1", ["ns%orders"], False)
@@ -50,7 +50,7 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
 def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> None:
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, consumer(pb.PUSH_CONSUMER))
+    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)
@@ -79,7 +79,7 @@ def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> N
 def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, policy: RetryPolicy, steps_ms: list[int]) -> None:
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, consumer(pb.PUSH_CONSUMER))
+    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
     _, query = stage.take_all()
     assert isinstance(query, QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", retry=policy)))
@@ -106,7 +106,7 @@ def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, poli
 def test_wrong_settings_end_the_stream(engine: EngineFactory, sent: pb.Settings) -> None:
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, sent)
+    stage.notify(stream, sent)
     assert stage.commands == []
     assert stage.grpc_status(stream)[0] == 3
 
@@ -118,7 +118,7 @@ def test_broken_sql_filter_is_refused(engine: EngineFactory) -> None:
     sent.subscription.subscriptions[0].expression.expression = "colour ="
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, sent)
+    stage.notify(stream, sent)
     assert stage.grpc_status(stream)[0] == 3
 
 

@@ -164,7 +164,7 @@ def test_renewal_ends_when_the_store_refuses(engine: EngineFactory) -> None:
 def test_a_lease_that_was_renewed_for_three_hours_ends_as_the_retry_policy_says(engine: EngineFactory) -> None:
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.tell(stream, consumer(pb.PUSH_CONSUMER))
+    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
     _, query = stage.take_all()
     assert isinstance(query, QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", retry=RetryPolicy("EXPONENTIAL", initial_ms=700))))

@@ -24,7 +24,7 @@ def producing(engine: EngineFactory) -> tuple[Stage, int]:
     stream = stage.open_telemetry()
     sent = pb.Settings(client_type=pb.PRODUCER)
     sent.publishing.topics.add(name="t")
-    stage.tell(stream, sent)
+    stage.notify(stream, sent)
     stage.take()
     return stage, stream
 

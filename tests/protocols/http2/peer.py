@@ -62,7 +62,7 @@ class Notebook:
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
-        self.told: list[tuple[object, ...]] = []
+        self.notified: list[tuple[object, ...]] = []
         self.bodies: dict[int, bytes] = {}
         self.fields: dict[int, Headers] = {}
         self.answer_with: Callable[[int, bytes], None] | None = None
@@ -73,7 +73,7 @@ class Notebook:
         return head.path.startswith(b"/note")
 
     def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
-        self.told.append(("opened", stream_id, head.path))
+        self.notified.append(("opened", stream_id, head.path))
         self.fields[stream_id] = head.fields
         self.bodies[stream_id] = b""
         if self.early:
@@ -85,17 +85,17 @@ class Notebook:
         return ()
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
-        self.told.append(("ended", stream_id, self.bodies[stream_id]))
+        self.notified.append(("ended", stream_id, self.bodies[stream_id]))
         return (QueryLatest((self, stream_id), "path"),)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
-        self.told.append(("cancelled", stream_id))
+        self.notified.append(("cancelled", stream_id))
         return ()
 
     def answer(self, event: DomainEvent, now: int) -> None:
         assert isinstance(event, LatestValue)
         if event.ticket is None:
-            self.told.append(("unasked",))
+            self.notified.append(("unasked",))
             return
         assert isinstance(event.ticket, tuple)
         stream_id = event.ticket[1]

@@ -73,7 +73,7 @@ def test_rapid_reset_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
     assert server.closed
     assert reason(commands) == "flood"
     assert goodbye(server) == CALM
-    assert len(notes.told) <= 3 * (limits.RESETS_MAX + 2)
+    assert len(notes.notified) <= 3 * (limits.RESETS_MAX + 2)
 
 
 @both_engines
@@ -136,7 +136,7 @@ def test_continuation_flood_ends_in_enhance_your_calm(engine: EngineFactory) -> 
     server.receive(headers(1, 0x0) + frame(9, 0, 1) * 100, 0)
     assert server.closed
     assert goodbye(server) == CALM
-    assert notes.told == []
+    assert notes.notified == []
 
 
 @both_engines
@@ -159,7 +159,7 @@ def test_header_list_bomb_ends_in_enhance_your_calm(engine: EngineFactory) -> No
     server.receive(frame(1, 0x5, 1, block), 0)
     assert server.closed
     assert goodbye(server) == CALM
-    assert notes.told == []
+    assert notes.notified == []
 
 
 @both_engines
@@ -209,7 +209,7 @@ def test_illegal_frame_costs_the_connection(engine: EngineFactory, bad: bytes) -
 def test_malformed_request_never_reaches_an_application(engine: EngineFactory, field: tuple[bytes, bytes]) -> None:
     server, notes = fresh(engine)
     server.receive(frame(1, 0x5, 1, Encoder().encode([*REQUEST, field], huffman=False)), 0)
-    assert notes.told == []
+    assert notes.notified == []
 
 
 @both_engines
@@ -285,7 +285,7 @@ def test_request_that_never_ends_is_reset_and_costs_only_itself(engine: EngineFa
     server, notes = fresh(engine)
     server.receive(headers(1) + headers(3, 0x4), 0)
     at = 0
-    while notes.told[-1] != ("cancelled", 3):
+    while notes.notified[-1] != ("cancelled", 3):
         at = max(server.deadline() or 0, at)
         server.expire(at)
         assert at <= limits.REQUEST_NS + 2 * SECOND
@@ -299,7 +299,7 @@ def test_connection_whose_only_request_never_ends_is_closed(engine: EngineFactor
     server, notes = fresh(engine)
     server.receive(headers(1, 0x4), 0)
     commands, at = until_closed(server, frame(0, 0, 1, b"x"))
-    assert notes.told[-1] == ("cancelled", 1)
+    assert notes.notified[-1] == ("cancelled", 1)
     assert reason(commands) == "handshake-timeout"
     assert at <= 12 * SECOND
 
@@ -313,7 +313,7 @@ def test_large_upload_has_a_second_for_every_32_kib(engine: EngineFactory) -> No
         server.expire(max(server.deadline() or 0, at * SECOND))
         server.outgoing()
     server.receive(frame(0, 1, 1), 60 * SECOND)
-    assert [told[0] for told in notes.told] == ["opened", "ended"]
+    assert [told[0] for told in notes.notified] == ["opened", "ended"]
 
 
 @both_engines
@@ -346,7 +346,7 @@ def test_upload_beyond_the_limit_is_reset(engine: EngineFactory) -> None:
         sent += 16_384
         client.exchange()
         assert sent <= limits.REQUEST_BYTES_MAX + 65_536
-    assert notes.told[-1] == ("cancelled", stream)
+    assert notes.notified[-1] == ("cancelled", stream)
     assert client.resets() == {stream: CALM}
 
 
@@ -377,7 +377,7 @@ def test_dead_peer_is_found_by_a_ping(engine: EngineFactory) -> None:
         commands += server.expire(at)
         server.outgoing()
     assert reason(commands) == "ping-timeout"
-    assert notes.told[-1] == ("cancelled", 1)
+    assert notes.notified[-1] == ("cancelled", 1)
     assert at <= limits.SILENCE_NS + limits.PING_NS + 2 * SECOND
 
 
@@ -388,7 +388,7 @@ def test_stream_below_one_that_was_opened_costs_the_connection(engine: EngineFac
     server.receive(frame(1, 0x5, 3, Encoder().encode(REQUEST, huffman=False)), 0)
     assert server.closed
     assert goodbye(server) in (PROTOCOL_ERROR, STREAM_CLOSED)
-    assert [told[0] for told in notes.told] == ["opened", "ended", "cancelled"]
+    assert [told[0] for told in notes.notified] == ["opened", "ended", "cancelled"]
 
 
 @both_engines
@@ -461,7 +461,7 @@ def test_a_peer_that_hangs_up_has_its_requests_carried_out(engine: EngineFactory
     commands += server.receive(b"", 1)
     while server.deadline() == 0:
         commands += server.expire(1)
-    assert sum(told[0] == "ended" for told in notes.told) == 100
+    assert sum(told[0] == "ended" for told in notes.notified) == 100
     assert reason(commands) == "eof"
 
 
@@ -485,7 +485,7 @@ def test_unfinished_requests_of_all_connections_share_one_bound(engine: EngineFa
     second, _ = uploader(engine, uploads, "a", counts)
     assert uploads.bytes_held == 98_304
     _, refused = uploader(engine, uploads, "a", counts)
-    assert refused.told[-1] == ("cancelled", 1)
+    assert refused.notified[-1] == ("cancelled", 1)
     assert counts == ["uploads-full"]
     assert uploads.bytes_held == 98_304
     other, _ = uploader(engine, uploads, "b", counts)
@@ -494,7 +494,7 @@ def test_unfinished_requests_of_all_connections_share_one_bound(engine: EngineFa
     other.receive(b"", 0)
     first.receive(frame(0, 1, 1), 0)
     first.outgoing()
-    assert notes.told[-1] == ("ended", 1, bytes(49_152))
+    assert notes.notified[-1] == ("ended", 1, bytes(49_152))
     assert uploads.bytes_held == 49_152
     second.receive(b"", 0)
     assert uploads.bytes_held == 0
@@ -509,7 +509,7 @@ def test_without_room_the_newest_request_is_reset(engine: EngineFactory) -> None
     for _ in range(4):
         server.receive(frame(0, 0, 3, bytes(16_384)), 0)
         server.outgoing()
-    assert notes.told[-1] == ("cancelled", 3)
+    assert notes.notified[-1] == ("cancelled", 3)
     assert uploads.bytes_held == 49_152
 
 
@@ -519,5 +519,5 @@ def test_a_request_that_is_complete_in_one_turn_is_not_counted(engine: EngineFac
     factory = Notebooks()
     server = Http2Connection(engine, [factory], PEER, 0, uploads)
     server.receive(PREFACE + EMPTY_SETTINGS + SETTINGS_ACK + headers(1, 0x4) + frame(0, 1, 1, bytes(1_000)), 0)
-    assert factory.last.told[-1] == ("ended", 1, bytes(1_000))
+    assert factory.last.notified[-1] == ("ended", 1, bytes(1_000))
     assert uploads.refused == 0

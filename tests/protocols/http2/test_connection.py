@@ -19,7 +19,7 @@ def test_request_reaches_its_application_and_its_answer_the_client(engine: Engin
     (command,) = client.commands
     assert isinstance(command, QueryLatest)
     assert command.ticket == (notes, stream)
-    assert notes.told == [("opened", stream, b"/note/1"), ("ended", stream, b"hello")]
+    assert notes.notified == [("opened", stream, b"/note/1"), ("ended", stream, b"hello")]
     client.server.answer(LatestValue(command.ticket, b"world"), 1)
     client.exchange()
     assert client.status(stream) == b"200"
@@ -32,7 +32,7 @@ def test_request_reaches_its_application_and_its_answer_the_client(engine: Engin
 def test_request_without_a_body_ends_with_its_headers(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.request("/note/1")
-    assert notes.told == [("opened", stream, b"/note/1"), ("ended", stream, b"")]
+    assert notes.notified == [("opened", stream, b"/note/1"), ("ended", stream, b"")]
 
 
 @both_engines
@@ -41,14 +41,14 @@ def test_nobody_accepts_is_404(engine: EngineFactory) -> None:
     stream = client.request("/elsewhere", b"x")
     assert client.status(stream) == b"404"
     assert client.done(stream)
-    assert notes.told == []
+    assert notes.notified == []
 
 
 @both_engines
 def test_unasked_event_goes_to_every_application(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     client.server.answer(LatestValue(None, None), 0)
-    assert notes.told == [("unasked",)]
+    assert notes.notified == [("unasked",)]
 
 
 @both_engines
@@ -74,7 +74,7 @@ def test_early_answer_ends_the_upload(engine: EngineFactory) -> None:
     client.exchange()
     assert client.status(stream) == b"413"
     assert client.resets() == {stream: 0}
-    assert ("cancelled", stream) not in notes.told
+    assert ("cancelled", stream) not in notes.notified
 
 
 @both_engines
@@ -83,7 +83,7 @@ def test_reset_by_the_client_is_told_once(engine: EngineFactory) -> None:
     stream = client.request("/note/1", b"x")
     client.connection.reset_stream(stream, 8)
     client.exchange()
-    assert notes.told[-1] == ("cancelled", stream)
+    assert notes.notified[-1] == ("cancelled", stream)
     client.server.answer(LatestValue((notes, stream), b"late"), 1)
     client.exchange()
     assert client.body(stream) == b""
@@ -95,7 +95,7 @@ def test_end_of_stream_cancels_what_is_open(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.request("/note/1", b"x")
     commands = client.server.receive(b"", 5)
-    assert notes.told[-1] == ("cancelled", stream)
+    assert notes.notified[-1] == ("cancelled", stream)
     assert [type(command) for command in commands] == [Disconnected]
     assert client.server.closed
     assert client.server.receive(b"more", 6) == ()
@@ -120,7 +120,7 @@ def test_stream_beyond_the_limit_is_refused_before_the_limit_is_known(engine: En
     while fresh.deadline() == 0:
         fresh.expire(0)
     assert not fresh.closed
-    assert sum(told[0] == "opened" for told in factory.last.told) == STREAMS_MAX
+    assert sum(told[0] == "opened" for told in factory.last.notified) == STREAMS_MAX
     assert b"".join(fresh.outgoing()).count(frame(3, 0, 2 * STREAMS_MAX + 1, b"\x00\x00\x00\x07")) == 1
 
 
@@ -165,7 +165,7 @@ def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
     client.connection.send_data(stream, b"body")
     client.connection.send_headers(stream, [(b"x-check", b"1")], end_stream=True)
     client.exchange()
-    assert notes.told == [("opened", stream, b"/note"), ("ended", stream, b"body")]
+    assert notes.notified == [("opened", stream, b"/note"), ("ended", stream, b"body")]
 
 
 @both_engines

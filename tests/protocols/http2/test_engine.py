@@ -54,7 +54,7 @@ def heard(engine: EngineFactory, pieces: list[bytes]) -> tuple[list[str], list[t
         commands += server.receive(piece, 0)
         server.outgoing()
     assert not server.closed
-    return [type(command).__name__ for command in commands], factory.last.told
+    return [type(command).__name__ for command in commands], factory.last.notified
 
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -257,7 +257,7 @@ def test_a_paused_stream_keeps_its_window_and_gives_it_back_once(engine: EngineF
     notes.reply.resume(stream_id)
     client.connection.send_data(stream_id, bytes(10_000), end_stream=True)
     client.exchange()
-    assert [len(entry[2]) for entry in notes.told if entry[0] == "ended"] == [3 * STREAM_WINDOW_BYTES + 10_000]  # type: ignore[arg-type]
+    assert [len(entry[2]) for entry in notes.notified if entry[0] == "ended"] == [3 * STREAM_WINDOW_BYTES + 10_000]  # type: ignore[arg-type]
 
 
 @both_engines
@@ -296,7 +296,7 @@ def test_streams_that_are_gone_can_be_paused_and_resumed(engine: EngineFactory) 
     notes.reply.pause(stream_id)
     notes.reply.resume(99)
     other = client.request("/note", b"still here")
-    assert ("ended", other, b"still here") in notes.told
+    assert ("ended", other, b"still here") in notes.notified
     ended = client.connection.get_next_available_stream_id()
     fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
     client.connection.send_headers(ended, fields)

@@ -107,7 +107,7 @@ class Broker:
         """Advance the virtual clock."""
         self.clock.run_for(milliseconds)
         for client in list(self.clients):
-            client.look()
+            client.poll()
 
     def client(self, version: int = 4) -> Client:
         """A new network connection."""
@@ -148,12 +148,12 @@ class Client(StrictDriver):
     def answer(self, event: Event) -> None:
         if not self.gone:
             self.connection.answer(event, self.broker.clock.monotonic_ns())
-            self.broker.clock.call_soon(self.look)
+            self.broker.clock.call_soon(self.poll)
 
     def close(self) -> None:
         self.drop()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Take the server's bytes, as the pump does at the end of a turn."""
         if self.gone:
             return
@@ -181,14 +181,14 @@ class Client(StrictDriver):
         now = self.broker.clock.monotonic_ns()
         if deadline is not None and deadline <= now:
             self._drive(lambda: self.connection.expire(now))
-        self.look()
+        self.poll()
 
     def _drive(self, verb: Callable[[], object]) -> None:
         for command in verb():  # type: ignore[attr-defined]
             if isinstance(command, Disconnected):
                 self.reason = command.reason
             self.broker.handler.handle(self.client_connection, command)
-        self.look()
+        self.poll()
 
     def _end(self) -> None:
         self.gone = True

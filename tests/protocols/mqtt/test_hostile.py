@@ -242,7 +242,7 @@ def test_an_authentication_method_is_refused() -> None:
 def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all() -> None:
     broker = Broker()
     client = broker.client()
-    client.look()
+    client.poll()
     for byte in encode(Connect(4, "c", True, 0, None, None, None, NONE), 4)[:9]:
         broker.run(1_000)
         client.send(bytes((byte,)))
@@ -347,7 +347,7 @@ def test_a_node_that_stops_says_so() -> None:
         client = connected(broker, version)
         commands = client.connection.drain(0)
         assert commands == [Disconnected("shutting-down")]
-        client.look()
+        client.poll()
         assert [packet.code for packet in client.take() if isinstance(packet, Disconnect)] == words
         assert client.gone
         assert client.connection.drain(0) == ()

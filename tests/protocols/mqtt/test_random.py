@@ -50,7 +50,7 @@ class Sender:
         self.open[packet_id] = (packet, False)
         self.client.put(packet, wait=False)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         if self.client is None:
             return
         for ack in self.client.take():
@@ -83,7 +83,7 @@ class Listener:
         wanted.numbers = {props.SESSION_EXPIRY: 10_000, props.RECEIVE_MAXIMUM: self.pick.choice((1, 3, 20, 500))}
         assert self.client.connect("listener", clean=False, properties=wanted).present
 
-    def look(self) -> None:
+    def poll(self) -> None:
         if self.client is None:
             return
         for packet in self.client.take():
@@ -136,15 +136,15 @@ def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
         elif step < 0.92:
             broker.kill()
         broker.run(pick.choice((0, 0.5, 1, 3, 250)))
-        sender.look()
-        listener.look()
+        sender.poll()
+        listener.poll()
     for each in (sender, listener):
         if each.client is None or each.client.gone:
             each.connect()
     for _ in range(400):
         broker.run(5)
-        sender.look()
-        listener.look()
+        sender.poll()
+        listener.poll()
         listener.answer(100)
     broker.run(1_000)
     assert sender.open == {}

@@ -93,9 +93,9 @@ class Visitor:
     def put(self, data: bytes, step: int = 1 << 20) -> list[Event]:
         for at in range(0, len(data), step):
             self.commands += self.connection.receive(data[at : at + step], 0)
-        return self.look()
+        return self.poll()
 
-    def look(self) -> list[Event]:
+    def poll(self) -> list[Event]:
         for part in self.connection.outgoing():
             self.socket.receive_data(part)
         return list(self.socket.events())
@@ -153,7 +153,7 @@ def test_all_of_a_turn_goes_out_in_one_frame() -> None:
     visitor = Visitor()
     visitor.inner.out = [b"a", b"b"]
     visitor.connection.answer(Done(1), 0)
-    (message,) = visitor.look()
+    (message,) = visitor.poll()
     assert isinstance(message, BytesMessage)
     assert message.data == b"abanswer"
 
@@ -218,14 +218,14 @@ def test_deadlines() -> None:
     assert visitor.connection.deadline() == 77
     assert visitor.connection.expire(0) == (Disconnected("expired"),)
     visitor.inner.reading = False
-    visitor.look()
+    visitor.poll()
     assert not visitor.connection.reading
 
 
 def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
     visitor = Visitor()
     assert visitor.connection.drain(0) == (Disconnected("drained"),)
-    last, goodbye = visitor.look()
+    last, goodbye = visitor.poll()
     assert isinstance(last, BytesMessage)
     assert (last.data, isinstance(goodbye, CloseConnection), visitor.connection.closed) == (b"bye", True, True)
     early = WebSocketAdapter({}, WebSocketSettings()).connect(PEER, 0)

@@ -94,9 +94,9 @@ class Grpc:
         channel = Signed(self.place.world, f"g{self.place.serial()}", settings)
         clock = self.place.world.clock
         if settings is not None:
-            clock.run_until(lambda: bool(channel.told), 5_000)
+            clock.run_until(lambda: bool(channel.notified), 5_000)
         if request.method == "Telemetry":
-            codes = {each.status.code for each in channel.told}
+            codes = {each.status.code for each in channel.notified}
         else:
             content = request.content(self.place) if request.content is not None else CALLS[request.method]()
             kind: Any = getattr(pb, f"{request.method}Response")

@@ -110,7 +110,7 @@ def test_a_damaged_delayed_message_holds_back_no_other() -> None:
     damage(driver, places[1])
     driver.clock.run_for(8_000)
     assert driver.bodies("t") == [b"0", b"2", b"3"]
-    late, part = driver.told(StoreEventKind.DAMAGED)
+    late, part = driver.notified(StoreEventKind.DAMAGED)
     assert str(places[1].physical_offset) in late.cause
     assert "(1 records)" in part.cause, "the read has pointed the check of the log at the place"
 

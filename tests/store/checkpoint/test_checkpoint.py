@@ -88,14 +88,14 @@ def test_damage_of_checkpoints_costs_nothing_but_time(folder: str, count: int, d
     for name in files(driver, folder)[-count:]:
         damage(driver.disk.files[name].data)
     after = driver.killed()
-    told = after.told(StoreEventKind.REBUILT)
+    told = after.notified(StoreEventKind.REBUILT)
     assert [event.file for event in told] == list(reversed(files(driver, "checkpoint")))[:count], "one line each"
     assert all("set aside" in event.cause for event in told)
     assert after.call(after.store.positions.offset, "g", "t", 0) == 3
     check(after, "t", load.acknowledged)
     again = after.killed()
     again.clock.run_for(3_000)
-    assert again.told(StoreEventKind.REBUILT) == []
+    assert again.notified(StoreEventKind.REBUILT) == []
     assert len(again.bodies("t")) == 21
 
 
@@ -110,12 +110,12 @@ def test_a_flipped_bit_anywhere_in_the_index_is_never_read_as_a_row() -> None:
             disk.files[name].data[at] ^= 1 << at % 8
             after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
             after.clock.run_for(10)
-            seen["start"] += len(after.told(StoreEventKind.REBUILT))
+            seen["start"] += len(after.notified(StoreEventKind.REBUILT))
             results = [after.call(after.store.log.read, ReadRequest("t", queue_id, 0, 40, 1 << 20)) for queue_id in (0, 1)]
             if any(isinstance(result, Failure) for result in results):
                 seen["reader"] += 1
                 after = after.killed()
-                assert len(after.told(StoreEventKind.REBUILT)) == 1
+                assert len(after.notified(StoreEventKind.REBUILT)) == 1
             if at % 5 == 0 or any(isinstance(result, Failure) for result in results):
                 check(after, "t", load.acknowledged)
     assert min(seen.values()) > 5, seen
@@ -129,7 +129,7 @@ def test_a_short_index_is_built_again_from_the_log(damage: Callable[[bytearray],
         damage(disk.files[name].data)
         after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
         check(after, "t", load.acknowledged)
-        assert len(after.told(StoreEventKind.REBUILT)) <= 1
+        assert len(after.notified(StoreEventKind.REBUILT)) <= 1
 
 
 def test_a_missing_index_file_is_built_again_from_the_log() -> None:
@@ -138,7 +138,7 @@ def test_a_missing_index_file_is_built_again_from_the_log() -> None:
         disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
         del disk.files[name]
         after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
-        (event,) = after.told(StoreEventKind.REBUILT)
+        (event,) = after.notified(StoreEventKind.REBUILT)
         assert "the whole log is read" in event.cause
         check(after, "t", load.acknowledged)
 
@@ -160,12 +160,12 @@ def test_damaged_rows_cost_their_reader_an_error_and_the_next_start_builds_them_
     assert isinstance(refused, Failure)
     assert "damaged" in refused.text
     assert len(driver.bodies("u")) == 40
-    assert len(driver.told(StoreEventKind.UNREADABLE)) == 1
+    assert len(driver.notified(StoreEventKind.UNREADABLE)) == 1
     after = driver.killed()
-    assert len(after.told(StoreEventKind.REBUILT)) == 1
+    assert len(after.notified(StoreEventKind.REBUILT)) == 1
     after.clock.run_for(10)
     assert after.bodies("t") == [b"%d" % number for number in range(40)]
-    assert after.killed().told(StoreEventKind.REBUILT) == []
+    assert after.killed().notified(StoreEventKind.REBUILT) == []
 
 
 @pytest.mark.parametrize("wait_ms", [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6])

@@ -221,7 +221,7 @@ def test_who_is_told_of_little_room_and_of_none_hears_of_the_end_of_both(ends_fi
     full.room, driver.disk.free = True, 0.5
     driver.clock.run_for(2_200)
     driver.send("t", b"1")
-    assert driver.events[-1] == driver.told(StoreEventKind.RESUMED)[-1]
+    assert driver.events[-1] == driver.notified(StoreEventKind.RESUMED)[-1]
 
 
 def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and_then_no_more() -> None:
@@ -243,12 +243,12 @@ def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and
     driver.disk.free = 0.5
     driver.clock.run_for(1_100)
     driver.send("t", b"more")
-    count = len(driver.told(StoreEventKind.PRESSED))
+    count = len(driver.notified(StoreEventKind.PRESSED))
     assert count == driver.store.figures()["retention_segments_deleted_total"] > 0, "one line for each file"
-    assert driver.told(StoreEventKind.PRESSED)[0].file == "log/00000000000000000000"
+    assert driver.notified(StoreEventKind.PRESSED)[0].file == "log/00000000000000000000"
     driver.send("kept", b"mine")
     driver.clock.run_for(120_000)
-    assert len(driver.told(StoreEventKind.PRESSED)) == count, "there is room again"
+    assert len(driver.notified(StoreEventKind.PRESSED)) == count, "there is room again"
     driver.disk.free = 0.08
     driver.clock.run_for(120_000)
     assert driver.bodies("kept") == [b"mine"], "a topic's own retention holds"
@@ -279,4 +279,4 @@ def test_a_look_at_the_volume_that_fails_once_ends_no_later_looks(monkeypatch: p
             driver.clock.run_for(1_500)
     driver.disk.free = 0.01
     driver.clock.run_for(1_500)
-    assert len(driver.told(StoreEventKind.FULL)) == 1
+    assert len(driver.notified(StoreEventKind.FULL)) == 1

@@ -31,7 +31,7 @@ class Moment(NamedTuple):
     operation: Operation
     disk: MemoryDisk
     events: list[tuple[str, object, object]]
-    told: int
+    notified: int
     now_ms: int
 
 
@@ -87,7 +87,7 @@ def check_moment(moment: Moment, power: bool, survivors: int) -> None:
     """Start on what a kill, or a power failure with the `survivors` of that seed, leaves at the moment."""
     clock = VirtualClock(moment.now_ms)
     disk = moment.disk.powered_off(clock, chance=random.Random(survivors)) if power else moment.disk.killed(clock)
-    check_after(disk, clock, Promises(moment.events[: moment.told]), power, survivors)
+    check_after(disk, clock, Promises(moment.events[: moment.notified]), power, survivors)
 
 
 def failing(seed: int, load: Load, at: int, code: int) -> tuple[Run, Operation | None, Work | None]:
@@ -140,6 +140,6 @@ def check_checkpoints(seed: int, load: Load) -> None:
             check_moment(moment, power=True, survivors=survivors)
             clock = VirtualClock(moment.now_ms)
             disk = moment.disk.powered_off(clock, chance=random.Random(survivors))
-            life = Life(disk, clock, Promises(moment.events[: moment.told]), True, survivors)
+            life = Life(disk, clock, Promises(moment.events[: moment.notified]), True, survivors)
             life.check()
             life.ended().check()

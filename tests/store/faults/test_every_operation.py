@@ -78,4 +78,4 @@ def test_deleted_segments_that_a_power_failure_brings_back_are_deleted_again() -
         for at, name in enumerate(gone):
             if some >> at & 1:
                 disk.files[name] = seen[name].copy()
-        check_after(disk, clock, Promises(last.events[: last.told]), False, some)
+        check_after(disk, clock, Promises(last.events[: last.notified]), False, some)

@@ -157,10 +157,10 @@ class Work:
             return
         self.promises.note("topic", MORTAL, False)
 
-        done = self._told(MORTAL, False)
+        done = self._notified(MORTAL, False)
         self.driver.store.metadata.delete_topic(MORTAL, self._call("deletion of a topic", done, failures=True))
 
-    def _told(self, name: str, exists: bool) -> Callable[[Failure | None], None]:
+    def _notified(self, name: str, exists: bool) -> Callable[[Failure | None], None]:
         """What notes the answer to the creation or deletion of a topic."""
 
         def done(result: Failure | None) -> None:
@@ -175,7 +175,7 @@ class Work:
         self.promises.note("topic", name, True)
         count = QUEUES.get(name, 1)
         topic = Topic(name, count, count, durability=Durability.PAGE if name == PAGE else Durability.FLUSHED)
-        self.driver.store.metadata.put_topic(topic, self._call("topic", self._told(name, True), failures=True))
+        self.driver.store.metadata.put_topic(topic, self._call("topic", self._notified(name, True), failures=True))
 
     def _message(self, topic: str, stored: bytes = b"", due_ms: int = 0, decision: str | None = None) -> Message:
         body, queue_id = self.body(), self.chance.randrange(QUEUES[topic])

@@ -424,7 +424,7 @@ def test_an_index_that_is_built_again_steps_over_a_damaged_batch_and_tells_it(nu
     driver.disk = disk
     after = driver.killed()
     found = [find(after, "t", f"id{each}", unique=True) for each in range(60)]
-    assert sum("not found by key" in event.cause for event in after.told(StoreEventKind.DAMAGED)) == 1
+    assert sum("not found by key" in event.cause for event in after.notified(StoreEventKind.DAMAGED)) == 1
     missing = [each for each in range(60) if found[each] != stored[each]]
     in_segment = [each for each in range(number, 60) if positions[each] < len(disk.files[logs[0]].data)]
     assert missing == ([number] if behind > 0 else in_segment), "without the header, the rest of the segment"

@@ -14,7 +14,7 @@ from store import housekeeping
 from store.lease.tables import LeaseTables
 from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
-from tests.store.test_lite_queues import SMALL, driver, lease, send, settle, told
+from tests.store.test_lite_queues import SMALL, driver, lease, notified, send, settle
 
 __all__ = ["driver"]
 
@@ -27,7 +27,7 @@ def consume(driver: Driver, name: str) -> list[str]:
     """Lease and settle all messages of a lite topic."""
     leases = lease(driver, name)
     settle(driver, name, leases)
-    return told(leases)
+    return notified(leases)
 
 
 def position(driver: Driver, name: str) -> int:
@@ -41,15 +41,15 @@ def test_a_table_is_idle_when_all_is_settled_and_live_when_a_message_arrives(dri
     assert (len(tables(driver).live), len(tables(driver))) == (1, 1)
     settle(driver, "a", leases)
     assert (len(tables(driver).live), len(tables(driver)), position(driver, "a")) == (0, 1, 2)
-    assert told(lease(driver, "a")) == []
+    assert notified(lease(driver, "a")) == []
     assert len(tables(driver).live) == 0
     send(driver, "a", "3")
     again = lease(driver, "a")
-    assert told(again) == ["3"]
+    assert notified(again) == ["3"]
     assert again.pop_ms > leases.pop_ms
     assert len(tables(driver).live) == 1
     driver.clock.run_for(60_000)
-    assert told(lease(driver, "a")) == ["3"]
+    assert notified(lease(driver, "a")) == ["3"]
 
 
 def test_settling_twice_succeeds_while_the_table_is_idle(driver: Driver) -> None:
@@ -68,7 +68,7 @@ def test_a_commit_or_reset_makes_an_idle_table_live(driver: Driver) -> None:
     queue = lite.queue_name("p", "a")
     assert driver.call(driver.store.positions.commit, "g", [(queue, 0, 1)]) is None
     assert position(driver, "a") == 1
-    assert told(lease(driver, "a")) == ["2"]
+    assert notified(lease(driver, "a")) == ["2"]
 
 
 @pytest.mark.parametrize("end", ["killed", "powered_off", "restarted"])
@@ -81,7 +81,7 @@ def test_idle_tables_survive_the_end_of_the_process(driver: Driver, end: str) ->
     found: Driver = getattr(driver, end)()
     assert [position(found, f"s{at}") for at in range(50)] == [2] * 50
     assert (len(tables(found).live), len(tables(found))) == (0, 50)
-    assert (told(lease(found, "s7")), told(lease(found, "s8"))) == (["3"], [])
+    assert (notified(lease(found, "s7")), notified(lease(found, "s8"))) == (["3"], [])
 
 
 def test_positions_survive_the_deletion_of_their_segments() -> None:

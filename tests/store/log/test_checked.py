@@ -54,7 +54,7 @@ def test_a_flipped_bit_is_never_served_and_costs_one_message(restart: bool) -> N
         found = read_all(driver)
         assert len(found) == 11, at
         assert all(data in right for data in found), at
-        assert driver.told(StoreEventKind.UNREADABLE)[0].file == name
+        assert driver.notified(StoreEventKind.UNREADABLE)[0].file == name
 
 
 def test_a_short_read_is_an_error() -> None:

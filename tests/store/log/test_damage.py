@@ -181,7 +181,7 @@ def test_an_unsynced_tail_is_cut_and_reported() -> None:
     name = segments(disk)[-1]
     disk.flip(name, end - int(name[4:]) + 90)
     after = start(driver, disk)
-    (event,) = after.told(StoreEventKind.CUT)
+    (event,) = after.notified(StoreEventKind.CUT)
     figures = after.store.figures()
     assert event.file == name
     assert figures["recovered_cut_bytes"] == driver.store.parts.segments.end - end > 0

@@ -131,7 +131,7 @@ def test_retention_raises_the_first_position_before_it_deletes() -> None:
     driver.topic("t")
     seen: list[tuple[int, int]] = []
 
-    def look(operation: Operation) -> None:
+    def poll(operation: Operation) -> None:
         if operation.kind == "remove" and operation.name.startswith("log/"):
             found = promise.newest(driver.disk)[1]
             assert found is not None
@@ -139,7 +139,7 @@ def test_retention_raises_the_first_position_before_it_deletes() -> None:
 
     for _ in range(30):
         driver.send("t", b"x" * 500)
-    driver.disk.watch = look
+    driver.disk.watch = poll
     driver.clock.run_for(120_000)
     assert seen
     assert all(removed < first for removed, first in seen)

@@ -21,7 +21,7 @@ def filled(config: StoreSettings = CONFIG, count: int = 30) -> Driver:
     for number in range(count):
         driver.send("t", b"%d" % number + b"." * 300)
     driver.clock.run_for(3 * SECOND_MS)
-    assert not driver.told(StoreEventKind.DAMAGED)
+    assert not driver.notified(StoreEventKind.DAMAGED)
     return driver
 
 
@@ -52,7 +52,7 @@ def test_a_flipped_bit_is_found_by_the_next_pass_and_told_once(number: int) -> N
     name = flip(driver, batch_position(driver, number))
     for _ in range(3):
         pass_by(driver)
-    (event,) = driver.told(StoreEventKind.DAMAGED)
+    (event,) = driver.notified(StoreEventKind.DAMAGED)
     assert event.file == name
     assert "a checksum is wrong" in event.cause
     assert driver.store.figures()["log_damaged_parts"] == 1
@@ -70,7 +70,7 @@ def test_a_part_that_is_good_again_is_forgotten() -> None:
     assert driver.store.figures()["log_damaged_parts"] == 0
     flip(driver, position)
     pass_by(driver)
-    assert len(driver.told(StoreEventKind.DAMAGED)) == 2
+    assert len(driver.notified(StoreEventKind.DAMAGED)) == 2
 
 
 def test_a_pass_begins_once_in_an_hour_and_a_second_checks_a_bounded_part() -> None:
@@ -88,7 +88,7 @@ def test_zero_days_is_never() -> None:
     driver = filled(replace(CONFIG, scrub_days=0))
     flip(driver, batch_position(driver, 5))
     pass_by(driver)
-    assert not driver.told(StoreEventKind.DAMAGED)
+    assert not driver.notified(StoreEventKind.DAMAGED)
     assert driver.store.figures()["log_scrubbed_bytes_total"] == 0
 
 
@@ -99,4 +99,4 @@ def test_segments_that_retention_deletes_meanwhile_are_no_damage() -> None:
         driver.clock.run_for(120 * SECOND_MS)
     assert driver.store.figures()["retention_segments_deleted_total"] > 3
     assert driver.store.figures()["log_scrub_passes_total"] > 1
-    assert not driver.told(StoreEventKind.DAMAGED)
+    assert not driver.notified(StoreEventKind.DAMAGED)

@@ -132,7 +132,7 @@ def test_what_changes_while_the_table_is_written_is_found(seed: int, monkeypatch
         before = content(driver)
         assert content(without_checkpoints(driver)) == before
         driver = driver.killed()
-        assert driver.told(StoreEventKind.REBUILT) == []
+        assert driver.notified(StoreEventKind.REBUILT) == []
         assert content(driver) == before
 
 
@@ -142,7 +142,7 @@ def test_a_directory_with_checkpoints_of_the_version_before_opens_from_them() ->
     disk.files = {name: Content(data) for name, data in version1.files(BEFORE).items()}
     driver = Driver(CONFIG, disk, clock)
     driver.clock.run_for(10)
-    assert driver.told(StoreEventKind.REBUILT) == []
+    assert driver.notified(StoreEventKind.REBUILT) == []
     assert (driver.store.parts.checkpointer.last.serial, driver.store.parts.checkpointer.last.table) == (3, 0)
     before = content(driver)
     assert content(without_checkpoints(driver)) == before

@@ -29,7 +29,7 @@ class FakeLog:
         self.broken: Failure | None = None
         self.damaged = False
         self.confirmed = (0, 0)
-        self._told: Callable[[], None] = lambda: None
+        self._notified: Callable[[], None] = lambda: None
 
     def eras(self) -> list[Era]:
         return [Era(EPOCH - 1, 0), Era(EPOCH, self.begin)]
@@ -40,7 +40,7 @@ class FakeLog:
         return bytes(min(size, self.written - position))
 
     def follow_progress(self, told: Callable[[], None]) -> None:
-        self._told = told
+        self._notified = told
 
     def confirm(self, written: int, synced: int) -> None:
         self.confirmed = (written, synced)
@@ -58,7 +58,7 @@ class FakeLog:
         """So many bytes more."""
         self.written += size
         self.synced = self.written
-        self._told()
+        self._notified()
 
 
 class FakeConnection:
@@ -102,7 +102,7 @@ class Stage:
             )
             self.clock.call_soon(lambda: done(GroupAnswer(None, self.group)))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """SetKeeper.look."""
         self.looks += 1
 

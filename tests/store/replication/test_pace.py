@@ -52,7 +52,7 @@ class SlowLog:
         self.disk = 0
         self.spent_ns = 0
         self.proven: list[tuple[int, bool]] = []
-        self.told: Callable[[], None] = lambda: None
+        self.notified: Callable[[], None] = lambda: None
         self._clock = clock
 
     @property
@@ -80,7 +80,7 @@ class SlowLog:
         return data
 
     def follow_progress(self, told: Callable[[], None]) -> None:
-        self.told = told
+        self.notified = told
 
     def confirm(self, written: int, synced: int) -> None:
         pass
@@ -101,7 +101,7 @@ class Nobody:
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
         pass
 
-    def look(self) -> None:
+    def poll(self) -> None:
         pass
 
 
@@ -167,7 +167,7 @@ class Busy:
             self._own_ns += passed * self.share
             self.log.written += passed * self.rate // 1_000_000_000
             self.log.synced = self.log.written
-            self.log.told()
+            self.log.notified()
             clock.run_turn()
 
     def cost(self, milliseconds: int) -> float:
@@ -317,12 +317,12 @@ def test_what_is_confirmed_is_told_with_the_next_part_or_soon() -> None:
     clock.run_for(50)
     before = len(reader.parts)
     log.written = log.synced = 2_000
-    log.told()
+    log.notified()
     clock.run_turn()
     assert [(part.position, part.confirmed) for part in reader.parts[before:]] == [(1_000, 2_000)], "one part tells both"
     leading.group_heard(replace(GROUP, members=(SetMember(1, "1"), SetMember(2, "2")), set_epoch=2))
     log.written = log.synced = 3_000
-    log.told()
+    log.notified()
     clock.run_turn()
     assert [(part.position, part.confirmed) for part in reader.parts[before + 1 :]] == [(2_000, 2_000)]
     clock.run_for(5)

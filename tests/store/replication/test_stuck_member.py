@@ -31,7 +31,7 @@ class Log:
     def __init__(self) -> None:
         self.written = self.synced = 1_000
         self.confirmed = (0, 0)
-        self.told: Callable[[], None] = lambda: None
+        self.notified: Callable[[], None] = lambda: None
 
     def eras(self) -> list[Era]:
         return [Era(1, 0)]
@@ -40,7 +40,7 @@ class Log:
         return b"x" * min(size, self.written - position)
 
     def follow_progress(self, told: Callable[[], None]) -> None:
-        self.told = told
+        self.notified = told
 
     def confirm(self, written: int, synced: int) -> None:
         self.confirmed = (written, synced)
@@ -61,7 +61,7 @@ class Keeper:
         self.group = replace(self.group, members=change.members, set_epoch=self.group.set_epoch + 1)
         done(GroupAnswer(None, self.group))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Nothing else is known."""
 
 
@@ -85,7 +85,7 @@ def test_a_member_that_stands_still_is_left_out_though_it_has_all_that_is_confir
     assert log.confirmed == (1_000, 1_000)
     assert keeper.asked == []
     log.written = log.synced = 2_000
-    log.told()
+    log.notified()
     clock.run_for(STUCK_NS / 1_000_000 - 300)
     assert log.confirmed == (1_000, 1_000), "it is a member, and lacks the rest"
     clock.run_for(1_000)

@@ -142,7 +142,7 @@ class StartPositions:
             if left[0] == 0:
                 done(None if known[0] else failures[0] if len(failures) == queues else ends)
 
-        def look(queue_id: int) -> None:
+        def poll(queue_id: int) -> None:
             def position(result: int | Failure) -> None:
                 if isinstance(result, Failure) and result.code is not ErrorCode.OFFSET_NOT_FOUND:
                     failures.append(result)
@@ -159,4 +159,4 @@ class StartPositions:
             self._positions.offset(group, topic, queue_id, position)
 
         for queue_id in range(queues):
-            look(queue_id)
+            poll(queue_id)

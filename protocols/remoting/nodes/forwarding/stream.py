@@ -59,8 +59,19 @@ class NodeStream:
     """
 
     __slots__ = (
-        "_came", "_clock", "_count", "_kept", "_next", "_open", "_open_bytes", "_send", "_told", "_told_timer", "received",
-        "unacknowledged_bytes", "version",
+        "_came",
+        "_clock",
+        "_count",
+        "_kept",
+        "_next",
+        "_notified",
+        "_notify_timer",
+        "_open",
+        "_open_bytes",
+        "_send",
+        "received",
+        "unacknowledged_bytes",
+        "version",
     )  # fmt: skip
 
     def __init__(self, clock: Clock) -> None:
@@ -72,8 +83,8 @@ class NodeStream:
         self._open_bytes = 0
         self._count = 0
         self._kept: dict[int, tuple[int, bytes]] = {}
-        self._told = 0
-        self._told_timer: Timer | None = None
+        self._notified = 0
+        self._notify_timer: Timer | None = None
         self.received = 0
         self.unacknowledged_bytes = 0
         self.version = VERSION
@@ -106,7 +117,7 @@ class NodeStream:
         self._kept[number] = (count, items)
         self.unacknowledged_bytes += len(items)
         if self._send is not None:
-            self._told = self.received
+            self._notified = self.received
             self._send(self._frame(number, count, items))
 
     def _frame(self, number: int, count: int, items: bytes) -> bytes:
@@ -124,16 +135,16 @@ class NodeStream:
         self._send = send
         for number, (count, items) in self._kept.items():
             send(self._frame(number, count, items))
-        self._told = self.received
+        self._notified = self.received
 
     def lost(self) -> None:
         """The connection is gone. What is added meanwhile is kept."""
         self._send = None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Tell the other node what has come, also when nothing has: it learns that this node lives."""
         if self._send is not None:
-            self._told = self.received
+            self._notified = self.received
             self._send(self._frame(0, 0, b""))
 
     def take(self, body: bytes) -> tuple[int, Reader]:
@@ -151,10 +162,10 @@ class NodeStream:
         if number != self.received + 1:
             raise WireError(f"frame {number} came behind frame {self.received}")
         self.received = number
-        if number - self._told >= TELL_FRAMES:
-            self.tell()
-        elif self._told_timer is None:
-            self._told_timer = self._clock.call_at(self._clock.monotonic_ns() + TELL_NS, self._tell_late)
+        if number - self._notified >= TELL_FRAMES:
+            self.notify()
+        elif self._notify_timer is None:
+            self._notify_timer = self._clock.call_at(self._clock.monotonic_ns() + TELL_NS, self._notify_late)
         return count, reader
 
     def take_all(
@@ -189,10 +200,10 @@ class NodeStream:
         if wrong is not None:
             raise ItemError(str(wrong))
 
-    def _tell_late(self) -> None:
-        self._told_timer = None
-        if self._told != self.received:
-            self.tell()
+    def _notify_late(self) -> None:
+        self._notify_timer = None
+        if self._notified != self.received:
+            self.notify()
 
     def _acknowledged(self, came: int) -> None:
         if came >= self._next or came < self._came:

@@ -287,7 +287,7 @@ def test_settings_that_were_changed_before_the_group_is_known_hold(world: World)
     assert world.controlling.member is not None
     controlling.joined(world.controlling.member, FiguresRecord(world.disk))
     assert controlling.elections is not None
-    assert controlling.elections.look_ms == 200
+    assert controlling.elections.poll_ms == 200
 
 
 def test_a_controller_that_closes_leaves_nobody_waiting(world: World) -> None:
@@ -376,7 +376,7 @@ def test_a_second_process_of_a_replica_does_not_register_while_the_first_is_aliv
 
 def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world: World) -> None:
     broker = world.broker()
-    world.founding.told(MemberIdentity(world.led_by, frozenset(world.numbers), 0))
+    world.founding.notified(MemberIdentity(world.led_by, frozenset(world.numbers), 0))
     broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
     world.clock.run_for(50)
     broker.take()

@@ -64,7 +64,7 @@ def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: 
     joining.start()
     disk.full = fails
     node = founding.identity.node
-    links.told(MemberIdentity(9, frozenset({node})), ())
+    links.notified(MemberIdentity(9, frozenset({node})), ())
     if fails:
         assert controlling.member is None
         assert "No space left" in joining.waits

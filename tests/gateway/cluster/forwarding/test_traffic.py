@@ -11,14 +11,14 @@ from tests.gateway.cluster.forwarding.test_forwarders import Several
 
 def test_what_is_told_twice_counts_once() -> None:
     gateways = GatewaysTraffic()
-    gateways.told(b"a", Traffic(1, 2, 30, 40))
-    gateways.told(b"a", Traffic(1, 2, 30, 40))
-    gateways.told(b"b", Traffic(5, 5, 5, 5))
-    gateways.told(b"a", Traffic(2, 2, 35, 40))
-    gateways.told(b"a", Traffic(1, 2, 30, 40))
+    gateways.notified(b"a", Traffic(1, 2, 30, 40))
+    gateways.notified(b"a", Traffic(1, 2, 30, 40))
+    gateways.notified(b"b", Traffic(5, 5, 5, 5))
+    gateways.notified(b"a", Traffic(2, 2, 35, 40))
+    gateways.notified(b"a", Traffic(1, 2, 30, 40))
     assert gateways.total == Traffic(7, 7, 40, 45)
     for number in range(LIVES_MAX + 10):
-        gateways.told(b"%d" % number, Traffic(1))
+        gateways.notified(b"%d" % number, Traffic(1))
     assert len(gateways._known) == LIVES_MAX
 
 

@@ -63,7 +63,7 @@ def steps(gateway: Forwarder) -> tuple[list[Callable[[], None]], dict[str, Event
     ], seen
 
 
-def told(seen: dict[str, EventRecorder]) -> dict[str, list[tuple[type[Event], object]]]:
+def notified(seen: dict[str, EventRecorder]) -> dict[str, list[tuple[type[Event], object]]]:
     """What the clients were told, with tickets."""
     return {
         name: [(type(event), getattr(event, "ticket", None)) for event in recorder.take()] for name, recorder in seen.items()
@@ -155,7 +155,7 @@ def test_a_recorded_store_of_version_1_is_spoken_to_byte_by_byte_as_before() -> 
             assert [(frame[0], frame[HEAD.size :]) for frame in mine] == [(UNSIZED, bytes.fromhex(text)[HEAD.size :])]
             assert HEAD.unpack_from(mine[0])[3] == count
     assert not doing
-    assert told(seen) == EXPECTED
+    assert notified(seen) == EXPECTED
     assert values == {b"uann": b'{"name":"ann","password":"p"}'}
 
 
@@ -168,7 +168,7 @@ def test_nodes_speak_the_newest_version_that_both_know(store_knows: tuple[int, .
     for step in doing:
         step()
         two.clock.run_for(500)
-        for name, events in told(seen).items():
+        for name, events in notified(seen).items():
             everything[name] += events
     agreed = VERSION if VERSION in store_knows and VERSION in gateway_knows else UNSIZED
     assert two.gateway._stream.version == agreed

@@ -69,7 +69,7 @@ class Service:
     def closed(self, token: object) -> None:
         """A life has ended."""
         self._heartbeats.closed(token, self.now_ms())
-        self._world.clock.call_soon(self._look)
+        self._world.clock.call_soon(self._poll)
 
     def apply(self, change: GroupChange) -> GroupAnswer:
         """Make a change, as the controller that leads does."""
@@ -85,16 +85,16 @@ class Service:
         if answer.refusal is None and group is not None:
             if isinstance(change, ElectLeader):
                 for replica in self._world.replicas.values():
-                    replica.controllers.told(group)
+                    replica.controllers.notified(group)
             elif not group.leader:
-                self._world.clock.call_soon(self._look)
+                self._world.clock.call_soon(self._poll)
         return answer
 
     def _elect(self) -> None:
         self._world.clock.call_at(self._world.clock.monotonic_ns() + 500 * MILLISECOND_NS, self._elect)
-        self._look()
+        self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self.up:
             for group in self._heartbeats.due(list(self.groups), self.now_ms()):
                 self.apply(ElectLeader(group.name, leader_epoch=group.leader_epoch))
@@ -118,7 +118,7 @@ class SimControllers:
         """GroupControllers.begin."""
         self._report = report
         self._beat()
-        self._look()
+        self._poll()
 
     def close(self) -> None:
         """GroupControllers.close."""
@@ -138,12 +138,12 @@ class SimControllers:
             if self._reaches:
                 self._world.service.heard(self._report(), self, self.measure())
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if not self._closed:
-            self._after(1_000 * MILLISECOND_NS, self._look)
+            self._after(1_000 * MILLISECOND_NS, self._poll)
             self.ask(lambda group, _known: None if group is None else self.heard(group))
 
-    def told(self, group: StoreGroup) -> None:
+    def notified(self, group: StoreGroup) -> None:
         """A controller tells of a new leader; it may be lost."""
         if self._reaches and not self._world.loses():
             self._after(self._world.delay_ns(), lambda: None if self._closed else self.heard(group))

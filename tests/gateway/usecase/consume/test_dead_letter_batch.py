@@ -34,8 +34,8 @@ class Stage:
 
     def __init__(self, *messages: ExhaustedMessage) -> None:
         self.mover = Mover()
-        self.told: list[set[bytes]] = []
-        store_dead_letters(cast("DeadLetters", self.mover), "g", messages, self.told.append)
+        self.notified: list[set[bytes]] = []
+        store_dead_letters(cast("DeadLetters", self.mover), "g", messages, self.notified.append)
 
     def answer(self, offset: int, failure: Failure | None = None) -> None:
         """Give the answer for the message at `offset`."""
@@ -54,13 +54,13 @@ def test_the_answer_waits_for_every_dead_letter() -> None:
     assert stage.mover.moved == [("g", "t")] * 3
     stage.answer(3)
     stage.answer(1)
-    assert stage.told == []
+    assert stage.notified == []
     stage.answer(2)
-    assert stage.told == [set()]
+    assert stage.notified == [set()]
 
 
 def test_without_dead_letters_the_answer_is_given_at_once() -> None:
-    assert Stage().told == [set()]
+    assert Stage().notified == [set()]
 
 
 def test_only_the_keys_of_messages_that_could_not_be_moved_are_blocked() -> None:
@@ -70,7 +70,7 @@ def test_only_the_keys_of_messages_that_could_not_be_moved_are_blocked() -> None
     stage.answer(1)
     stage.answer(3, FULL)
     stage.answer(2, FULL)
-    assert stage.told == [{ordering_key(messages[1][2]), ordering_key(messages[2][2])}]
+    assert stage.notified == [{ordering_key(messages[1][2]), ordering_key(messages[2][2])}]
 
 
 def test_messages_without_a_key_share_the_empty_one() -> None:
@@ -78,7 +78,7 @@ def test_messages_without_a_key_share_the_empty_one() -> None:
     stage = Stage(exhausted(1), exhausted(2))
     stage.answer(1, FULL)
     stage.answer(2)
-    assert stage.told == [{ordering_key(exhausted(1)[2])}]
+    assert stage.notified == [{ordering_key(exhausted(1)[2])}]
 
 
 def test_an_ordering_key_is_the_lite_topic_with_the_message_group() -> None:

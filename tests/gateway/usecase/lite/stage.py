@@ -70,7 +70,7 @@ def messages(events: list[Event]) -> list[Leased]:
     return event.messages
 
 
-def told(events: list[Event]) -> list[str]:
+def notified(events: list[Event]) -> list[str]:
     return [Record(each.record).body.decode() for each in messages(events)]
 
 

@@ -33,12 +33,12 @@ from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
     messages,
+    notified,
     place,
     poll,
     refused,
     send,
     subscribe,
-    told,
 )
 
 __all__ = ["bench", "place"]
@@ -131,7 +131,7 @@ def test_lite_topics_end_when_nobody_sends_to_them(place: Bench) -> None:
     assert list(place.store.lite_queues.names(PARENT)) == ["b"]
     subscribe(place, recorder, "c", "a")
     send(place, "a", "2")
-    assert told(place.ask(poll(), recorder)) == ["2"]
+    assert notified(place.ask(poll(), recorder)) == ["2"]
 
 
 def test_silent_subscribers_are_forgotten(place: Bench) -> None:

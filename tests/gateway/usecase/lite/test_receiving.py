@@ -25,13 +25,13 @@ from tests.gateway.usecase.lite.stage import (
     ack,
     attributes,
     messages,
+    notified,
     place,
     poll,
     queue_of,
     refused,
     send,
     subscribe,
-    told,
 )
 
 __all__ = ["bench", "place"]
@@ -46,9 +46,9 @@ def test_one_poll_serves_all_that_a_client_has_subscribed_to_and_nothing_else(pl
     got = messages(place.ask(poll(), recorder))
     assert [Record(each.record).body for each in got] == [b"a1", b"a2", b"b1"]
     assert {(each.receipt.queue_id, each.receipt.revive_queue) for each in got} == {(0, 999)}
-    assert told(place.ask(poll(), recorder)) == []
+    assert notified(place.ask(poll(), recorder)) == []
     ack(place, *got)
-    assert told(place.ask(poll(), recorder)) == []
+    assert notified(place.ask(poll(), recorder)) == []
 
 
 def test_a_poll_waits_for_messages_for_settlements_and_for_the_end_of_leases(place: Bench) -> None:
@@ -62,10 +62,10 @@ def test_a_poll_waits_for_messages_for_settlements_and_for_the_end_of_leases(pla
     assert place.ask(poll(wait_ms=5_000), recorder) == [], "2 waits for 1"
     ack(place, *first)
     place.clock.run_for(5)
-    assert told(recorder.take()) == ["2"]
+    assert notified(recorder.take()) == ["2"]
     assert place.ask(poll(wait_ms=20_000), recorder) == []
     place.clock.run_for(11_000)
-    assert told(recorder.take()) == ["2"], "the lease has ended"
+    assert notified(recorder.take()) == ["2"], "the lease has ended"
 
 
 def test_a_poll_ends_with_nothing_and_one_of_a_client_that_has_gone_takes_nothing(place: Bench) -> None:
@@ -73,12 +73,12 @@ def test_a_poll_ends_with_nothing_and_one_of_a_client_that_has_gone_takes_nothin
     subscribe(place, recorder, "c", "a")
     assert place.ask(poll(wait_ms=1_000), recorder) == []
     place.clock.run_for(1_000)
-    assert told(recorder.take()) == []
+    assert notified(recorder.take()) == []
     subscribe(place, gone, "d", "a")
     place.ask(poll("d", wait_ms=5_000), gone)
     place.ask(Disconnected("end"), gone)
     send(place, "a", "1")
-    assert told(place.ask(poll(), recorder)) == ["1"]
+    assert notified(place.ask(poll(), recorder)) == ["1"]
 
 
 def test_a_message_that_is_given_back_comes_again_and_counts(place: Bench) -> None:
@@ -103,7 +103,7 @@ def test_one_of_several_is_given_back_and_the_others_are_settled(place: Bench) -
     ack(place, *got[:2], *got[3:])
     assert place.ask(poll(wait_ms=5_000), recorder) == []
     place.clock.run_for(1_500)
-    assert told(recorder.take()) == ["2"]
+    assert notified(recorder.take()) == ["2"]
 
 
 def test_suspending_is_no_attempt(place: Bench) -> None:
@@ -147,9 +147,9 @@ def test_members_share_a_lite_topic_and_another_group_gets_it_all(place: Bench) 
     subscribe(place, EventRecorder(), "e", "a", group="h")
     send(place, "a", "a1")
     send(place, "b", "b1")
-    assert told(place.ask(poll("c", limit=1), recorders["c"])) == ["a1"]
-    assert told(place.ask(poll("d"), recorders["d"])) == ["b1"]
-    assert told(place.ask(ReceiveLite(7, "e", "h", PARENT, 32, 10_000), EventRecorder())) == ["a1"]
+    assert notified(place.ask(poll("c", limit=1), recorders["c"])) == ["a1"]
+    assert notified(place.ask(poll("d"), recorders["d"])) == ["b1"]
+    assert notified(place.ask(ReceiveLite(7, "e", "h", PARENT, 32, 10_000), EventRecorder())) == ["a1"]
 
 
 def test_what_waited_for_a_client_that_has_gone_waits_for_the_others(place: Bench) -> None:
@@ -159,10 +159,10 @@ def test_what_waited_for_a_client_that_has_gone_waits_for_the_others(place: Benc
     assert place.ask(poll("d", wait_ms=30_000), second) == []
     send(place, "a", "1")
     place.clock.run_for(5)
-    assert told(second.take()) == ["1"]
+    assert notified(second.take()) == ["1"]
     place.clock.run_for(11_000)
     place.ask(Disconnected("end"), first)
-    assert told(place.ask(poll("d"), second)) == ["1"]
+    assert notified(place.ask(poll("d"), second)) == ["1"]
 
 
 def test_expired_messages_of_lite_topics_are_counted(place: Bench) -> None:
@@ -171,7 +171,7 @@ def test_expired_messages_of_lite_topics_are_counted(place: Bench) -> None:
     marks = f"__LITE_TOPIC\x01a\x02HG_EXPIRE_MS\x01{place.clock.wall_ms() - 1_000}\x02".encode()
     [event] = place.ask(Send(1, [Message(PARENT, b"late", marks)]))
     assert isinstance(event, Sent)
-    assert told(place.ask(poll(), recorder)) == []
+    assert notified(place.ask(poll(), recorder)) == []
     assert place.handler.receiving.expired == 1
 
 
@@ -222,4 +222,4 @@ def test_a_poll_that_is_woken_while_reads_are_crowded_has_its_turn_later(place: 
     place.clock.run_for(20)
     resumed, *events = recorder.take()
     assert resumed == ReadingResumed()
-    assert told(events) == ["1"]
+    assert notified(events) == ["1"]

@@ -18,13 +18,13 @@ from tests.gateway.usecase.lite.stage import (
     ack,
     attributes,
     messages,
+    notified,
     place,
     place_with,
     poll,
     refused,
     send,
     subscribe,
-    told,
 )
 
 __all__ = ["bench", "place"]
@@ -36,7 +36,7 @@ def test_complete_replaces_and_ends(place: Bench) -> None:
     assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["b", "d"]), recorder) == [Done(1)]
     for name in "abd":
         send(place, name, name)
-    assert told(place.ask(poll(), recorder)) == ["b", "d"]
+    assert notified(place.ask(poll(), recorder)) == ["b", "d"]
     assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), EventRecorder()) == [Done(1)]
     send(place, "d", "d2")
     [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
@@ -66,7 +66,7 @@ def test_where_a_group_goes_on(place: Bench, start: OffsetOption | None, expecte
     send(place, "a", *(str(at) for at in range(5)))
     ack(place, *messages(place.ask(poll(limit=3), recorder)))
     subscribe(place, recorder, "c", "a", start=start)
-    assert told(place.ask(poll(), recorder)) == expected
+    assert notified(place.ask(poll(), recorder)) == expected
 
 
 def test_a_group_goes_on_at_a_time(place: Bench) -> None:
@@ -76,7 +76,7 @@ def test_a_group_goes_on_at_a_time(place: Bench) -> None:
     send(place, "a", "new")
     recorder = EventRecorder()
     subscribe(place, recorder, "c", "a", start=OffsetOption(OffsetOptionType.TIME, when))
-    assert told(place.ask(poll(), recorder)) == ["new"]
+    assert notified(place.ask(poll(), recorder)) == ["new"]
 
 
 def test_an_exclusive_lite_topic_belongs_to_its_newest_subscriber(place: Bench) -> None:
@@ -88,8 +88,8 @@ def test_an_exclusive_lite_topic_belongs_to_its_newest_subscriber(place: Bench) 
     place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "b"]), first)
     place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "b"]), first)
     send(place, "a", "1")
-    assert told(place.ask(poll("d"), second)) == ["1"]
-    assert told(place.ask(poll("c"), first)) == []
+    assert notified(place.ask(poll("d"), second)) == ["1"]
+    assert notified(place.ask(poll("c"), first)) == []
     place.ask(Disconnected("end"), second)
     assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "b"]), first) == [Done(1)]
 
@@ -107,7 +107,7 @@ def test_taking_and_leaving_may_begin_again(place: Bench) -> None:
     ack(place, *got)
     assert place.ask(SyncSubscription(1, "d", "g", PARENT, LiteAction.PARTIAL_REMOVE, ["a"]), second) == [Done(1)]
     subscribe(place, second, "d", "a")
-    assert told(place.ask(poll("d"), second)) == ["1", "2"]
+    assert notified(place.ask(poll("d"), second)) == ["1", "2"]
 
 
 def test_members_of_a_wildcard_group_have_everything(place: Bench) -> None:
@@ -118,14 +118,14 @@ def test_members_of_a_wildcard_group_have_everything(place: Bench) -> None:
         assert place.ask(SyncSubscription(1, name, "g", PARENT, LiteAction.COMPLETE_ADD), recorder) == [Done(1)]
         single = SyncSubscription(1, name, "g", PARENT, LiteAction.PARTIAL_ADD, ["a"])
         assert refused(place.ask(single, recorder)) is ErrorCode.NOT_ALLOWED
-    assert told(place.ask(poll("c"), recorders["c"])) == ["a1"]
+    assert notified(place.ask(poll("c"), recorders["c"])) == ["a1"]
     assert place.ask(poll("d", wait_ms=5_000), recorders["d"]) == []
     send(place, "new", "n1")
     place.clock.run_for(5)
-    assert told(recorders["d"].take()) == ["n1"]
+    assert notified(recorders["d"].take()) == ["n1"]
     place.ask(Disconnected("end"), recorders["d"])
     send(place, "other", "o1")
-    assert told(place.ask(poll("c"), recorders["c"])) == ["o1"]
+    assert notified(place.ask(poll("c"), recorders["c"])) == ["o1"]
 
 
 def test_quotas(place: Bench) -> None:

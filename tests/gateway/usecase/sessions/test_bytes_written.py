@@ -43,7 +43,7 @@ class Meter:
         self.commands += len(packets)
         client.put(*packets, wait=wait)
 
-    def look(self) -> tuple[int, int]:
+    def poll(self) -> tuple[int, int]:
         """(bytes written, bytes allowed) since the last look; what is stored a little later is waited for."""
         self._broker.run(1_000)
         written, self._written = self._log() - self._written, self._log()
@@ -54,7 +54,7 @@ class Meter:
 
     def check(self) -> int:
         """No more was written than is allowed. Returns the bytes written."""
-        written, allowed = self.look()
+        written, allowed = self.poll()
         assert written <= allowed
         return written
 
@@ -87,7 +87,7 @@ class Rich:
         self.names = names(FILTERS)
         for first in range(0, FILTERS, 125):
             self.subscribe([(name, 0) for name in self.names[first : first + 125]])
-        self.made = self.meter.look()
+        self.made = self.meter.poll()
 
     def subscribe(self, wanted: list[tuple[str, int]], packet_id: int = 1) -> None:
         self.meter.put(self.client, Subscribe(packet_id, wanted, NONE))
@@ -211,12 +211,12 @@ def test_many_short_filters_in_one_packet_write_each_once(client_id: str) -> Non
     client = broker.client(5)
     meter.put(client, Connect(5, client_id, False, 0, None, None, None, with_number(props.SESSION_EXPIRY, 1_000)))
     wanted = [f"{number:03x}" for number in range(1_000)]
-    meter.look()
+    meter.poll()
     meter.put(client, Subscribe(1, [(name, 1) for name in wanted], NONE))
-    written, _ = meter.look()
+    written, _ = meter.poll()
     assert written <= COMMAND_BYTES + 100 * len(wanted)
     meter.put(client, Unsubscribe(2, wanted, NONE))
-    written, _ = meter.look()
+    written, _ = meter.poll()
     assert written <= COMMAND_BYTES + 100 * len(wanted)
 
 
@@ -237,7 +237,7 @@ def test_an_acknowledgement_writes_its_own_delivery_and_not_the_window(qos: int)
     broker.run(3_000)
     got = [packet for packet in client.take() if isinstance(packet, Publish)]
     assert len(got) == 500
-    meter.look()
+    meter.poll()
     if qos == 1:
         for packet in got[:100]:
             meter.put(client, Ack(4, packet.packet_id))

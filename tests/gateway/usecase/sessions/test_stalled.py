@@ -6,7 +6,7 @@ import pytest
 
 from gateway.usecase.topics_and_groups import policy
 from tests.gateway.usecase.sessions.shared.test_shared_subscriptions import member, send, sender
-from tests.gateway.usecase.sessions.test_strategies import keyed, tell
+from tests.gateway.usecase.sessions.test_strategies import keyed, notify
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 
 
@@ -29,7 +29,7 @@ def wanted(count: int, first: int = 0) -> list[bytes]:
 @pytest.mark.parametrize("name", [policy.LEAST, policy.ROUND_ROBIN, policy.STICKY])
 def test_a_member_that_does_not_read_is_passed_over(name: str, qos: int) -> None:
     broker = Broker()
-    tell(broker, name)
+    notify(broker, name)
     quick, slow = member(broker, "quick", qos=qos), member(broker, "slow", qos=qos)
     stall(slow)
     send(sender(broker), 20)
@@ -70,7 +70,7 @@ def test_a_message_at_qos_0_is_not_given_to_a_member_at_qos_1_that_does_not_read
 def test_sticky_what_belongs_to_one_that_does_not_read_waits_for_it() -> None:
     broker = Broker()
     broker.publish("t", b"first")
-    tell(broker, policy.STICKY)
+    notify(broker, policy.STICKY)
     first, second = member(broker, "first"), member(broker, "second")
     keyed(broker, "k", 0)
     (owner,) = [each for each in (first, second) if each.messages()]

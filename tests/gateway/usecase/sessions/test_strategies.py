@@ -23,7 +23,7 @@ from tests.gateway.usecase.sessions.shared.test_shared_subscriptions import memb
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies, with_number
 
 
-def tell(broker: Broker, name: str, group: str = "g") -> None:
+def notify(broker: Broker, name: str, group: str = "g") -> None:
     """Set the strategy, as `updateSubGroup --attributes +share.strategy=name` does."""
     known = broker.store.metadata.group(group) or Group(group)
     attributes = {policy.STRATEGY: name}
@@ -64,7 +64,7 @@ class RemotingConsumer(RecordingDriver):
 
 def test_round_robin_goes_by_turns_whoever_is_busy() -> None:
     broker = Broker()
-    tell(broker, policy.ROUND_ROBIN)
+    notify(broker, policy.ROUND_ROBIN)
     quick, slow = member(broker, "quick"), member(broker, "slow")
     source = sender(broker)
     got = [0, 0]
@@ -82,7 +82,7 @@ def test_a_change_counts_from_the_next_message_on() -> None:
     send(source, 10)
     assert len(slow.messages(answer=False)) == 5
     assert len(quick.messages()) == 5
-    tell(broker, policy.ROUND_ROBIN)
+    notify(broker, policy.ROUND_ROBIN)
     for number in range(10, 14):
         send(source, 1, first=number)
         quick.messages()
@@ -104,7 +104,7 @@ def test_the_policy_is_for_groups_that_say_nothing() -> None:
 def test_sticky_a_message_group_stays_with_its_member() -> None:
     broker = Broker()
     broker.publish("t", b"first")
-    tell(broker, policy.STICKY)
+    notify(broker, policy.STICKY)
     members = [member(broker, name) for name in "abc"]
     for number in range(8):
         for key in ("k1", "k2", "k3", "k4", "k5", "k6"):
@@ -120,7 +120,7 @@ def test_sticky_a_message_group_stays_with_its_member() -> None:
 def test_sticky_a_newcomer_takes_no_key_from_a_member_that_lives() -> None:
     broker = Broker()
     broker.publish("t", b"first")
-    tell(broker, policy.STICKY)
+    notify(broker, policy.STICKY)
     first = member(broker, "first")
     keyed(broker, "k", 0)
     second = member(broker, "second")
@@ -134,7 +134,7 @@ def test_sticky_a_newcomer_takes_no_key_from_a_member_that_lives() -> None:
 def test_sticky_keeps_the_order_of_a_key_when_its_member_is_lost(window: int) -> None:
     broker = Broker()
     broker.publish("t", b"first")
-    tell(broker, policy.STICKY)
+    notify(broker, policy.STICKY)
     first = broker.client(5)
     first.connect("first", properties=with_number(props.RECEIVE_MAXIMUM, window))
     assert first.subscribe("$share/g/t", 1) == 1
@@ -154,7 +154,7 @@ def test_sticky_keeps_the_order_of_a_key_when_its_member_is_lost(window: int) ->
 def test_what_waits_for_a_full_member_is_bounded() -> None:
     broker = Broker()
     broker.publish("t", b"first")
-    tell(broker, policy.STICKY)
+    notify(broker, policy.STICKY)
     stuck = broker.client(5)
     stuck.connect("stuck", properties=with_number(props.RECEIVE_MAXIMUM, 1))
     assert stuck.subscribe("$share/g/t", 1) == 1
@@ -197,7 +197,7 @@ def test_what_only_the_connection_knows_to_be_too_large_goes_to_another() -> Non
 
 def test_too_large_for_everybody_is_counted_and_ends_as_a_dead_letter() -> None:
     broker = Broker()
-    tell(broker, policy.LEAST)
+    notify(broker, policy.LEAST)
     known = broker.store.metadata.group("g")
     assert known is not None
     broker.store.metadata.put_group(replace(known, retry_max=2), lambda _: None)
@@ -252,7 +252,7 @@ def test_the_others_hear_of_it_when_a_member_comes_and_goes() -> None:
 
 def test_a_group_that_a_message_names_by_mqtt() -> None:
     broker = Broker()
-    tell(broker, policy.STICKY)
+    notify(broker, policy.STICKY)
     members = [member(broker, name) for name in "ab"]
     source = broker.client(5)
     source.connect("source")

@@ -42,20 +42,20 @@ def attempt(identity: str, number: int, messages: int = 1) -> Attempt:
 
 def test_an_attempt_that_is_not_in_the_log_is_recorded_as_unknown() -> None:
     log = Log(attempt("other", 1))
-    log.earlier.look("t", "m", 1, 1)
+    log.earlier.poll("t", "m", 1, 1)
     assert log.noted == [("m", 1, "unknown")]
     assert log.counts == Counter(unknown=1)
 
 
 def test_one_that_is_there_is_left_as_it_is() -> None:
     log = Log(attempt("m", 1))
-    log.earlier.look("t", "m", 1, 1)
+    log.earlier.poll("t", "m", 1, 1)
     assert (log.noted, log.asked) == ([], 1)
 
 
 def test_several_processes_may_have_been_killed() -> None:
     log = Log(attempt("m", 2))
-    log.earlier.look("t", "m", 4, 1)
+    log.earlier.poll("t", "m", 4, 1)
     assert log.noted == [("m", 1, "unknown"), ("m", 3, "unknown"), ("m", 4, "unknown")]
 
 
@@ -63,19 +63,19 @@ def test_those_of_this_process_are_known_without_a_question() -> None:
     log = Log()
     stored = record("t", properties=b"UNIQ_KEY\x01m\x02")
     log.earlier.made([Leased(stored, Receipt(0, 0, 0, 0, 0, "b", 0, 0), 1)])
-    log.earlier.look("t", "m", 1, 1)
+    log.earlier.poll("t", "m", 1, 1)
     assert (log.noted, log.asked) == ([], 0)
-    log.earlier.look("t", "m", 2, 1)
+    log.earlier.poll("t", "m", 2, 1)
     assert log.asked == 1, "a later one is another matter"
 
 
 def test_of_a_full_log_only_the_last_attempt_is_looked_for() -> None:
     log = Log(*(attempt(f"x{at}", 1) for at in range(ATTEMPTS_MAX)))
-    log.earlier.look("t", "m", 5, 1)
+    log.earlier.poll("t", "m", 5, 1)
     assert log.noted == [("m", 5, "unknown")]
 
 
 def test_attempts_of_several_messages_have_the_id_of_the_first_one() -> None:
     log = Log(attempt("first", 2, messages=5))
-    log.earlier.look("t", "second", 2, 5)
+    log.earlier.poll("t", "second", 2, 5)
     assert log.noted == []

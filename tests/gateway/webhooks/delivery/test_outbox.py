@@ -10,7 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
-from gateway.webhooks.delivery.outbox import AGAIN_NS, FLUSH_NS, HELD_MAX, TOLD_MAX, DeliveryOutbox
+from gateway.webhooks.delivery.outbox import AGAIN_NS, FLUSH_NS, HELD_MAX, NOTIFIED_MAX, DeliveryOutbox
 from gateway.webhooks.internal_client import InternalClient
 from tests.simulation.kit.clock import VirtualClock
 
@@ -39,7 +39,7 @@ class Store:
         else:
             connection.answer(DeliveriesRecorded(command.ticket, 0))
 
-    def told(self) -> list[int]:
+    def notified(self) -> list[int]:
         """Numbers of the deliveries, in the order of the commands."""
         return [each.attempts[0].number for command in self.commands for each in command.deliveries]
 
@@ -55,18 +55,18 @@ def test_deliveries_of_a_short_time_are_told_together() -> None:
         store.outbox.add(delivery(number))
     assert store.commands == []
     store.clock.run_for(FLUSH_NS / MS + 1)
-    assert (len(store.commands), store.told()) == (1, list(range(10)))
+    assert (len(store.commands), store.notified()) == (1, list(range(10)))
 
 
 def test_one_that_others_wait_for_is_told_at_once_and_a_command_has_a_bound() -> None:
     store = Store()
     store.outbox.add(delivery(0), at_once=True)
     store.clock.run_for(1)
-    assert store.told() == [0]
-    for number in range(TOLD_MAX + 1):
+    assert store.notified() == [0]
+    for number in range(NOTIFIED_MAX + 1):
         store.outbox.add(delivery(number))
     store.clock.run_for(1)
-    assert [len(each.deliveries) for each in store.commands] == [1, TOLD_MAX, 1]
+    assert [len(each.deliveries) for each in store.commands] == [1, NOTIFIED_MAX, 1]
 
 
 def test_what_is_called_comes_behind_the_attempts() -> None:
@@ -85,14 +85,14 @@ def test_what_is_refused_is_told_again_and_the_oldest_are_dropped_and_counted() 
         store.outbox.add(delivery(number))
     store.clock.run_for(FLUSH_NS / MS + 1)
     commands = len(store.commands)
-    assert commands == HELD_MAX // TOLD_MAX + 1
+    assert commands == HELD_MAX // NOTIFIED_MAX + 1
     assert store.counts == Counter(unrecorded=5, unsettled=5)
     store.clock.run_for(AGAIN_NS / MS / 2)
     assert len(store.commands) == commands, "the store is left alone for a while"
     store.refuses = False
     store.commands.clear()
     store.clock.run_for(AGAIN_NS / MS)
-    assert store.told() == list(range(5, HELD_MAX + 5))
+    assert store.notified() == list(range(5, HELD_MAX + 5))
 
 
 def test_what_was_not_answered_is_left_without_its_receipts() -> None:
@@ -106,5 +106,5 @@ def test_what_was_not_answered_is_left_without_its_receipts() -> None:
     other = Store()
     other.outbox.again(left)
     other.clock.run_for(AGAIN_NS / MS + 1)
-    assert other.told() == [1, 2]
+    assert other.notified() == [1, 2]
     assert all(not each.receipts for command in other.commands for each in command.deliveries)

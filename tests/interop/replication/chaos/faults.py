@@ -29,7 +29,7 @@ class Faults:
         self._chance = random.Random(seed)
         self._begun = time.monotonic()
         self._ends: list[tuple[float, str, Undo]] = []
-        self.told: list[str] = []
+        self.notified: list[str] = []
         self.count = 0
 
     def run(self, seconds: float) -> None:
@@ -39,7 +39,7 @@ class Faults:
             self._end_due()
             self._one()
             self._wait(self._chance.uniform(0.5, 4.0))
-        self._tell("the faults end")
+        self._notify("the faults end")
         self._group.heal()
 
     def _wait(self, seconds: float) -> None:
@@ -53,11 +53,11 @@ class Faults:
         due = [each for each in self._ends if each[0] <= now]
         self._ends = [each for each in self._ends if each not in due]
         for _, text, undo in due:
-            self._tell(text)
+            self._notify(text)
             undo()
 
-    def _tell(self, text: str) -> None:
-        self.told.append(f"{time.monotonic() - self._begun:8.2f} s  {text}")
+    def _notify(self, text: str) -> None:
+        self.notified.append(f"{time.monotonic() - self._begun:8.2f} s  {text}")
 
     def _later(self, seconds: float, text: str, undo: Undo) -> None:
         self._ends.append((time.monotonic() + seconds, text, undo))
@@ -81,7 +81,7 @@ class Faults:
             name = f"controller {group.apart.index(node) + 1}"
         if kind == "damage":
             text = group.damage.do(node, chance)
-            self._tell(f"{name}: {text}" if text else "there is nothing to damage")
+            self._notify(f"{name}: {text}" if text else "there is nothing to damage")
         elif kind.startswith("kill"):
             if kind == "kill gateway":
                 node, name = group.gateway, "the gateway"
@@ -90,12 +90,12 @@ class Faults:
             self._pause(node, name, chance.uniform(*PAUSE_S))
         elif kind == "slow disk":
             delay = chance.randrange(*SLOW_MS)
-            self._tell(f"the disk of replica 1 takes {delay} ms longer for a sync")
+            self._notify(f"the disk of replica 1 takes {delay} ms longer for a sync")
             group.disks.slow("1", delay)
             self._later(chance.uniform(1, 8), "the disk of replica 1 is as before", lambda: group.disks.slow("1", 0))
         elif kind == "full disk":
             if not group.volume.is_full:
-                self._tell("the volume of replica 3 is full")
+                self._notify("the volume of replica 3 is full")
                 group.volume.fill()
                 self._later(chance.uniform(1, 6), "the volume of replica 3 has room", group.volume.free)
         else:
@@ -104,14 +104,14 @@ class Faults:
     def _kill(self, node: Node, name: str) -> None:
         if node not in self._group.running:
             return
-        self._tell(f"kill -9 of {name}")
+        self._notify(f"kill -9 of {name}")
         self._group.kill(node)
         self._later(self._chance.uniform(0.1, 4), f"{name} is started", lambda: self._group.revive(node))
 
     def _pause(self, node: Node, name: str, seconds: float) -> None:
         if node not in self._group.running or node in self._group.paused or node.ended():
             return
-        self._tell(f"{name} stands still for {seconds:.1f} s")
+        self._notify(f"{name} stands still for {seconds:.1f} s")
         self._group.pause(node)
         self._later(seconds, f"{name} goes on", lambda: self._group.resume(node))
 
@@ -122,18 +122,18 @@ class Faults:
         which = {"cut follow": "its followers", "cut control": "the controllers"}.get(kind, "all others")
         name = f"replica {number + 1}"
         if kind == "reset":
-            self._tell(f"connections between {name} and {which} break")
+            self._notify(f"connections between {name} and {which} break")
             for proxy in proxies:
                 proxy.reset()
             return
         if kind == "delay":
             delay = chance.uniform(0.02, 0.5)
-            self._tell(f"words between {name} and {which} take {delay * 1e3:.0f} ms")
+            self._notify(f"words between {name} and {which} take {delay * 1e3:.0f} ms")
             for proxy in proxies:
                 proxy.delay_s = delay
         else:
             ways = chance.choice([{TO}, {FROM}, {TO, FROM}, {TO, FROM}])
-            self._tell(f"{name} and {which} are parted, {'both ways' if len(ways) == 2 else 'one way'}")
+            self._notify(f"{name} and {which} are parted, {'both ways' if len(ways) == 2 else 'one way'}")
             for proxy in proxies:
                 proxy.blocked = ways
 

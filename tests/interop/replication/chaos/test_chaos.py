@@ -55,7 +55,7 @@ def test_chaos(seed: int, tmp_path: Path) -> None:
             assert [each.fault for each in group.proxies() if each.fault is not None] == []
         finally:
             if LONG or sys.exception() is not None:
-                print("\n".join(["", f"timeline of seed {seed}:", *chaos.told]))
+                print("\n".join(["", f"timeline of seed {seed}:", *chaos.notified]))
         leases = len(clients.all_handouts())
         print(
             f"\nchaos: seed {seed}: {chaos.count} faults in {SECONDS:.0f} s, {clients.acknowledged():,} acknowledged of "

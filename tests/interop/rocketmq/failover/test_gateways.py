@@ -43,7 +43,7 @@ def test_no_lease_is_broken_while_gateways_are_killed_and_one_is_added(
             victim.start()
         work.go_on()
         work.finish()
-        print(f"\n{KILLS} kills of gateways, one added; {len(work.senders.bodies())} acknowledged messages\n{work.told()}")
+        print(f"\n{KILLS} kills of gateways, one added; {len(work.senders.bodies())} acknowledged messages\n{work.notified()}")
         assert broken(work.handouts()) == []
         assert given_twice(work.handouts()) == []
         assert sum(each.settled_at[len(places) - 1] for each in work.consumers) > 0, "the added gateway acknowledges for others"

@@ -56,7 +56,7 @@ def check(work: Workload, kills: Sequence[Kill]) -> list[BrokenLease]:
     """Print what became of the leases. Fails when one was broken that no kill explains. Returns the broken ones."""
     handouts = work.handouts()
     found = broken(handouts)
-    print(f"\n{len(kills)} kills of masters; {len(work.senders.bodies())} acknowledged messages\n{work.told()}")
+    print(f"\n{len(kills)} kills of masters; {len(work.senders.bodies())} acknowledged messages\n{work.notified()}")
     for at, kill in enumerate(kills):
         until_s = min((each.killed_s for each in kills[at + 1 :] if each.group == kill.group), default=inf)
         mine = [

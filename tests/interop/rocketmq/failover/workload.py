@@ -76,9 +76,9 @@ class Workload:
         def reached() -> bool:
             return bool(self._faults()) or all(len(self.settled(group)) >= goal for group, goal in goals.items())
 
-        until(reached, SETTLE_S, self.told)
+        until(reached, SETTLE_S, self.notified)
 
-    def told(self) -> str:
+    def notified(self) -> str:
         """What the run has done so far, as text."""
         return "\n".join(
             f"{group}: {len(self.settled(group))} messages settled, {sum(len(each.handouts) for each in several)} deliveries, "
@@ -113,7 +113,7 @@ class Workload:
 
     def _stories(self, missing: Mapping[str, set[str]]) -> str:
         """How many messages of each group are not settled, and all deliveries of some of them, as text."""
-        lines = [self.told()]
+        lines = [self.notified()]
         for group, bodies in missing.items():
             some = sorted(bodies)[:STORIES]
             lines.append(f"{group}: {len(bodies)} messages are not settled, as {some}")

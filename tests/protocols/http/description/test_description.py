@@ -90,19 +90,19 @@ def test_names_in_a_path_are_parameters() -> None:
 def test_references_lead_somewhere() -> None:
     document = description(ROUTES)
 
-    def look(node: Any) -> None:
+    def poll(node: Any) -> None:
         if isinstance(node, dict):
             if "$ref" in node:
                 found: Any = document
                 for part in node["$ref"].removeprefix("#/").split("/"):
                     found = found[part]
             for value in node.values():
-                look(value)
+                poll(value)
         elif isinstance(node, list):
             for value in node:
-                look(value)
+                poll(value)
 
-    look(document)
+    poll(document)
     assert orjson.loads(orjson.dumps(document)) == document
 
 

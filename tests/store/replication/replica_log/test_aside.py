@@ -33,11 +33,11 @@ class Loser(Life):
         ship(self.leader.replica, self.follower)
         wait(self.clock, self.follower.sync)
         self.whole = log_bytes(self.disk, 0, self.follower.written)
-        self.told: list[StoreEvent] = []
-        self.follower._events._report = self.told.append
+        self.notified: list[StoreEvent] = []
+        self.follower._events._report = self.notified.append
 
     def told_of(self, kind: StoreEventKind) -> list[StoreEvent]:
-        return [each for each in self.told if each.kind is kind]
+        return [each for each in self.notified if each.kind is kind]
 
 
 def aside(disk: MemoryDisk, folder: str) -> bytes:
@@ -86,7 +86,7 @@ def test_a_filler_alone_is_no_record_and_is_cut_off() -> None:
     life = Loser()
     at = next(each for each in life.disk.names("log")[1:] if int(each) > life.cut)
     wait(life.clock, lambda done: life.follower.cut(int(at) - 8, done))  # behind the last batch of a file
-    life.told.clear()
+    life.notified.clear()
     life.follower.append(life.follower.written, life.leader.replica.read(life.follower.written, 8))
     behind = life.follower.behind
     assert behind < life.follower.written

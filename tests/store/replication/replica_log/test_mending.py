@@ -49,7 +49,7 @@ class Group:
         self.follower: Follower = opened(self.disk, self.clock, QUICK)
         self.leader.driver.topic("orders")
         self.counts = RepairCounts()
-        self.told: list[tuple[DamagedPart, str]] = []
+        self.notified: list[tuple[DamagedPart, str]] = []
         self.send(count)
 
     def send(self, count: int) -> None:
@@ -63,7 +63,7 @@ class Group:
         def others() -> Sequence[PartSource]:
             return sources
 
-        made = Repairing(log, others, clock or self.clock, self.counts, lambda part, where: self.told.append((part, where)))
+        made = Repairing(log, others, clock or self.clock, self.counts, lambda part, where: self.notified.append((part, where)))
         made.start()
         return made
 
@@ -142,7 +142,7 @@ def test_what_a_reader_meets_is_mended_although_nothing_is_scrubbed() -> None:
     clock = VirtualClock()
     config = replace(CONFIG, scrub_days=0)
     group = Group.__new__(Group)
-    group.clock, group.counts, group.told = clock, RepairCounts(), []
+    group.clock, group.counts, group.notified = clock, RepairCounts(), []
     group.leader_disk, group.disk = MemoryDisk(clock), MemoryDisk(clock)
     group.leader = Leading(opened(group.leader_disk, clock, config), group.leader_disk, clock, 1, config).alone()
     group.follower = opened(group.disk, clock, config)
@@ -225,7 +225,11 @@ def test_who_has_nobody_tries_again_later() -> None:
     group.disk.flip(segments(group.disk)[1], 1_500)
     sources: list[PartSource] = []
     repairing = Repairing(
-        group.follower.parts, lambda: sources, group.clock, group.counts, lambda part, where: group.told.append((part, where))
+        group.follower.parts,
+        lambda: sources,
+        group.clock,
+        group.counts,
+        lambda part, where: group.notified.append((part, where)),
     )
     repairing.start()
     group.clock.run_for(5_000)
