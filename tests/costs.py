@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from tests.interop.warm import processor_s
+
 FOLDER: Final = Path(__file__).parent.parent / ".costs"
 DIVIDED: Final = (["interop"], ["gateway"], ["protocols"])
 """Folders of tests whose folders are printed by themselves."""
@@ -48,10 +50,11 @@ class Cost(NamedTuple):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Write a line for the test."""
-    began, before = time.monotonic(), os.times()
+    began, before, of_servers = time.monotonic(), os.times(), processor_s()
     found = yield
     after = os.times()
     own, others = (sum(after[at : at + 2]) - sum(before[at : at + 2]) for at in (0, 2))
+    others += processor_s() - of_servers
     FOLDER.mkdir(exist_ok=True)
     with (FOLDER / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as lines:
         lines.write(json.dumps([item.nodeid, time.monotonic() - began, own, others]) + "\n")

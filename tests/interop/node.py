@@ -31,7 +31,9 @@ from types import TracebackType
 from typing import Protocol
 
 from gateway.node.protocols import installed
+from tests.interop import warm
 from tests.interop.cluster.spread import Spread
+from tests.interop.warm import WarmProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 300.0
@@ -71,7 +73,7 @@ class Node:
         self.options = options
         self.environment = {**os.environ, **(environment or {})}
         self._ports: dict[str, int] = {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | WarmProcess | None = None
         self._spread = Spread.of_environment() if verb == "up" else None
 
     def __enter__(self) -> Node:
@@ -195,11 +197,15 @@ class Node:
         verb = [self._verb, "--data", str(self.data)] if self._spread is None else self._spread.store(self.data)
         if self._spread is not None and not self._super_user() and self._controlled():
             self.environment["HEADGATE_ADMIN"] = GATEWAYS_USER
+        self._process = None
+        if self.root == ROOT and self._spread is None:
+            self._process = warm.start([*verb, *options], self.environment, self.root, self.log)
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "gateway", *verb, *options],
-                cwd=self.root, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment,
-            )  # fmt: skip
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "gateway", *verb, *options],
+                    cwd=self.root, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment,
+                )  # fmt: skip
             if self._spread is not None:
                 self._spread.spawn(self.data, self._ports, options, self.environment, output, self._key())
 
