@@ -9,7 +9,7 @@ SHELL = /bin/bash
 up:            ; ./up
 test:          ; ./test
 compile:       ; $(PREPARE) up && compile
-sim:           ; $(COMPILED) && PYTHONHASHSEED=0 CLUSTER_SEEDS=1000 WEBHOOK_SEEDS=340 $(PYTHON) -m pytest -n 2 tests/simulation
+sim:           ; $(COMPILED) && SOAK=1 PYTHONHASHSEED=0 CLUSTER_SEEDS=1000 WEBHOOK_SEEDS=340 $(PYTHON) -m pytest -n 2 tests/simulation
 soak:          ; $(COMPILED) && $(PYTHON) scripts/soak $(PARTS)
 bench:         ; $(COMPILED) && $(PYTHON) -m benchmarks.run --all
 weather:       ; $(COMPILED) && $(PYTHON) -m examples.weather

@@ -1,13 +1,25 @@
-"""Adds the seed, the last events and the command that repeats the run to the report of a failed run."""
+"""Which of the simulated runs are made, and what the report of a failed run shows: seed, last events, command to repeat it.
+
+`make sim` and `make soak` make all runs. `./test` makes a part, the same each time: the clients of a test are at the node or at two
+gateways before it, not both in turn; a third of the seeds; of no fault, a kill and a loss of power, one or two.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.world import World
+from tests.store.faults.soak import SOAK
+
+FOLDER = Path(__file__).parent
+PARTS = {"distance": 2, "faults": 2, "seed": 3}
+"""Of how many values of a parameter `./test` takes one."""
 
 LINES = 12
 NEAR = {
@@ -23,6 +35,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     package, _, name = metafunc.module.__name__.rpartition(".")
     if name not in NEAR and not package.endswith((".cluster", ".kit")):
         metafunc.parametrize("distance", ("near", "far"), indirect=True, scope="module")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, without SOAK, the values of each parameter of PARTS that the name of the test does not choose."""
+    if SOAK or "::" in " ".join(config.args):
+        return
+    for name in PARTS:
+        left_out = set(_not_chosen(items, name))
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _not_chosen(items: list[pytest.Item], name: str) -> Iterator[pytest.Item]:
+    """The tests of this folder whose value of the parameter `name` is not chosen. At least one value of each test is."""
+    groups: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if FOLDER in item.path.parents and name in params:
+            others = sorted((key, str(value)) for key, value in params.items() if key != name)
+            groups[f"{item.nodeid.partition('[')[0]} {others}"].append(item)
+    for test, same in groups.items():
+        first = crc32(test.encode()) % min(PARTS[name], len(same))
+        chosen = same[first :: PARTS[name]]
+        yield from (item for item in same if item not in chosen)
 
 
 @pytest.fixture(autouse=True, scope="module")
