@@ -1,7 +1,7 @@
 """Which of the simulated runs are made, and what the report of a failed run shows: seed, last events, command to repeat it.
 
-`make sim` and `make soak` make all runs. `./test` makes a part, the same each time: the clients of a test are at the node or at two
-gateways before it, not both in turn; a third of the seeds; of no fault, a kill and a loss of power, one or two.
+`make sim` and `make soak` make all runs. `./test` makes a part, the same each time: the clients of a test are at the node or at
+two gateways before it, not both in turn; a third of the seeds; of no fault, a kill and a loss of power, one or two.
 """
 
 from __future__ import annotations
