@@ -1,1 +1,1 @@
-"""Webhooks out: subscriptions as records, who delivers for them, and the delivery itself. See docs/protocols/webhooks.md."""
+"""Outgoing webhooks: subscriptions, claims of processes on them, and delivery to sinks. See docs/protocols/webhooks.md."""

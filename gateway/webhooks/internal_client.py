@@ -1,4 +1,4 @@
-"""Commands of the gateway itself, answered to a callback each."""
+"""Client inside the gateway: sends commands, and passes each answer to a callback."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ Then = Callable[[Event], None]
 
 @final
 class InternalClient:
-    """A client that lives in this process. The ticket of a command is what is called with its event."""
+    """Client of the command handler in this process. The ticket of a command is the callback that receives its event."""
 
     def __init__(self, handler: Handler, lost: Callable[[], None]) -> None:
-        """`lost`: called when what carries commands out has forgotten this client: answers that are missing do not come."""
+        """`lost`: called when the handler has closed this client: outstanding answers never arrive."""
         self._handler = handler
         self._lost = lost
         self._connection = ClientConnection("webhook", self, GATEWAY)
 
     def ask(self, make: Callable[[object], Command], then: Then) -> None:
-        """Send the command that `make` returns for a ticket; `then` gets its event, at once or later."""
+        """Send the command that `make` returns for a ticket; `then` is called with its event, possibly before this returns."""
         command = make(then)
         command.principal = GATEWAY
         self._handler.handle(self._connection, command)
 
     def answer(self, event: Event) -> None:
-        """Hand an event to the callback of its command."""
+        """Pass an event to the callback of its command. An event without a ticket is dropped."""
         then: Any = getattr(event, "ticket", None)
         if then is not None:
             then(event)
 
     def end(self) -> None:
-        """No more answers."""
+        """End the connection: no callback is called any more."""
         self._connection.end()
 
     def close(self) -> None:
-        """The store has gone, or wants its clients to begin anew."""
+        """The store has closed, or its clients have to start again."""
         self._lost()
 
     def throttle(self, until_ns: int) -> None:
-        """The gateway's own client is not held back: it asks for no more than it has room for."""
+        """No throttling: the gateway's own client limits its requests itself."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """The gateway itself has all rights."""
+        """No effect: the gateway itself has all rights."""

@@ -1,4 +1,4 @@
-"""Consent that is sent to WebHook senders: to the callback URL that a sender has named (HTTP WebHook 1.0.2, 4.1.3)."""
+"""Consent requests to the callback URLs that WebHook senders name (HTTP WebHook 1.0.2, 4.1.3)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from domain.subscription.courier import Courier, SinkAnswer, SinkRequest
 from gateway.webhooks.delivery.retry_policy import Verdict, verdict
 
 PENDING_MAX: Final = 64
-"""Callbacks that are not finished; one more is dropped. A sender asks again."""
+"""Callbacks in flight or waiting for a retry; a further one is dropped, and its sender asks again."""
 CALLS_PER_MINUTE: Final = 60
-"""Callbacks that begin within a minute at most: anybody can send a handshake."""
+"""Callbacks started per minute at most: handshakes need no authentication."""
 TRIES_MAX: Final = 4
 AGAIN_NS: Final = 2 * SECOND_NS
 """Pause before the second try; it doubles with each further one."""
@@ -23,12 +23,12 @@ _MINUTE_NS: Final = 60 * SECOND_NS
 
 @final
 class SenderConsent:
-    """Sends consents, each with a few tries.
+    """Sends consents, each up to TRIES_MAX times.
 
-    courier    sends the requests, to addresses that sinks may have; None: there is none, and all are dropped
+    courier    sends the requests, only to addresses that sinks may have; None: every callback is dropped
     granted    callbacks that were answered 2xx
-    failed     callbacks that were not, after all tries
-    dropped    callbacks beyond a bound
+    failed     callbacks that were not answered 2xx in TRIES_MAX tries, or were refused
+    dropped    callbacks over PENDING_MAX or CALLS_PER_MINUTE, or without a courier
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -41,9 +41,9 @@ class SenderConsent:
         self._begun: deque[int] = deque()
 
     def grant(self, url: str, origin: str, rate: int) -> None:
-        """Tell a sender that it may send. A URL that is being called is not called twice.
+        """Grant a sender permission to send. A URL with a callback in flight is not called again.
 
-        `rate`: requests a minute; 0: no bound.
+        `rate`: requests per minute; 0: unlimited.
         """
         if url in self._pending:
             return

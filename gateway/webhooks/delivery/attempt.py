@@ -1,4 +1,4 @@
-"""Requests to a sink that are under way, and the attempts that they become."""
+"""Requests in flight to a sink, and the attempts recorded for them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from domain.subscription.courier import SinkAnswer
 from gateway.webhooks.delivery.batches import Item
 
 ANSWER_SHOWN_BYTES: Final = 1_024
-"""Bytes of an answer that its attempt has."""
+"""Bytes of an answer's content that are recorded in its attempt."""
 
 
 @dataclass(slots=True, eq=False)
 class Try:
-    """One request under way.
+    """One request in flight.
 
     topic    of its messages
     leased   its messages; empty for a test
     identity webhook-id
     number   of the try, from 1
-    began    monotonic ns
-    at_ms    epoch ms
-    end      ends the request
+    began    start of the request, monotonic ns
+    at_ms    start of the request, epoch ms
+    end      aborts the request
     test     serial number of a test delivery; 0: none
     key      partition key of its chain; None: its messages have no order
-    rest     batches of the chain that follow it
-    until    monotonic ns at which the leases of all of them end
+    rest     further batches of its chain
+    until    monotonic ns at which the leases of the whole chain end
     """
 
     topic: str
@@ -47,7 +47,7 @@ class Try:
 
 
 def attempt_of(found: Try, now: int, answer: SinkAnswer, outcome: str, next_ms: int = 0) -> Attempt:
-    """What a request has come to, at monotonic ns `now`; `next_ms`: epoch ms of the next try, 0: there is none."""
+    """The attempt of a request that ended at monotonic ns `now`; `next_ms`: epoch ms of the next try, 0: there is none."""
     return Attempt(
         found.at_ms, found.identity, max(1, len(found.leased)), found.number, answer.status,
         (now - found.began) // MILLISECOND_NS, outcome, answer.text, answer.body[:ANSWER_SHOWN_BYTES], next_ms,

@@ -1,4 +1,4 @@
-"""Leased messages as requests: which of them go together, and which of them wait for others."""
+"""Batches and chains of leased messages: messages that share a request, and requests that follow each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from protocols.cloudevents.event import CloudEvent
 
 
 class Item(NamedTuple):
-    """One message that is to be sent."""
+    """One leased message to send."""
 
     leased: Leased
     record: Record
@@ -25,8 +25,8 @@ class Item(NamedTuple):
 class Chain(NamedTuple):
     """Batches that are sent one after the other, each in a request of its own.
 
-    key       partition key, where the subscription is ordered; None: the messages have no order
-    batches   each with one message at least
+    key       partition key of an ordered subscription; None: the messages have no order
+    batches   lists of at least one message
     """
 
     key: bytes | None
@@ -36,7 +36,7 @@ class Chain(NamedTuple):
 def chains_of(
     messages: Sequence[Leased], wanted: Predicate | None, subscription: WebhookSubscription
 ) -> tuple[list[Chain], list[Leased]]:
-    """(chains that may begin at once, beside each other; messages that the filter `wanted` does not want)."""
+    """(chains that may be sent in parallel; messages that do not match the filter `wanted`)."""
     unwanted: list[Leased] = []
     items: list[Item] = []
     for leased in messages:
@@ -58,12 +58,12 @@ def chains_of(
 
 
 def leased_of(batches: Sequence[Sequence[Item]]) -> list[Leased]:
-    """The leases of all messages in some batches."""
+    """The leases of all messages in `batches`."""
     return [item.leased for batch in batches for item in batch]
 
 
 def _batches(items: Sequence[Item], batched: bool) -> list[list[Item]]:
-    """Each message alone, or batches of at most BATCH_BYTES_MAX, with one message at least."""
+    """One batch per message, or with `batched` batches of at most BATCH_BYTES_MAX and at least one message."""
     if not batched:
         return [[item] for item in items]
     out: list[list[Item]] = []

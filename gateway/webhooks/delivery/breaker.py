@@ -1,4 +1,4 @@
-"""A circuit breaker: a sink that fails again and again is left alone for a while, then tried with one delivery."""
+"""Circuit breaker: after FAILURES_MAX failures in a row, a sink gets no deliveries for a while, then a single trial."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final, final
 from domain.limits import SECOND_NS
 
 FAILURES_MAX: Final = 5
-"""Failures in a row that open it."""
+"""Failures in a row that open the breaker."""
 OPEN_NS: Final = 5 * SECOND_NS
-"""How long it stays open the first time; each further time twice as long."""
+"""Open time after the first opening; it doubles with each further one, up to OPEN_NS_MAX."""
 OPEN_NS_MAX: Final = 300 * SECOND_NS
 CLOSED: Final = "closed"
 OPEN: Final = "open"
@@ -37,20 +37,20 @@ class Breaker:
         return OPEN if now < self.until_ns else HALF_OPEN
 
     def room(self, now: int, under_way: int, most: int) -> int:
-        """How many deliveries may begin: `most` less those under way; half open one in all, open none."""
+        """Number of deliveries that may start. Closed: `most` in flight at most; half open: one in flight; open: none."""
         state = self.state(now)
         if state == OPEN:
             return 0
         return max(0, (1 if state == HALF_OPEN else most) - under_way)
 
     def succeeded(self) -> bool:
-        """A delivery has been answered as it should. True: this has closed the breaker."""
+        """Count a successful delivery. True: it closed the breaker."""
         was_open = self.until_ns != 0
         self._failures = self._opened = self.until_ns = 0
         return was_open
 
     def failed(self, now: int, wait_ns: int = 0) -> bool:
-        """A delivery has failed in a way that another one may share; `wait_ns`: what the sink asks for. True: it opens now."""
+        """Count a transient failure. `wait_ns`: wait that the sink requests. True: the breaker opens now."""
         self._failures += 1
         state = self.state(now)
         if state == OPEN or (state == CLOSED and self._failures < FAILURES_MAX):

@@ -1,4 +1,4 @@
-"""How long a process may deliver under its claims, by its own clock."""
+"""Expiry of the claims of a process, by its own clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class ClaimExpiry:
-    """All claims of a process end together. A process that was paused finds here, before its timers run, that it is too late.
+    """Expiry that all claims of a process share. A process that was paused checks it before its timers run.
 
     until_ns   monotonic ns from which nothing is leased or sent any more; 0: there are no claims
     """
@@ -18,5 +18,5 @@ class ClaimExpiry:
         self.until_ns = until_ns
 
     def holds(self, now: int) -> bool:
-        """Whether the claims hold at monotonic ns `now`."""
+        """True while the claims hold at monotonic ns `now`."""
         return now < self.until_ns

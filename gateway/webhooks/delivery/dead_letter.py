@@ -1,4 +1,4 @@
-"""Dead letters of subscriptions, with the reason, and events in the answers of sinks."""
+"""Dead letters of subscriptions, with the reason, and reply messages made from answers of sinks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HOST: Final = b"\x00\x00\x00\x00\x00\x00\x00\x00"
 
 
 def dead_letter(record: Record, topic: str, group: str, sink: str, answer: SinkAnswer) -> Message:
-    """A copy for queue 0 of the dead-letter topic, where a redrive of `group` finds it.
+    """A copy of a message for queue 0 of the dead-letter topic, from which a redrive of `group` reads it.
 
-    Knative's attributes `knativeerrordest`, `-code` and `-data` say why: on a CloudEvent as its attributes, on another message
-    as user properties. Its origin and its group go before that, which is cut where there is no room for all of it.
+    The reason is in Knative's attributes `knativeerrordest`, `-code` and `-data`: as attributes of a CloudEvent, as user
+    properties of another message. They are cut, after origin and group, to PROPERTIES_BYTES_MAX.
     """
     stored = record.properties
     prefix = properties.CE_PREFIX if properties.find(stored, properties.CE_SPECVERSION_START) else ""
@@ -47,11 +47,11 @@ def dead_letter(record: Record, topic: str, group: str, sink: str, answer: SinkA
 
 
 def reply_of(answer: SinkAnswer, topic: str, asked: Record | None, wall_ms: int) -> Message | None:
-    """The event in an answer as a message for `topic`; None: the content is no CloudEvent, or a
-    larger one than a client may send.
+    """The event in an answer as a message for `topic`; None: the content is no CloudEvent, or its properties are larger than a
+    client may send.
 
-    asked   the one message that was delivered: the reply has its correlation data (MQTT 5.0, 3.3.2.3.6), so that who has sent
-            it knows what the reply is to; None: there were several
+    asked   the message that was delivered: the reply has its correlation data (MQTT 5.0, 3.3.2.3.6), by which its sender
+            matches the reply; None: the request had several messages
     """
     fields = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.fields]
     kind = next((value for name, value in fields if name == b"content-type"), b"")

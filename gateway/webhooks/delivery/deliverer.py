@@ -1,4 +1,4 @@
-"""Delivery for one subscription: leases messages, while the sink consents and its breaker and pace let it, and sends them."""
+"""Delivery for one subscription: leases messages, and sends them while consent, breaker and rate limit of the sink permit."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from gateway.webhooks.delivery.sink_consent import SinkConsent
 from gateway.webhooks.internal_client import InternalClient
 
 AGAIN_NS: Final = SECOND_NS
-"""Pause behind a refused change of the status."""
+"""Pause after a refused change of the status."""
 DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
 
 
 @final
 class Deliverer:
-    """Delivers for one subscription until it is stopped. Leases no more than it can send at once, and nothing while it may not.
+    """Delivers for one subscription until it is stopped. Leases only messages that can be sent at once.
 
     epoch      of the claim
-    counters   what has happened, by words; shared with other deliverers
-    left_out   topics that the source does not read, since there are too many
+    counters   counts by the names in `deliverers.COUNTED`; shared with other deliverers
+    left_out   number of topics over WILD_TOPICS_MAX, which the source does not read
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Deliverer:
         topics: tuple[Sequence[str], int],
         callback: str = "",
     ) -> None:
-        """`term`: how long the claim holds; `topics`: those that the source reads now, and how many it leaves out.
+        """`term`: the expiry of the claim; `topics`: (topics that the source reads, number of topics left out).
 
-        `callback`: as of SinkConsent.
+        `callback`: as for SinkConsent.
         """
         self.subscription = subscription
         self.epoch = epoch
@@ -84,10 +84,10 @@ class Deliverer:
         self.left_out = 0
         self.follow(*topics)
 
-    # Its life
+    # Lifecycle
 
     def follow(self, topics: Sequence[str], left_out: int) -> None:
-        """The source reads these topics from now on, and leaves so many out."""
+        """Read these topics from now on. `left_out`: number of topics left out."""
         self.left_out = left_out
         for topic in self._leasings.keys() - set(topics):
             self._leasings.pop(topic).end()
@@ -97,9 +97,9 @@ class Deliverer:
         self._pump()
 
     def start(self) -> None:
-        """Begin: ask the sink whether it consents, where that is wanted, then deliver."""
+        """Start delivery, after a consent request if required. No effect unless the status is one of DELIVERING."""
         if self.subscription.status not in DELIVERING:
-            return  # it is here for a test delivery
+            return  # it exists for test deliveries only
         self._started = True
         if self._consenting.given:
             self._agreed()
@@ -107,10 +107,10 @@ class Deliverer:
             self._consenting.ask()
 
     def renew(self, subscription: WebhookSubscription) -> bool:
-        """The subscription has changed. False: another deliverer is needed: more has changed than the status, or it begins to
-        deliver, or ends."""
+        """Take over a changed subscription. False: a new deliverer is needed, since more than the status has changed, or
+        delivery starts or ends."""
         mine = replace(self.subscription, status=subscription.status, reason=subscription.reason, version=subscription.version)
-        if not subscription.consented_ms:  # a consent has ended, which this deliverer has noticed itself
+        if not subscription.consented_ms:  # a consent has ended: this deliverer has detected that itself
             mine = replace(mine, consented_ms=0)
         goes_on = self._started and not self._stopped and subscription.status in DELIVERING
         if mine != subscription or not goes_on or not self._consents:
@@ -120,12 +120,12 @@ class Deliverer:
 
     @property
     def _consents(self) -> bool:
-        """True while the sink consents, or may still do so."""
+        """True while the sink consents, is being asked, or may consent at the callback URL."""
         return self._consenting.given or self._consenting.asking or self._consenting.waiting
 
     def stop(self, release: bool) -> None:
-        """End all requests, with an attempt each. `release`: their messages are free at once, without counting a try; False:
-        the claim is lost."""
+        """End all requests, and record an attempt for each. `release`: True returns their messages at once without counting an
+        attempt; False: the claim is lost."""
         if self._stopped:
             return
         self._stopped = True
@@ -136,17 +136,17 @@ class Deliverer:
 
     @property
     def under_way(self) -> int:
-        """Requests that have no answer yet."""
+        """Number of requests in flight."""
         return len(self._requests)
 
     def test(self, serial: int) -> None:
-        """Send one test event, outside the log; its attempt goes to whoever asked."""
+        """Send one test event, which is not in the log; its attempt goes to the client that requested it."""
         self._requests.test(serial)
 
     # Leasing
 
     def _pump(self) -> None:
-        """Lease as many messages as may be sent now."""
+        """Lease as many messages as may be sent now; set a timer when breaker or rate limit permit none."""
         if self._stopped or not self._started or not self._consenting.given:
             return
         now = self._clock.monotonic_ns()
@@ -174,19 +174,19 @@ class Deliverer:
         ready[self._turn % len(ready)].ask(self._pace.room(now, most))
 
     def there(self) -> None:
-        """As Taker says."""
+        """See Taker."""
         self._pump()
 
     def refused(self, again: int) -> None:
-        """As Taker says."""
+        """See Taker."""
         if not self._stopped:
             self.counted("refused")
             self._later(again)
 
     def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
-        """As Taker says: begin a request for each chain of them; settle what no filter wants."""
+        """See Taker. Starts a request for each chain of messages; acknowledges messages that match no filter."""
         room = self._breaker.room(self._clock.monotonic_ns(), len(self._requests), self.subscription.concurrency)
-        if self._stopped or (messages and (room == 0 or not self.may_send())):  # the breaker has opened while it waited
+        if self._stopped or (messages and (room == 0 or not self.may_send())):  # the breaker opened during the wait
             self._settlement.give_back(topic, messages)
             self._pump()
             return
@@ -197,34 +197,34 @@ class Deliverer:
             self._settlement.acknowledge(topic, unwanted)
         self._pump()
 
-    # What comes of requests (Sender)
+    # Results of requests (Sender)
 
     def may_send(self) -> bool:
-        """As Sender says."""
+        """See Sender."""
         return self._consenting.given and self._term.holds(self._clock.monotonic_ns())
 
     def answered(self) -> None:
-        """As Sender says."""
+        """See Sender."""
         self._pump()
 
     def unauthorized(self) -> None:
-        """As Sender says: it has to consent anew."""
+        """See Sender. The sink has to consent again."""
         if self.subscription.verify:
             self._consenting.withdraw(ask=True)
 
     def suspend(self, reason: str) -> None:
-        """As Sender says."""
+        """See Sender."""
         self._consenting.withdraw(ask=False)  # leases nothing more
         self.counted("suspended")
         self._change(Status.SUSPENDED, reason)
 
     def tested(self, serial: int, attempt: Attempt) -> None:
-        """As Sender says. Whoever asked for the test is told by a time-out when this is refused."""
+        """See Sender. If the report is refused, the request for the test ends by timeout."""
         identity, epoch, breaker = self.subscription.id, self.epoch, self._breaker_state()
         self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), _ignore)
 
     def counted(self, what: str, number: int = 1) -> None:
-        """As Sender says."""
+        """See Sender."""
         self.counters[what] += number
 
     # Consent and status
@@ -236,7 +236,7 @@ class Deliverer:
         self._pump()
 
     def _wait(self) -> None:
-        """The sink may consent later: messages wait."""
+        """Set the status to PENDING: the sink may consent later, and messages wait until then."""
         if self.subscription.status is Status.ACTIVE:
             self._change(Status.PENDING, "")
 

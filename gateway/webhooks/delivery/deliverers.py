@@ -1,4 +1,4 @@
-"""Who delivers in this process: claims subscriptions, and has a Deliverer for each."""
+"""Deliverers of this process: it claims subscriptions, and runs a Deliverer for each."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.wildcard_sources import topics_in
 
 WAIT_MS: Final = 4_000
-"""How long a claim is held when nothing has changed."""
+"""Time for which the store holds a ClaimSubscriptions request when nothing has changed."""
 MARGIN_NS: Final = SECOND_NS
-"""DeliveryReport ends so long before another owner may begin."""
+"""Delivery stops this long before the claims expire and another owner may start."""
 AGAIN_NS: Final = SECOND_NS // 2
 PAUSE_NS: Final = SECOND_NS // 10
-"""Pause between an answer and the next question: many changes at once are told together."""
+"""Pause between an answer and the next request: changes within it arrive in one answer."""
 COUNTED: Final = (
     "attempts", "delivered", "filtered", "retried", "dead", "suspended", "breaker-opened", "refused", "unsettled", "unrecorded",
     "replies-illegal", "claims-lost", "unknown", "timeouts", "answers-cut", "waits-capped",
 )  # fmt: skip
-"""What is counted, in the order of the metrics page."""
+"""Names of the counters, in the order of the metrics page."""
 
 
 @final
 class Deliverers:
     """All deliveries of this process.
 
-    counters   what has happened, by words (COUNTED)
+    counters   counts by the names in COUNTED
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class Deliverers:
         self._outbox = self._make_outbox()
 
     def start(self) -> None:
-        """Begin to claim."""
+        """Start claiming subscriptions."""
         self._claim()
 
     @property
     def subscriptions(self) -> int:
-        """Subscriptions that this process delivers for."""
+        """Number of subscriptions that this process delivers for."""
         return len(self._known)
 
     @property
     def under_way(self) -> int:
-        """Requests that have no answer yet."""
+        """Number of requests in flight, over all subscriptions."""
         return sum(deliverer.under_way for _, deliverer in self._known.values())
 
     def figures(self) -> dict[str, float]:
@@ -89,7 +89,7 @@ class Deliverers:
         return found
 
     def stop(self) -> None:
-        """End all deliveries, and give the subscriptions back."""
+        """End all deliveries, and release the claims."""
         if self._stopped:
             return
         self._stopped = True
@@ -112,14 +112,14 @@ class Deliverers:
         )
 
     def _arm(self) -> None:
-        """Without an answer, deliveries end before the claims do, and the question is asked anew."""
+        """Set the timer that ends all deliveries MARGIN_NS before the claims expire, and claims again, if no answer arrives."""
         if self._timer is not None:
             self._timer.cancel()
         due = self._term.until_ns or self._clock.monotonic_ns() + CLAIM_NS - MARGIN_NS
         self._timer = self._clock.call_at(due, self._lost)
 
     def _lost(self) -> None:
-        """The claims cannot be renewed in time, or the store has forgotten what was asked: begin anew."""
+        """The claims were not renewed in time, or the store has closed the client: end all deliveries, and claim again."""
         if self._stopped:
             return
         if self._known:
@@ -161,7 +161,7 @@ class Deliverers:
         self.counters[what] += number
 
     def _follow(self, event: SubscriptionsClaimed) -> None:
-        """Have a deliverer for each claim, as its record is now, and no other."""
+        """Start, renew and stop deliverers, so that there is one for each claim, with the claim's current record."""
         gone = set(event.gone)
         if event.whole:
             gone = self._known.keys() - {claim.id for claim in event.claims}
@@ -175,7 +175,7 @@ class Deliverers:
                 deliverer.test(serial)
 
     def _deliverer(self, claim: Claim) -> Deliverer:
-        """The deliverer of a claim: the one that there is, if the claim is the same or only the status has changed."""
+        """The deliverer of a claim: the running one if nothing or only the status has changed, else a new one."""
         known = self._known.get(claim.id)
         if known is not None and known[0] == claim.record and known[1].epoch == claim.epoch:
             return known[1]

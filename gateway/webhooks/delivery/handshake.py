@@ -1,4 +1,4 @@
-"""The handshake by which a sink consents to deliveries (CloudEvents HTTP WebHook 1.0.2, section 4)."""
+"""Handshake in which a sink consents to deliveries (CloudEvents HTTP WebHook 1.0.2, section 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from domain.subscription.subscription import WebhookSubscription, granted_rate
 
 
 def question(subscription: WebhookSubscription, origin: str, callback: str = "") -> SinkRequest:
-    """OPTIONS to the exact URL of the sink. `callback`: where it may consent later; "": nowhere."""
+    """OPTIONS request to the exact URL of the sink. `callback`: URL at which it may consent later; "": none."""
     fields = [("webhook-request-origin", origin)]
     if callback:
         fields.append(("webhook-request-callback", callback))
@@ -17,9 +17,9 @@ def question(subscription: WebhookSubscription, origin: str, callback: str = "")
 
 
 def consent(answer: SinkAnswer, origin: str) -> tuple[bool, int]:
-    """(whether the sink consents, deliveries a minute that it grants; 0: no bound).
+    """(True when the sink consents, deliveries per minute that it grants; 0: unlimited).
 
-    Consent is the field WebHook-Allowed-Origin with this origin or `*`, whatever the status says.
+    A sink consents by the field WebHook-Allowed-Origin with this origin or `*`, with any status.
     """
     found = {name: value.strip() for name, value in answer.fields}
     allowed = found.get("webhook-allowed-origin", "")

@@ -1,4 +1,4 @@
-"""The messages of one topic, leased for one subscription: no more than may be sent at once."""
+"""Leasing of the messages of one topic for one subscription, limited to the messages that may be sent at once."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.internal_client import InternalClient
 
 WAIT_MS: Final = 20_000
-"""How long a command is held."""
+"""Time for which a Receive or AwaitMessages waits for messages."""
 MARGIN_MS: Final = 15_000
-"""A lease is so much longer than a try may take: its answer has to be settled in time."""
+"""Lease time beyond the timeout of a request, to settle its answer."""
 AGAIN_NS: Final = SECOND_NS
-"""Pause behind a refused command."""
+"""Pause after a refused command."""
 
 
 class Taker(Protocol):
-    """Who sends what is leased."""
+    """Receiver of leased messages."""
 
     def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
-        """Messages of `topic`, leased until monotonic ns `until`; none: the time of waiting is over."""
+        """Take messages of `topic`, leased until monotonic ns `until`. None in `messages`: the wait has ended without any."""
 
     def there(self) -> None:
-        """A topic has messages."""
+        """A wait of AwaitMessages has ended: the topic may have messages."""
 
     def refused(self, again: int) -> None:
-        """Nothing could be leased; to be asked again at monotonic ns `again`."""
+        """A command was refused; the next one may follow at monotonic ns `again`."""
 
 
 @final
 class Leasing:
-    """Has one command under way at a time. The store leases nothing under a claim that another one has followed.
+    """Leases messages with one command in flight at a time. The store refuses a lease under a replaced claim.
 
-    Of one topic alone, a Receive waits for messages. Of several, each waits without a lease, so that the messages of all of
-    them together are no more than may be sent: a Receive follows when there are some.
+    For a source of one topic, a Receive waits for messages. For a wildcard source, each topic waits by AwaitMessages without a
+    lease, and a Receive follows when it has messages: thus the messages of all topics together are within the limit.
 
-    topic       whose messages are leased, and those of the group's retry topic for it
-    receiving   True: a Receive is under way
+    topic       topic to lease from, its messages in the group's retry topic included
+    receiving   True: a Receive is in flight
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class Leasing:
 
     @property
     def ready(self) -> bool:
-        """Whether `ask` may find messages."""
+        """True when `ask` may find messages."""
         return not self.receiving and not self._waiting and (self._alone or self._has_some)
 
     def end(self) -> None:
-        """The topic is read no more."""
+        """Stop waiting on the topic."""
         self._ended = True
 
     def ask(self, limit: int) -> None:
-        """Lease up to `limit` messages; of one topic alone, as soon as there are some."""
+        """Lease up to `limit` messages. For a source of one topic, wait up to WAIT_MS for the first."""
         self.receiving = True
         subscription, wait_ms = self._subscription, WAIT_MS if self._alone else 0
         from_first = subscription.from_first or not self._alone
@@ -91,7 +91,7 @@ class Leasing:
         self._asker.ask(make, self._received)
 
     def watch(self) -> None:
-        """Of several topics: wait until this one has messages."""
+        """For a wildcard source: wait until this topic has messages."""
         if self._alone or self._has_some or self._waiting or self.receiving or self._clock.monotonic_ns() < self._resume_ns:
             return
         self._waiting = True

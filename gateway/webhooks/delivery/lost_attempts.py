@@ -1,4 +1,4 @@
-"""Attempts that a process made which has ended before it could record them: they are found when their message comes again."""
+"""Attempts that a process did not record before it ended; they are detected when their message is redelivered."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gateway.webhooks.delivery.request_format import message_id
 from gateway.webhooks.internal_client import InternalClient
 
 OWN_MAX: Final = 16_384
-"""Messages whose last attempt this process remembers to have recorded."""
+"""Messages for which this process remembers the last attempt that it recorded."""
 BACK_MAX: Final = 8
-"""Attempts of one message that are looked for: several processes may have ended one after the other."""
+"""Attempts of one message that are checked: several processes may have ended one after the other."""
 PENDING_MAX: Final = 1_024
-"""Messages that are looked for at a time; further ones are counted, and not looked for."""
+"""Messages that wait for a check; a further one is only counted as `unknown`."""
 UNKNOWN: Final = "the process that sent it has ended before it recorded what came of it"
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Attempts that have to be in the log: those of a message up to `number`."""
+    """Attempts that the log should have: those of a message up to `number`. `messages`: messages in the request."""
 
     topic: str
     identity: str
@@ -35,9 +35,9 @@ class _Wanted:
 
 @final
 class LostAttempts:
-    """Looks whether the attempts before one are in the log, and records those that are not as `unknown`.
+    """Compares the attempt count of a lease with the attempts in the log, and records missing ones as `unknown`.
 
-    A lease counts attempts, whoever made them. Those of this process are known without a question.
+    The count of a lease includes the attempts of all processes. Attempts of this process need no query.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LostAttempts:
         note: Callable[[str, Attempt], None],
         count: Callable[[str, int], None],
     ) -> None:
-        """`note`: records an attempt of a message of a topic; `count`: counts what has happened."""
+        """`note(topic, attempt)` records an attempt; `count(name, number)` adds to a counter."""
         self._id = subscription.id
         self._asker = asker
         self._clock = clock
@@ -59,14 +59,14 @@ class LostAttempts:
         self._asking = False
 
     def made(self, messages: Sequence[Leased]) -> None:
-        """An attempt of these messages is recorded, and they come again."""
+        """Remember that an attempt of these messages is recorded; they will be redelivered."""
         if len(self._own) >= OWN_MAX:
-            self._own.clear()  # they are found in the log instead
+            self._own.clear()  # the log is queried instead
         for each in messages:
             self._own[message_id(Record(each.record))] = each.attempt
 
     def poll(self, topic: str, identity: str, number: int, messages: int) -> None:
-        """Attempts up to `number` of a message were made before this one, which has so many messages."""
+        """Check that attempts 1 to `number` of a message are in the log. `messages`: messages in the current request."""
         if self._own.pop(identity, 0) >= number:
             return
         if len(self._pending) >= PENDING_MAX:
@@ -78,7 +78,7 @@ class LostAttempts:
             self._asker.ask(lambda ticket: QueryAttempts(ticket, self._id, ATTEMPTS_MAX), self._found)
 
     def _found(self, event: Event) -> None:
-        """The attempts that are in the log."""
+        """Compare the pending messages with the attempts in the log."""
         self._asking = False
         pending, self._pending = self._pending, []
         known = event.attempts if isinstance(event, AttemptList) else []
@@ -88,7 +88,7 @@ class LostAttempts:
             numbers.setdefault(each.message_id, set()).add(each.number)
             if each.messages > 1:  # such an attempt has the id of its first message only
                 together = max(together, each.number)
-        back = 1 if len(known) >= ATTEMPTS_MAX else BACK_MAX  # of a full log, older attempts may have been dropped
+        back = 1 if len(known) >= ATTEMPTS_MAX else BACK_MAX  # a full log may have dropped older attempts
         for wanted in pending:
             for number in range(max(1, wanted.number + 1 - back, together + 1), wanted.number + 1):
                 if number not in numbers.get(wanted.identity, ()):

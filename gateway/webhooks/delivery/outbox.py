@@ -1,4 +1,4 @@
-"""What deliveries have come to, told to the store together after a short while."""
+"""Outbox of delivery reports: attempts and acknowledgements, sent to the store in batches."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from domain.ports import Clock, Timer
 from gateway.webhooks.internal_client import InternalClient
 
 FLUSH_NS: Final = 20 * MILLISECOND_NS
-"""Deliveries of this time are told together."""
+"""Time for which reports are collected before they are sent."""
 NOTIFIED_MAX: Final = 256
-"""So many are told at once."""
+"""Reports in one command at most."""
 HELD_MAX: Final = 4_096
-"""Deliveries that are held while the store refuses them."""
+"""Reports held while the store refuses them."""
 AGAIN_NS: Final = 1_000 * MILLISECOND_NS
 
 
 @final
 class DeliveryOutbox:
-    """Attempts and acknowledgements of all deliverers of a process.
+    """Delivery reports of all deliverers of a process.
 
-    Attempts are told no later than what becomes of their messages: whatever is settled has its attempt in the log. Those that
-    are not stored in the end are counted as `unrecorded`, acknowledgements that are refused as `unsettled`.
+    Attempts are sent before or with the settlement of their messages, so that every settled message has its attempts in the
+    log. Attempts that are dropped are counted as `unrecorded`, acknowledgements that are dropped or refused as `unsettled`.
     """
 
     def __init__(self, asker: InternalClient, clock: Clock, count: Callable[[str, int], None]) -> None:
-        """`count`: counts what has happened, by words."""
+        """`count(name, number)` adds to a counter."""
         self._asker = asker
         self._clock = clock
         self._count = count
@@ -44,19 +44,22 @@ class DeliveryOutbox:
         self._ended = False
 
     def add(self, delivery: DeliveryReport, at_once: bool = False) -> None:
-        """One attempt, with the receipts of the messages that it has settled. `at_once`: others wait for that."""
+        """Add a report: attempts, with the receipts of messages to acknowledge.
+
+        `at_once`: flush now, since the next messages of an ordered subscription wait for the acknowledgement.
+        """
         self._held.append(delivery)
         if self._refused:
             self._bound()
         self._arm(0 if at_once or len(self._held) >= NOTIFIED_MAX else FLUSH_NS)
 
     def after(self, call: Callable[[], None]) -> None:
-        """Call something behind the next flush, which is soon: what it tells the store comes behind the attempts."""
+        """Flush soon, then run `call`: the commands that it sends follow the attempts."""
         self._after.append(call)
         self._arm(0)
 
     def flush(self) -> None:
-        """Tell the store what is held, NOTIFIED_MAX deliveries in a command."""
+        """Send all held reports to the store, NOTIFIED_MAX in a command."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -68,14 +71,14 @@ class DeliveryOutbox:
             call()
 
     def end(self) -> list[DeliveryReport]:
-        """The store has forgotten this process: no answer comes any more. Returns what may not be stored."""
+        """End the outbox, since the store has closed the client. Returns the reports that may not be stored."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
         return [each for notified in self._unanswered.values() for each in notified] + self._refused + self._held
 
     def again(self, left: list[DeliveryReport]) -> None:
-        """Tell what `end` of another one returned: attempts alone, since another owner may have the messages."""
+        """Send the reports that `end` of an earlier outbox returned, without receipts: others may have leased the messages."""
         for each in left:
             each.receipts.clear()
         self._hold(left)
@@ -96,7 +99,7 @@ class DeliveryOutbox:
         self._asker.ask(lambda ticket: RecordDeliveries(ticket, held), notified)
 
     def _hold(self, refused: list[DeliveryReport]) -> None:
-        """Try again later; refusals come in the order of what was told."""
+        """Keep refused reports for a retry after AGAIN_NS, in the order in which they were sent."""
         if self._ended or not refused:
             return
         self._refused += refused
@@ -108,7 +111,7 @@ class DeliveryOutbox:
         self._arm(0)
 
     def _bound(self) -> None:
-        """While the store refuses, no more than HELD_MAX are held; the oldest are dropped, and counted."""
+        """Drop and count the oldest refused reports over HELD_MAX."""
         dropped = self._refused[: max(0, len(self._refused) + len(self._held) - HELD_MAX)]
         if dropped:
             del self._refused[: len(dropped)]
@@ -116,7 +119,7 @@ class DeliveryOutbox:
             self._count("unsettled", sum(len(each.receipts) for each in dropped))
 
     def _arm(self, wait_ns: int) -> None:
-        """Flush after this time, or sooner when that is wanted already; not while the store refuses."""
+        """Flush after `wait_ns`, or earlier if a flush is due earlier; not during the pause after a refusal."""
         due = max(self._clock.monotonic_ns() + wait_ns, self._resume_ns)
         if self._timer is not None:
             if self._due_ns <= due:

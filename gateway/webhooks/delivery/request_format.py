@@ -1,4 +1,4 @@
-"""Stored messages as requests to a sink: binary, structured, batched or raw."""
+"""Requests to a sink from stored messages: binary, structured, batched or raw."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from protocols.cloudevents.instant import rfc3339
 from protocols.compression import plain
 
 ENVELOPE_TYPE: Final = "io.headgate.message"
-"""Type of the event that stands for a message which is no CloudEvent."""
+"""Type of the event that wraps a message which is no CloudEvent."""
 BATCH_BYTES_MAX: Final = 1024 * 1024
-"""Bytes of events after which a batch ends."""
+"""Bytes of event data in a batch, unless a single event is larger."""
 _STRUCTURED: Final[Mapping[EventFormat, bytes]] = {
     EventFormat.JSON: binding.STRUCTURED_JSON, EventFormat.PROTOBUF: binding.PROTOBUF, EventFormat.AVRO: binding.AVRO,
 }  # fmt: skip
@@ -34,24 +34,24 @@ _OCTETS: Final = "application/octet-stream"
 
 
 class Form(NamedTuple):
-    """Content of a request, and its header fields, Content-Type included."""
+    """Content of a request with its header fields, Content-Type included."""
 
     fields: list[tuple[str, str]]
     body: bytes
 
 
 def message_id(record: Record) -> str:
-    """The id of a message: the same in every attempt."""
+    """The id of a message, the same in every attempt: its unique key, or `<topic>.<queue>.<offset>`."""
     found = properties.find(record.properties, properties.UNIQ_KEY_START)
     text = found.decode("ascii", "replace")
     return text if text.isprintable() and text else f"{record.topic}.{record.queue_id}.{record.queue_offset}"
 
 
 def event_of(record: Record) -> CloudEvent:
-    """The CloudEvent of a message. One that is none gets an envelope, which docs/protocols/webhooks.md describes.
+    """The CloudEvent of a message. A message that is no CloudEvent gets an envelope (docs/protocols/webhooks.md).
 
-    Attributes: id, source `/topics/<topic>`, type ENVELOPE_TYPE, time, datacontenttype, subject (its path), partitionkey (its
-    message group), mqkey, mqtag and mqproperties (user properties as JSON), where it has them.
+    Attributes of the envelope: id, source `/topics/<topic>`, type ENVELOPE_TYPE, time, datacontenttype, and if the message has
+    them subject (path), partitionkey (message group), mqkey, mqtag and mqproperties (user properties as JSON).
     """
     stored = record.properties
     body = plain(record, limits.BODY_BYTES_MAX)
@@ -59,7 +59,7 @@ def event_of(record: Record) -> CloudEvent:
     found = mapping.decode(stored, data)
     if found is not None:
         return found
-    topic = origin_topic(record.topic, stored)  # of a redelivery, or of a dead letter that was given again
+    topic = origin_topic(record.topic, stored)  # of a redelivery, or of a redriven dead letter
     attributes = {
         b"specversion": b"1.0",
         b"id": message_id(record).encode(),
@@ -85,12 +85,12 @@ def event_of(record: Record) -> CloudEvent:
 
 
 def attributes_of(event: CloudEvent) -> dict[str, str]:
-    """The attributes of an event as filters read them."""
+    """The attributes of an event as text, for filters."""
     return {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
 
 
 def request_of(payload: Payload, form: EventFormat, records: Sequence[Record], events: Sequence[CloudEvent]) -> Form:
-    """The content for some messages: for one of them, or with BATCHED for several. `events`: those of the records."""
+    """The request content for one message, or with BATCHED for several. `events`: the CloudEvents of the records."""
     if payload is Payload.BATCHED:
         encoded = [formats.encode(_STRUCTURED[form], event) for event in events]
         return Form([_content_type(_BATCHED[form])], formats.join(_BATCHED[form], encoded))
@@ -111,7 +111,7 @@ def _content_type(media_type: bytes) -> tuple[str, str]:
 
 
 def form_of_test(subscription: WebhookSubscription, identity: str) -> Form:
-    """The content of a test delivery: one event of type `io.headgate.test`, with this id."""
+    """The content of a test delivery: one event of type `io.headgate.test` with the id `identity`."""
     event = CloudEvent(
         {
             b"specversion": b"1.0", b"id": identity.encode(), b"source": f"/subscriptions/{subscription.id}".encode(),
@@ -124,7 +124,7 @@ def form_of_test(subscription: WebhookSubscription, identity: str) -> Form:
 
 
 def _raw(record: Record, event: CloudEvent) -> list[tuple[str, str]]:
-    """Fields of a bare body: where the message came from, in `mq-` fields."""
+    """Header fields of a raw body: its Content-Type, and the origin of the message in `mq-` fields."""
     kind = event.attributes.get(b"datacontenttype", b"").decode("latin-1")
     return [
         ("content-type", kind or (_JSON if event.is_json else _OCTETS)),

@@ -1,4 +1,4 @@
-"""The requests to one sink that are under way: what they bring, and what becomes of their messages by the answers."""
+"""Requests in flight to one sink; each answer decides how the messages of its request are settled."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ ENDED: Final = "the process that sent it has ended its delivery before the answe
 
 
 class Sender(Protocol):
-    """Whose requests they are."""
+    """Owner of SinkRequests: permits requests, and receives their results."""
 
     def may_send(self) -> bool:
-        """Whether more requests may begin: the sink consents, and the claim holds."""
+        """True while the sink consents and the claim holds."""
 
     def answered(self) -> None:
-        """There may be room for further requests."""
+        """A request has ended: there may be room for another one."""
 
     def suspend(self, reason: str) -> None:
-        """The sink wants no more deliveries."""
+        """The sink refuses all further deliveries. `reason`: text for people."""
 
     def unauthorized(self) -> None:
         """The sink has answered 401."""
 
     def tested(self, serial: int, attempt: Attempt) -> None:
-        """A test delivery has come to this."""
+        """A test delivery has ended with `attempt`."""
 
     def counted(self, what: str, number: int = 1) -> None:
-        """Count what has happened."""
+        """Add `number` to the counter `what` (`deliverers.COUNTED`)."""
 
 
 @final
 class SinkRequests:
-    """Sends chains of messages, one batch after the other, and settles them; one chain of a partition key at a time."""
+    """Sends the batches of each chain one after the other, and settles them; chains of one partition key run one at a time."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class SinkRequests:
         return len(self._tries)
 
     def end(self, release: bool) -> None:
-        """End all requests, with an attempt each. `release`: their messages are free at once, without counting a try; False:
-        the claim is lost."""
+        """End all requests, and record an attempt for each. `release`: True returns their messages at once without counting an
+        attempt; False: the claim is lost."""
         self._ended = True
         now = self._clock.monotonic_ns()
         settlement = self._settlement
@@ -108,20 +108,20 @@ class SinkRequests:
         for chain in chains:
             if chain.key is None:
                 self._send(topic, chain, until)
-            elif chain.key in self._waiting:  # a dead letter that was given again, beside messages of its key
+            elif chain.key in self._waiting:  # a redriven dead letter beside messages of its key
                 self._waiting[chain.key].append((topic, chain, until))
             else:
                 self._waiting[chain.key] = []
                 self._send(topic, chain, until)
 
     def test(self, serial: int) -> None:
-        """Send one test event, outside the log, unless it is under way."""
+        """Send one test event, which is not in the log, unless the test `serial` is in flight."""
         if not any(found.test == serial for found in self._tries):
             identity = f"test-{self._entropy.token(8).hex()}"
             self._request(form_of_test(self._subscription, identity), "", [], identity, 1, test=serial)
 
     def _send(self, topic: str, chain: Chain, until: int) -> None:
-        """Send the first batch of a chain; the next one follows when it is settled."""
+        """Send the first batch of a chain; the next one follows when this one is settled."""
         batch, rest = chain.batches[0], chain.batches[1:]
         subscription = self._subscription
         records, events = [each.record for each in batch], [each.event for each in batch]
@@ -158,14 +158,14 @@ class SinkRequests:
         made.end = self._courier.send(delivery, partial(self._answered, made))
 
     def _go_on(self, found: Try) -> None:
-        """A batch of a chain is settled: send the next one, while its lease outlasts a try."""
+        """A batch of a chain is settled: send the next one if its lease outlasts a request."""
         if found.rest and self._may_send(found.until):
             self._send(found.topic, Chain(found.key, found.rest), found.until)
         else:
             self._end_chain(found)
 
     def _end_chain(self, found: Try) -> None:
-        """Nothing more of a chain is sent now: give back the rest, and begin what waits for its key."""
+        """End a chain: return its remaining messages, and start the next chain that waits for its key."""
         self._settlement.give_back(found.topic, leased_of(found.rest))
         if found.key is None:
             return
@@ -179,11 +179,11 @@ class SinkRequests:
         self._waiting.pop(found.key, None)
 
     def _may_send(self, until: int) -> bool:
-        """Whether a request for messages that are leased until then may begin: the lease has to outlast it."""
+        """True when a request may start: its timeout ends before monotonic ns `until`, the end of the leases."""
         timeout_ns = self._subscription.retry.timeout_ms * MILLISECOND_NS
         return self._clock.monotonic_ns() + timeout_ns < until and self._sender.may_send()
 
-    # What an answer means
+    # Answers
 
     def _answered(self, found: Try, answer: SinkAnswer) -> None:
         self._tries.pop(found, None)
@@ -227,7 +227,7 @@ class SinkRequests:
         self._go_on(found)
 
     def _retried(self, found: Try, answer: SinkAnswer, now: int) -> bool:
-        """The delivery has failed in a way that may pass. False: it was the last try."""
+        """Schedule a redelivery after a transient failure. False: this was the last attempt."""
         retry, wall_ms = self._subscription.retry, self._clock.wall_ms()
         asked_ms = retry_after_ms(answer.fields, wall_ms)
         if asked_ms > retry.retry_after_max_ms:
@@ -246,4 +246,4 @@ class SinkRequests:
 
 
 def _nothing() -> None:
-    """The request has not been given to the courier yet."""
+    """`Try.end` before the courier has the request."""

@@ -1,4 +1,4 @@
-"""What an answer of a sink means, and when a message is tried again (edge section 3.3; RFC 9110, 10.2.3 and 15)."""
+"""Retry policy: the verdict on an answer of a sink, and the delay before the next try (RFC 9110, 10.2.3 and 15)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from domain.subscription.courier import SinkAnswer, Trouble
 from domain.subscription.subscription import RETRY_MS_MAX, SinkRetry
 
 RETRIED: Final = frozenset((408, 425, 429))
-"""Statuses below 500 after which a message is tried again; so it is after all from 500 on."""
+"""Statuses below 500 that are retried; all statuses from 500 on are."""
 JITTER: Final = 0.2
-"""A delay is longer or shorter by up to this part of it."""
+"""Largest change of a delay by jitter, as a fraction of it."""
 _SECONDS_DIGITS_MAX: Final = 12
 ASKED_MS_MAX: Final = 10 ** (_SECONDS_DIGITS_MAX + 3)
-"""No Retry-After is taken for longer: some 30,000 years."""
+"""Upper limit of a Retry-After: some 30,000 years."""
 
 
 class Verdict(StrEnum):
-    """What becomes of the messages of an attempt."""
+    """Settlement of the messages of an attempt, by the answer."""
 
     DELIVERED = "delivered"
     RETRY = "retried"
@@ -30,7 +30,8 @@ class Verdict(StrEnum):
 
 
 def verdict(answer: SinkAnswer) -> Verdict:
-    """2xx: delivered. 408, 425, 429, 5xx, no answer: again. 410: the subscription is suspended. Others: a dead letter."""
+    """The verdict on an answer. 2xx: DELIVERED. 408, 425, 429, 5xx, no answer: RETRY. 410, refused address: SUSPEND. Other
+    statuses: DEAD."""
     status = answer.status
     if answer.trouble is not None:
         return Verdict.SUSPEND if answer.trouble is Trouble.REFUSED_ADDRESS else Verdict.RETRY
@@ -42,14 +43,14 @@ def verdict(answer: SinkAnswer) -> Verdict:
 
 
 def delay_ms(policy: SinkRetry, number: int, entropy: Entropy) -> int:
-    """The delay behind try `number` (from 1), with jitter; at least 1 ms, at most RETRY_MS_MAX."""
+    """The delay after try `number` (from 1) in ms, with jitter; at least 1 ms, at most RETRY_MS_MAX."""
     grown = policy.delay_ms * number if policy.linear else policy.delay_ms << min(number - 1, 40)
     bounded = min(grown, RETRY_MS_MAX)
     return max(1, min(RETRY_MS_MAX, int(bounded * (1 - JITTER + 2 * JITTER * entropy.random()))))
 
 
 def retry_after_ms(fields: Sequence[tuple[str, str]], now_ms: int) -> int:
-    """Retry-After of an answer, seconds or a date, in ms from now, at most ASKED_MS_MAX; 0: there is none, or it is past."""
+    """The Retry-After of an answer, seconds or a date, in ms from `now_ms`; 0: it is absent, not valid or past."""
     value = next((value.strip() for name, value in fields if name == "retry-after"), "")
     if not value:
         return 0

@@ -1,4 +1,4 @@
-"""What becomes of leased messages after a request: acknowledged, tried again, given back, or dead letters."""
+"""Settlement of leased messages after a request: acknowledged, redelivered later, returned, or dead-lettered."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gateway.webhooks.internal_client import InternalClient
 
 @final
 class Settlement:
-    """Settles the messages of one subscription, behind the attempts that explain it.
+    """Settles the messages of one subscription. Their attempts are recorded first.
 
-    A settlement that is refused costs a second delivery when the lease ends, and is counted as `unsettled`.
+    A refused settlement is counted as `unsettled`: its messages are redelivered when the lease ends.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Settlement:
         breaker: Callable[[], str],
         count: Callable[[str, int], None],
     ) -> None:
-        """`epoch`: of the claim; `breaker`: how the breaker stands, in a word; `count`: counts what has happened."""
+        """`epoch`: of the claim; `breaker()`: state of the breaker, e.g. `closed`; `count(name, number)` adds to a counter."""
         self._subscription = subscription
         self._epoch = epoch
         self._asker = asker
@@ -42,16 +42,16 @@ class Settlement:
         self._count = count
 
     def note(self, topic: str, attempt: Attempt) -> None:
-        """Record an attempt that settles nothing."""
+        """Record an attempt without settling messages."""
         self._notify(topic, [attempt], [])
 
     def delivered(self, topic: str, attempt: Attempt, messages: Sequence[Leased]) -> None:
-        """Record the attempt that has delivered messages, and acknowledge them."""
+        """Record the attempt that delivered the messages, and acknowledge them."""
         self._count("delivered", len(messages))
         self._notify(topic, [attempt], messages)
 
     def acknowledge(self, topic: str, messages: Sequence[Leased]) -> None:
-        """No filter wants them."""
+        """Acknowledge messages that match no filter."""
         self._notify(topic, [], messages)
 
     def _notify(self, topic: str, attempts: list[Attempt], messages: Sequence[Leased]) -> None:
@@ -61,12 +61,12 @@ class Settlement:
         self._outbox.add(delivery, at_once=subscription.ordered)
 
     def retry(self, topic: str, messages: Sequence[Leased], wait_ms: int) -> None:
-        """They come again after `wait_ms`: a longer lease."""
+        """Redeliver the messages after `wait_ms`: their leases are extended to that."""
         self._count("retried", len(messages))
         self._extend(topic, messages, wait_ms, untold=False)
 
     def give_back(self, topic: str, messages: Sequence[Leased]) -> None:
-        """They are free at once, and no try counts."""
+        """End the leases at once; the delivery is not counted as an attempt."""
         if messages:
             self._extend(topic, messages, 0, untold=True)
 
@@ -80,7 +80,7 @@ class Settlement:
         self._outbox.after(extend)
 
     def bury(self, topic: str, messages: Sequence[Leased], answer: SinkAnswer) -> None:
-        """Copy to the dead-letter topic with the reason, then acknowledge. A crash in between leaves two copies, never none."""
+        """Copy messages with the reason to the dead-letter topic, then acknowledge them. A crash in between leaves both."""
         subscription = self._subscription
         group = subscription.group
         dead = subscription.dead_letter_topic or dead_letter_topic(group)
@@ -97,7 +97,8 @@ class Settlement:
         self._outbox.after(lambda: self._asker.ask(lambda ticket: Send(ticket, copies), stored))
 
     def reply(self, answer: SinkAnswer, messages: Sequence[Leased], now_ms: int) -> None:
-        """Publish the event of an answer, where that is asked for; one about a single message has its correlation data."""
+        """Publish the event in an answer to the reply topic, if there is one. The reply to a single message has its correlation
+        data."""
         topic = self._subscription.reply_topic
         if not topic or not answer.body:
             return

@@ -11,7 +11,8 @@ from domain.subscription.subscription import Credential, Scheme
 
 
 def identity_fields(credential: Credential | None, message_id: str, timestamp_s: int, body: bytes) -> list[tuple[str, str]]:
-    """`webhook-id`, `webhook-timestamp`, and with a secret `webhook-signature`; two secrets make two, for a rotation."""
+    """The fields `webhook-id` and `webhook-timestamp`, and with a secret `webhook-signature`: one signature per secret, two
+    during a rotation."""
     fields = [("webhook-id", message_id), ("webhook-timestamp", str(timestamp_s))]
     if credential is None or credential.scheme is not Scheme.STANDARD_WEBHOOKS:
         return fields

@@ -1,4 +1,4 @@
-"""Whether a sink consents to deliveries: asked at the start, after a 401, and each day."""
+"""Consent of a sink to deliveries: requested at the start, after a 401, and every 24 hours."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gateway.webhooks.delivery.retry_policy import RETRIED, Verdict, delay_ms, v
 
 AGAIN_NS: Final = 24 * 3600 * SECOND_NS
 TRIES_MAX: Final = 10
-"""Questions without an answer after which the sink counts as one that does not consent."""
+"""Failed requests after which the sink is treated as refusing consent."""
 
 
 @final
 class SinkConsent:
-    """The consent of one sink.
+    """Consent of one sink.
 
-    A sink that is told a callback URL may consent there, at any time: it comes back as a change of the subscription.
+    A sink that receives a callback URL may consent there at any time; that arrives as a change of the subscription.
 
-    given     True: deliveries may go out
-    asking    True: a question is under way
+    given     True: deliveries are permitted
+    asking    True: a request is in flight, or its retry is scheduled
     waiting   True: the sink has not consented, and may do so at the callback URL
-    rate      deliveries a minute that the sink grants; 0: no bound
+    rate      deliveries per minute that the sink grants; 0: unlimited
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class SinkConsent:
         waits: Callable[[], None],
         callback: str = "",
     ) -> None:
-        """Begin with the consent that the subscription has, if it is not older than a day.
+        """Start with the consent stored in the subscription, if it is less than 24 hours old.
 
         agreed     called when the sink consents
-        refused    called with the reason when it does not, and has no callback URL
-        waits      called when it does not, and may do so there
-        callback   the setting `callback`; "": sinks are told no URL
+        refused    called with the reason when it refuses and has no callback URL
+        waits      called when it refuses and may consent at the callback URL
+        callback   the setting `callback`; "": sinks receive no callback URL
         """
         self._subscription = subscription
         self._courier = courier
@@ -72,19 +72,19 @@ class SinkConsent:
             self._later(fresh_ms * MILLISECOND_NS)
 
     def ask(self) -> None:
-        """Ask the sink, unless a question is under way."""
+        """Request consent, unless a request is in flight."""
         if not self.asking and not self._ended:
             self.asking = True
             self._courier.send(question(self._subscription, self._origin, self._callback), self._answered)
 
     def withdraw(self, ask: bool) -> None:
-        """Deliveries may not go out any more. `ask`: ask the sink anew."""
+        """Stop deliveries. `ask`: request consent again."""
         self.given = False
         if ask:
             self.ask()
 
     def end(self) -> None:
-        """Ask nothing more."""
+        """Send no further request, and ignore the answer of one in flight."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,1 +1,1 @@
-"""Subscriptions as a store group keeps them: their records, claims on them, attempts, and what is done about them."""
+"""Subscriptions of a store group: records, claims, attempts, status changes, resets and redrives."""

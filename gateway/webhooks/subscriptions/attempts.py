@@ -1,4 +1,4 @@
-"""Attempts to deliver, as records of the log: the newest ones of each subscription can be read."""
+"""Delivery attempts in the state of the store: the newest ATTEMPTS_MAX of each subscription."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gateway.webhooks.subscriptions.claims import Claims
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 SPACE: Final = "webhook-attempt"
-"""State space: `<id>/` and the place in a ring of ATTEMPTS_MAX, 4 bytes -> JSON of the attempt with its serial number."""
+"""State space: `<id>/` and the slot in a ring of ATTEMPTS_MAX, 4 bytes -> JSON of the attempt with its serial number."""
 QUERY_MAX: Final = 1_000
 
 
@@ -39,11 +39,11 @@ QUERY_MAX: Final = 1_000
 class DeliveryAttempts:
     """The verbs RecordAttempts, RecordDeliveries and QueryAttempts.
 
-    Attempts of a subscription are in a ring: a new one takes the place of the oldest, so that nothing has to be deleted.
+    The attempts of a subscription are in a ring: a new one overwrites the oldest, and none has to be deleted.
     """
 
     def __init__(self, state: State, book: WebhookSubscriptions, claims: Claims, settling: InternalClient) -> None:
-        """`settling`: carries out the acknowledgements of RecordDeliveries, and asks how far groups are."""
+        """`settling`: sends the acknowledgements of RecordDeliveries, and queries the progress of groups."""
         self._state = state
         self._book = book
         self._claims = claims
@@ -83,7 +83,7 @@ class DeliveryAttempts:
         self._known([command.id], lambda failure: stored(failure) if failure else self._store([delivery], stored))
 
     def _deliveries(self, connection: ClientConnection, command: RecordDeliveries) -> None:
-        """Attempts are given to the log before the settlements that they explain."""
+        """Store the attempts of a command, then send its acknowledgements."""
         deliveries = command.deliveries
         settled: dict[tuple[str, str], list[Receipt]] = {}
         for each in deliveries:
@@ -109,7 +109,7 @@ class DeliveryAttempts:
             done()
 
         def acknowledged(count: int, event: Event) -> None:
-            """What is not settled is delivered again: it is no reason to record its attempt again."""
+            """Count refused acknowledgements. They do not fail the command, since a retry would record its attempts twice."""
             nonlocal unsettled
             unsettled += sum(1 for each in event.outcomes if each is not None) if isinstance(event, Settled) else count
             done()
@@ -148,7 +148,7 @@ class DeliveryAttempts:
                 self._newest(identity)
 
     def _newest(self, identity: str) -> None:
-        """Find the serial number to go on with: the first attempt since this store was opened."""
+        """Read the serial number of the next attempt from the store, once after the store was opened."""
 
         def found(result: list[Attempt] | Failure, serial: int) -> None:
             waiting = self._asking.pop(identity, [])
@@ -161,7 +161,7 @@ class DeliveryAttempts:
         self._read(identity, found)
 
     def _store(self, deliveries: Iterable[DeliveryReport], done: Callable[[None | Failure], None]) -> None:
-        """Store the attempts of subscriptions that there are, in one write."""
+        """Store the attempts in one write. Those of deleted subscriptions are dropped."""
         changes: list[StateChange] = []
         for each in deliveries:
             serial = self._next.get(each.id)

@@ -1,4 +1,4 @@
-"""Who delivers for which subscription: claims of owners under epochs, one owner at a time."""
+"""Claims on subscriptions: each has one owner at a time, under an epoch."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ SPACE: Final = "webhook-claim"
 """State space: id -> `<epoch> <owner>`."""
 WAIT_MS_MAX: Final = 5_000
 TEST_NS: Final = 40 * SECOND_NS
-"""Time after which a test delivery is answered as not made."""
+"""Time after which a test delivery without a result fails with STORE_UNAVAILABLE."""
 TESTS_MAX: Final = 16
-"""Test deliveries of one subscription that wait."""
+"""Pending test deliveries of one subscription at most."""
 OWNERS_MAX: Final = 256
 VERSION_BITS: Final = 20
-"""Versions begin with the time, so that those of an earlier life of the store are older."""
+"""Bits of a version below its start time in ms: versions from before a restart of the store are lower."""
 CHANGED_MAX: Final = 65_536
-"""Changes that are remembered; then every owner is told all."""
+"""Changes that are remembered; above it they are dropped, and every owner gets all of its claims."""
 DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
 
 
 @dataclass(slots=True)
 class _Owner:
-    """One who delivers. `until_ns`: end of its claims unless it renews them; `capacity`: subscriptions at most."""
+    """An owner. `until_ns`: end of its claims unless it renews them, monotonic; `capacity`: its claims at most."""
 
     until_ns: int
     capacity: int
@@ -45,7 +45,7 @@ class _Owner:
 
 @dataclass(slots=True)
 class _HeldClaim:
-    """A claim that is answered when there is a newer version, or its time is up."""
+    """A held ClaimSubscriptions: answered at the next version, or by its timer."""
 
     connection: ClientConnection
     command: ClaimSubscriptions
@@ -56,9 +56,9 @@ class _HeldClaim:
 class Claims:
     """The verbs ClaimSubscriptions and TestSubscription.
 
-    An owner's claims end CLAIM_NS after its last request arrived here, and it counts from when it sent that request: so it has
-    stopped before another one begins. A new leader of the store group knows the owners from the log, and waits CLAIM_NS before
-    it gives to another what one of them may still hold.
+    The claims of an owner expire CLAIM_NS after its last request arrived here. The owner itself counts from the time at which
+    it sent the request, so it stops before the next owner starts. A new leader of the store group reads the owners from the
+    log, and waits CLAIM_NS before it reassigns their claims.
     """
 
     def __init__(self, state: State, book: WebhookSubscriptions, clock: Clock) -> None:
@@ -83,12 +83,12 @@ class Claims:
         return {ClaimSubscriptions: self._claim, TestSubscription: self._test}
 
     def holds(self, identity: str, epoch: int) -> bool:
-        """Whether the claim under this epoch is the newest one on a subscription, and its owner has not given it back."""
+        """True when `epoch` is the newest claim on a subscription, and its owner has not released it."""
         newest, owner = self._held.values.get(identity.encode(), (0, ""))
         return newest == epoch and owner != ""
 
     def follow(self, changed: Callable[[str, int, str], None]) -> None:
-        """Have `changed` called with (id, epoch, owner) when a claim is another's; owner "": nobody's."""
+        """Call `changed` with (id, epoch, owner) on each change of a claim; owner "": it has none."""
 
         def notified(key: bytes, value: bytes | None) -> None:
             epoch, owner = (0, "") if value is None else _decode(value)
@@ -139,7 +139,7 @@ class Claims:
             self._answer(waiting.connection, waiting.command)
 
     def _renew(self, *keys: bytes) -> None:
-        """Something has changed, of these subscriptions: distribute again, and tell everybody."""
+        """Mark these subscriptions as changed, assign free claims, and answer all held requests."""
         self._mark(keys)
         self._take(self._clock.monotonic_ns())
         self._wake_all()
@@ -154,7 +154,7 @@ class Claims:
             self._wake(name)
 
     def _answer(self, connection: ClientConnection, command: ClaimSubscriptions) -> None:
-        """Tell an owner what has changed since it was answered; all, when that was by another life of the store."""
+        """Answer an owner with the changes since the version it has seen; with all of its claims if that version is too old."""
         whole = not self._oldest <= command.seen <= self._version
         held = self._held.values
         keys = list(held) if whole else [key for key, version in self._changed.items() if version > command.seen]
@@ -174,7 +174,7 @@ class Claims:
         connection.answer(SubscriptionsClaimed(command.ticket, claims, gone, self._version, whole))
 
     def _wanted(self, key: bytes) -> bool:
-        """Whether somebody has to deliver: it is active or pending, or a test is asked for."""
+        """True when a subscription needs an owner: it is active or pending, or has a pending test."""
         status = self._book.statuses.get(key)
         if status is None:
             return False
@@ -190,7 +190,7 @@ class Claims:
         )  # fmt: skip
 
     def _take(self, now: int) -> None:
-        """Give free subscriptions to owners: to the one that rendezvous hashing names among those with room."""
+        """Assign free subscriptions to owners with room, by rendezvous hashing."""
         if not self._owners:
             return
         counts = dict.fromkeys(self._owners, 0)
@@ -250,7 +250,7 @@ class Claims:
         self._renew(key)
 
     def tested(self, serial: int, result: list[Attempt] | Failure) -> None:
-        """A test delivery was made, or was not."""
+        """A test delivery has ended: with its attempts, or a failure."""
         found = self._tests.pop(serial, None)
         if found is not None:
             self._mark((found[0].encode(),))

@@ -1,4 +1,4 @@
-"""How subscriptions are made, and replaced by another document: with their group, and where it begins."""
+"""Creation of subscriptions and replacement of their documents, with group and start positions."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class SubscriptionCreation:
         )
 
     def _begin_wild(self, made: WebhookSubscription, done: Callable[[None | Failure], None]) -> None:
-        """Set the positions in all topics that there are; in a later one it begins at the first message."""
+        """Set the start positions in all existing topics; later ones are read from the start. QUOTA above WILD_TOPICS_MAX."""
         names = self._book.wild.topics(made)
         if len(names) > WILD_TOPICS_MAX:
             text = f"there are {len(names)} topics, and a source that begins with a wildcard reads at most {WILD_TOPICS_MAX}"
@@ -153,7 +153,7 @@ class SubscriptionCreation:
         ask.start((name,) for name in (() if made.from_first else names))
 
     def _begin_at_end(self, group: str, topic: Topic, done: Callable[[None | Failure], None]) -> None:
-        """Set the positions of a group that has none to the ends of the queues: what is sent from now on is delivered."""
+        """Set the positions of a group without positions to the ends of the queues: only later messages are delivered."""
 
         def bounds(found: dict[tuple[int], tuple[int, int]], failure: Failure | None) -> None:
             if failure is not None:

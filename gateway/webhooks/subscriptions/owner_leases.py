@@ -1,4 +1,4 @@
-"""Leases of those who deliver: only the newest owner of a subscription leases its messages."""
+"""Leases of owners: only the newest owner of a subscription leases its messages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ REPLACED: Final = Failure(ErrorCode.CHANGED, "another owner delivers for this su
 
 @final
 class _Tenancy:
-    """The leases of one claim: a connection of its own, on which the commands of the owner wait.
+    """Leases of one claim: a connection of its own, on which the commands of the owner wait.
 
     epoch   of the claim
-    owner   the connection of who has it
+    owner   connection of the owner
     """
 
     def __init__(self, epoch: int, owner: ClientConnection) -> None:
@@ -34,7 +34,7 @@ class _Tenancy:
         self._connection = ClientConnection("webhook", self, GATEWAY)
 
     def lease(self, handler: Handler, command: LeaseDeliveries) -> None:
-        """Carry out the Receive of a command."""
+        """Handle the Receive of a command."""
         command.lease.ticket = command.ticket
         lease: Command = command.lease
         lease.principal = GATEWAY
@@ -42,7 +42,7 @@ class _Tenancy:
         handler.handle(self._connection, lease)
 
     def end(self, failure: Failure | None) -> None:
-        """Lease nothing more. Waiting commands are refused with `failure`; None: their owner is gone, none is answered."""
+        """End the leases. Waiting commands are refused with `failure`; None: they get no answer, since their owner is gone."""
         self._connection.end()
         if failure is not None:
             for ticket in self._waiting:
@@ -52,31 +52,31 @@ class _Tenancy:
     # ConnectionDriver
 
     def answer(self, event: Event) -> None:
-        """Hand an event to the owner."""
+        """Pass an event to the owner."""
         self._waiting.pop(getattr(event, "ticket", None), None)
         self.owner.answer(event)
 
     def close(self) -> None:
-        """The owner has to begin anew."""
+        """Close the owner's connection: it has to claim again."""
         self.owner.driver.close()
 
     def throttle(self, until_ns: int) -> None:
-        """An owner asks for no more than it can send."""
+        """No throttling: an owner leases only messages that it can send."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """The gateway itself has all rights."""
+        """No effect: the gateway itself has all rights."""
 
 
 @final
 class OwnerLeases:
     """The verb LeaseDeliveries.
 
-    The epoch is compared when a command comes, and again when a claim changes: what waits for messages then is refused. So an
-    owner that was replaced while it was paused, or cut off, has no lease that the new one would have to wait for.
+    The epoch is checked when a command arrives, and again when a claim changes: commands that wait under an old epoch are
+    refused. Thus an owner that was replaced while paused or disconnected gets no lease that the new owner would wait for.
     """
 
     def __init__(self, claims: Claims, handler: Handler) -> None:
-        """`handler` carries out Receive."""
+        """`handler`: handles Receive."""
         self._claims = claims
         self._handler = handler
         self._tenancies: dict[str, _Tenancy] = {}
@@ -108,13 +108,13 @@ class OwnerLeases:
         return tenancy
 
     def _changed(self, identity: str, epoch: int, owner: str) -> None:
-        """A claim has another epoch, or nobody has it."""
+        """A claim has a new epoch, or no owner."""
         tenancy = self._tenancies.get(identity)
         if tenancy is not None and (tenancy.epoch != epoch or not owner):
             self._end(identity, REPLACED)
 
     def _closed(self, owner: ClientConnection) -> None:
-        """The connection of an owner has ended."""
+        """End all leases of an owner whose connection has ended."""
         for identity in self._of_owner.pop(owner, ()):
             self._end(identity, None)
 

@@ -1,4 +1,4 @@
-"""Redrive of a subscription: its dead letters are given to its group again."""
+"""Redrive of a subscription: its dead letters are delivered to its group again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 @final
 class SubscriptionRedrive:
-    """The verb Redrive: from the dead-letter topic of a subscription to the retry topic that its deliverer leases from."""
+    """The verb Redrive: moves dead letters of a subscription to the retry topic that its deliverer leases from."""
 
     def __init__(self, book: WebhookSubscriptions, redriving: Redriving) -> None:
         self._book = book
@@ -46,7 +46,8 @@ class SubscriptionRedrive:
         dead = found.dead_letter_topic or address.dead_letter_topic(group)
 
         def target(record: Record) -> str:
-            """A dead-letter topic that the subscription names may have the dead letters of others, and other messages."""
+            """The retry topic for a dead letter; "": skip it. A dead-letter topic that the subscription names may have messages
+            that are not its dead letters."""
             if not own and properties.text(record.properties, properties.HG_DLQ_GROUP) != group:
                 return ""
             origin = properties.text(record.properties, properties.DLQ_ORIGIN_TOPIC)

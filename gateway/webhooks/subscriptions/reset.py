@@ -1,4 +1,4 @@
-"""Reset of a subscription: its group goes on at another time."""
+"""Reset of a subscription: its group continues at the messages of another time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SubscriptionReset:
     """The verb ResetSubscription: ResetPositions for the group and the topics of a subscription."""
 
     def __init__(self, book: WebhookSubscriptions, asker: InternalClient) -> None:
-        """`asker` carries out ResetPositions."""
+        """`asker`: sends ResetPositions."""
         self._book = book
         self._asker = asker
 

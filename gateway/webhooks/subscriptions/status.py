@@ -1,4 +1,4 @@
-"""The status of subscriptions: paused, resumed, consented to; suspended when their sink or their user's rights are gone."""
+"""Status of subscriptions: pause, resume, consent, and suspension when the sink or the user's rights are gone."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from gateway.webhooks.subscriptions.claims import Claims
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 MEANWHILE_MS: Final = 60_000
-"""A consent of this age may have come after the question that an owner waits for the answer to."""
+"""Age up to which a consent takes precedence over PENDING from an owner, whose request may be older."""
 PAUSE_NS: Final = MILLISECOND_NS
-"""Pause between two turns of a review."""
+"""Pause between two steps of a review."""
 DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
 
 
@@ -35,7 +35,7 @@ DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
 class SubscriptionStatus:
     """The verbs ChangeStatus and GrantConsent.
 
-    _check     says why a user may not have a subscription; None: access is not controlled
+    _check     returns the reason why a user may not have a subscription; None: access control is off
     """
 
     def __init__(self, book: WebhookSubscriptions, claims: Claims, clock: Clock) -> None:
@@ -67,28 +67,28 @@ class SubscriptionStatus:
         """The subscription with its new status; None: it stays as it is."""
         status, at_ms = Status(command.status), found.consented_ms
         if command.epoch >= 0:
-            # What an owner has seen of the sink counts while it is the owner, and of the subscription as it was then.
+            # The change of an owner is valid while it holds the claim, for the version of the subscription that it had.
             if not self._claims.holds(command.id, command.epoch) or command.version != found.version:
                 return None
             if found.status not in DELIVERING:
-                return None  # a person was faster
+                return None  # paused or suspended in the meantime
             if status is Status.PENDING and self._clock.wall_ms() - at_ms < MEANWHILE_MS:
-                return None  # the sink was faster
+                return None  # the sink has consented in the meantime
         elif status is Status.ACTIVE:
-            # Nothing else asks for the rights of its user: deliveries are the gateway's own.
+            # The user's rights are checked nowhere else: deliveries run as the gateway.
             lost = None if self._check is None else _lost(self._check, found)
             if lost is not None:
                 return lost
             status = Status.PENDING if found.verify else status
         if status in (Status.PENDING, Status.SUSPENDED):
-            at_ms = 0  # it has to consent anew
+            at_ms = 0  # the sink has to consent again
         return replace(found, status=status, reason=command.reason[:1_000], version=found.version + 1, consented_ms=at_ms)
 
     def _grant(self, connection: ClientConnection, command: GrantConsent) -> None:
         found = self._book.find(command.id)
         given = command.key.encode("utf-8", "replace")
         if found is None or not found.consent_key or not hmac.compare_digest(found.consent_key.encode(), given):
-            # The same for an id and for a key that are not known: nobody learns which ids there are.
+            # An unknown id and a wrong key get the same answer, which does not disclose the ids that exist.
             failure = Failure(ErrorCode.SUBSCRIPTION_NOT_FOUND, "there is no subscription with this id and key")
             connection.answer(Refused(command.ticket, failure))
             return
@@ -110,10 +110,10 @@ class SubscriptionStatus:
     # Rights
 
     def review_kept(self, check: RightsCheck) -> None:
-        """Users, policies or rules have changed: suspend the subscriptions whose users may not have them any more.
+        """Suspend the subscriptions whose users have lost the right to them.
 
-        STEP_ITEMS of them in a turn. A further change begins anew. It is called at the start, too, when the configuration may
-        have changed.
+        Called at the start, and after each change of users, policies or rules; a call restarts a review in progress. A step
+        checks STEP_ITEMS subscriptions.
         """
         self._check = check
         self._reviewing = iter(list(self._book.records))
@@ -142,11 +142,12 @@ class SubscriptionStatus:
 
 
 def _lost(check: RightsCheck, subscription: WebhookSubscription) -> Failure | None:
-    """Why the user of a subscription may not have it any more; None: it may, or access was not controlled when it was made."""
+    """The reason why the user of a subscription has lost the right to it; None: it has the right, or the subscription was
+    created without access control."""
     if not subscription.user:
         return None
     connection = ClientConnection("http", CLOSED_DRIVER, Principal(subscription.user, subscription.host, epoch=-1))
     published = [topic for topic in (subscription.reply_topic, subscription.dead_letter_topic) if topic]
-    # The group that was made for it is its own, and needs no right.
+    # The group that was created for the subscription needs no right.
     group = "" if subscription.group == GROUP_PREFIX + subscription.id else subscription.group
     return check(connection, PutSubscription(None, b"", subscription.source, group, published, subscription.id))

@@ -1,4 +1,4 @@
-"""The subscriptions of a store group: found, listed and deleted."""
+"""Subscriptions of a store group: lookup, listing and deletion."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PAGE_MAX: Final = 1_000
 
 @final
 class WebhookSubscriptions:
-    """The verbs QuerySubscriptions and DeleteSubscription. SubscriptionCreation and SubscriptionStatus change what is here.
+    """The verbs QuerySubscriptions and DeleteSubscription. SubscriptionCreation and SubscriptionStatus write to it by `store`.
 
     statuses   id -> status of every subscription
-    wild       what sources that begin with a wildcard read
-    changed    called with the id of a subscription that was made, changed or deleted
+    wild       topics of the sources that begin with a wildcard
+    changed    called with the id of each subscription that was created, changed or deleted
     """
 
     def __init__(
@@ -57,17 +57,18 @@ class WebhookSubscriptions:
         return self._space.values
 
     def topics(self, subscription: WebhookSubscription) -> list[str]:
-        """The topics that a subscription reads."""
+        """The topics that a subscription reads, at most WILD_TOPICS_MAX."""
         return self.wild.topics(subscription)[:WILD_TOPICS_MAX] if subscription.wild else [subscription.topic]
 
     def claimed(self, key: bytes) -> bytes | None:
-        """The record of a subscription for its owner, with the topics of its wildcard. None: no subscription has this id."""
+        """The record of a subscription for its owner, including the topics of a wildcard source. None: no subscription has this
+        id."""
         record = self._space.values.get(key)
         found = self.find(key.decode()) if key.decode() in self._wild else None
         return record if record is None or found is None else self.wild.record(record, found)
 
     def find(self, identity: str) -> WebhookSubscription | None:
-        """One subscription; None: there is none."""
+        """The subscription with an id; None: there is none."""
         record = self._space.values.get(identity.encode("utf-8", "replace"))
         if record is None:
             return None
@@ -79,7 +80,8 @@ class WebhookSubscriptions:
         return found
 
     def visible(self, command: Command, identity: str) -> WebhookSubscription | Failure:
-        """A subscription that the principal of a command may see: its own, or any for a Super user. SUBSCRIPTION_NOT_FOUND."""
+        """A subscription that the principal of a command may see: its own, or any for a Super user; else the failure
+        SUBSCRIPTION_NOT_FOUND."""
         found = self.find(identity)
         if found is None or not _owns(command, found):
             return Failure(ErrorCode.SUBSCRIPTION_NOT_FOUND, f"there is no subscription {identity[:80]}")
@@ -100,7 +102,7 @@ class WebhookSubscriptions:
             changed(key.decode())
 
     def store(self, subscription: WebhookSubscription, done: Callable[[None | Failure], None]) -> None:
-        """Store a subscription as it is to be from now on."""
+        """Store a new or changed subscription."""
         self._space.put({subscription.id.encode(): encode(subscription)}, done)
 
     # Reading and deleting

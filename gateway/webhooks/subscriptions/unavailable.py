@@ -1,4 +1,4 @@
-"""What a gateway before an Apache RocketMQ cluster answers about subscriptions and redrives: that it has none."""
+"""Refusal of subscriptions and redrives by a gateway before an Apache RocketMQ cluster."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _COMMANDS: Final[tuple[type[Command], ...]] = (
 
 @final
 class NoSubscriptions:
-    """The verbs of subscriptions, and RedriveGroup: each is refused NOT_SUPPORTED."""
+    """The verbs of subscriptions, and RedriveGroup: each is refused with NOT_SUPPORTED."""
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """All of them."""
+        """All verbs of subscriptions, and RedriveGroup."""
         return {**dict.fromkeys(_COMMANDS, _refuse(SUBSCRIPTIONS)), RedriveGroup: _refuse(REDRIVES)}
 
 

@@ -1,4 +1,4 @@
-"""The use cases of subscriptions, put together."""
+"""Composition of the use cases of subscriptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 
 def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, entropy: Entropy) -> Sequence[UseCase]:
-    """What a store group does for webhooks: keeps subscriptions, claims and attempts; resets, and redrives any group."""
+    """The use cases of webhooks in a store group: subscriptions, claims, leases, attempts, resets, redrives of any group."""
     book = WebhookSubscriptions(store.state, store.metadata, store.positions, clock, handler.questions)
     claims = Claims(store.state, book, clock)
     redriving = Redriving(store.log, store.positions, store.metadata, handler.topics, handler.sending)
@@ -40,4 +40,4 @@ def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, en
 
 
 def _nothing() -> None:
-    """The store does not forget its own client."""
+    """No effect: the store does not close its own client."""

@@ -1,4 +1,4 @@
-"""Sources that begin with a wildcard: which topics they read, and that claims tell it when topics are made or deleted."""
+"""Sources that begin with a wildcard: their topics, and updates of claims when topics are created or deleted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from domain.store.store_ports import Metadata
 from domain.subscription.subscription import WILD_TOPICS_MAX, WebhookSubscription
 
 SETTLE_NS: Final = 100 * MILLISECOND_NS
-"""Topics that are made within this time are told together."""
+"""Time for which topic changes are collected before claims are updated."""
 WALKED_MAX: Final = 4_096
-"""Topics of the store that are looked at, by name, those of groups included."""
+"""Topics of the store that are examined, in order of name, derived topics included."""
 _LITE: Final = "LITE"
 _MEMBER: Final = "topics"
 _LEFT_OUT: Final = "left_out"
@@ -23,10 +23,10 @@ _LEFT_OUT: Final = "left_out"
 
 @final
 class WildSources:
-    """The topics of subscriptions whose source begins with a wildcard: those that a subscriber may be sent.
+    """Topics of subscriptions whose source begins with a wildcard.
 
-    A filter like `+/temp` or `#` chooses among the messages of every topic; so each topic that a client can make counts, but
-    not the subscription's own reply and dead-letter topic, which would be an endless circle.
+    A filter like `+/temp` or `#` selects among the messages of all topics that clients can create. The subscription's own
+    reply and dead-letter topics are excluded, since they would cause an endless loop.
     """
 
     def __init__(self, metadata: Metadata, clock: Clock, wild: Callable[[], Sequence[str]]) -> None:
@@ -39,7 +39,7 @@ class WildSources:
         metadata.follow_topics(self._topic_changed)
 
     def topics(self, subscription: WebhookSubscription) -> list[str]:
-        """Names of the topics, the oldest first: more than WILD_TOPICS_MAX when there are more. WALKED_MAX are looked at."""
+        """Names of all matching topics, the oldest first, possibly over WILD_TOPICS_MAX. About WALKED_MAX are examined."""
         own = (subscription.reply_topic, subscription.dead_letter_topic)
         found: list[tuple[int, str]] = []
         after, left = "", WALKED_MAX
@@ -58,7 +58,7 @@ class WildSources:
         return [name for _, name in sorted(found)]
 
     def record(self, record: bytes, subscription: WebhookSubscription) -> bytes:
-        """The record of such a subscription for its claim: with its topics, WILD_TOPICS_MAX at most."""
+        """The record of a wildcard subscription for its claim: with up to WILD_TOPICS_MAX topics and the number left out."""
         found = json.loads(record)
         topics = self.topics(subscription)
         found[_MEMBER], found[_LEFT_OUT] = topics[:WILD_TOPICS_MAX], len(topics[WILD_TOPICS_MAX:])
@@ -76,7 +76,7 @@ class WildSources:
 
 
 def topics_in(record: bytes, subscription: WebhookSubscription) -> tuple[Sequence[str], int]:
-    """(topics that a claim's record names: those of WildSources, or the one of the source; number of those left out)."""
+    """(topics in a claim's record: those of WildSources, or the topic of the source; number of topics left out)."""
     if not subscription.wild:
         return [subscription.topic], 0
     found = json.loads(record)
@@ -84,4 +84,4 @@ def topics_in(record: bytes, subscription: WebhookSubscription) -> tuple[Sequenc
 
 
 def _nothing(_identity: str) -> None:
-    """Nobody has to be told yet."""
+    """`WildSources.changed` before Claims sets it."""
