@@ -1,1 +1,1 @@
-"""A replica of a store group in its process: at the controllers, behind its leader, before its followers."""
+"""Replica of a store group: registration at controllers, following, promotion, leadership, repair of its log."""

@@ -1,4 +1,4 @@
-"""The controllers, as one replica asks them: heartbeats to all, questions and changes to the one that leads."""
+"""Client of the controllers for one replica: heartbeats to all of them, queries and changes to the one that leads."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire.frame import Frame
 
 BEAT_MS: Final = 250
-"""Time between two heartbeats. A controller notices the end of the connection sooner."""
+"""Time between two heartbeats. The end of a connection reaches a controller sooner than a missing heartbeat."""
 ALIVE_MS: Final = 2_500
-"""How long a replica counts as alive without a heartbeat."""
+"""Time after the last heartbeat for which a replica counts as alive."""
 POLL_MS: Final = 1_000
-"""Time between two questions how the group is. A controller tells a new leader by itself."""
+"""Time between two queries of the group. Controllers report a new leader without a query."""
 ANSWER_MS: Final = 2_000
 _ROUNDS: Final = 2
-"""How often each controller is asked for one answer before it is given up."""
+"""Tries per controller for one request before it fails."""
 
 log: Final = logging.getLogger("headgate.replica")
 
@@ -43,22 +43,22 @@ Changed = Callable[[GroupAnswer | None], None]
 
 @final
 class GroupControllers:
-    """What one replica says to the controllers and hears from them.
+    """Requests and notices between one replica and the controllers.
 
-    The controllers of the settings are where it begins. The one that leads tells it who the controllers are by now.
+    It starts with the controllers of the settings, and gets the current list from the one that leads.
 
-    heard     called with the store group, whenever a controller has told how it is
-    slow      called with the ids of the replicas of the group that are slow, as often as the controller that leads says so
-    measure   what this replica has measured since it was last called, for its heartbeats
-    refuses   why this replica does not follow the leader, for its heartbeats; "": it does, or tries to
+    heard     called with the store group in each answer or notice of a controller
+    slow      called with the ids of the slow replicas in each answer of the controller that leads
+    measure   returns the figures since its last call, for heartbeats
+    refuses   reason why this replica does not follow the leader, for heartbeats; "": it follows, or tries to
     """
 
     def __init__(
         self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], dialer: Dialer, clock: Clock, entropy: Entropy,
         sign: Sign | None, kept: KnownControllers | None = None, run: str = "",
     ) -> None:  # fmt: skip
-        """`endpoints`: controllers of the settings. `kept` has those that were told before, and gets those that are told.
-        `run`: random text of this process."""
+        """`endpoints`: controllers of the settings; `kept`: file with the last known controllers, read and updated; `run`:
+        random text of this process."""
         self.heard: Heard = _ignored
         self.slow: Callable[[frozenset[int]], None] = _untold
         self.measure: Callable[[], ReplicaFigures | None] = _unmeasured
@@ -80,14 +80,14 @@ class GroupControllers:
         self._closed = False
 
     def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
-        """From now on send heartbeats with `report()` of the replica at `address`, and ask how the group is."""
+        """Start heartbeats with `report()` of the replica at `address`, and periodic queries of the group."""
         self._address = address
         self._report = report
         self._beat()
         self._poll()
 
     def close(self) -> None:
-        """Say nothing any more: for the controllers this replica is dead."""
+        """Close the connections: the controllers treat this replica as dead."""
         self._closed = True
         for timer in (self._beats, self._polls):
             if timer is not None:
@@ -96,7 +96,7 @@ class GroupControllers:
             link.close("this replica stops")
 
     def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
-        """Ask how the group is. `done(group, known)`: (None, True) when there is none yet, (None, False): nobody could tell."""
+        """Query the group. `done(group, known)`: (None, True): it does not exist yet; (None, False): no controller answered."""
 
         def answered(frame: Frame | None) -> None:
             if frame is None:
@@ -115,7 +115,7 @@ class GroupControllers:
         self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,)), answered)
 
     def change(self, change: GroupChange, done: Changed) -> None:
-        """Ask for a change. `done` gets None when nobody knows whether it was made."""
+        """Request a change. `done` gets None when the outcome is unknown."""
 
         def answered(frame: Frame | None) -> None:
             try:
@@ -126,7 +126,7 @@ class GroupControllers:
         self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), answered, process_fields(change))
 
     def _learn(self) -> None:
-        """Ask the controller that leads who the controllers are. One that was removed does not know that it was."""
+        """Query the list of controllers from the one that leads. A removed controller does not know of its removal."""
 
         def answered(answer: Frame | Failure) -> None:
             found = {} if isinstance(answer, Failure) else answer.fields() or {}
@@ -138,7 +138,7 @@ class GroupControllers:
         self._links[self._leads].ask(Request(codes.GET_CONTROLLER_METADATA, {"group": self._group}), answered, ANSWER_MS)
 
     def _follow(self, peers: Sequence[tuple[str, int]]) -> None:
-        """These are the controllers, besides those of the settings, which may come back."""
+        """Use `peers` as controllers, and those of the settings, which may come back."""
         known = list(dict.fromkeys((*self._seeds, *peers)))[: len(self._seeds) + CONTROLLERS_MAX]
         if known == self._known:
             return
@@ -158,7 +158,7 @@ class GroupControllers:
     def _led(
         self, code: int, body: bytes, done: Callable[[Frame | None], None], fields: Mapping[str, str] | None = None
     ) -> None:
-        """Ask the controller that leads, as far as this replica knows, and the next one while it says that it does not."""
+        """Send a request to the controller that leads, as last known; on the answer that it does not lead, to the next one."""
         left = _ROUNDS * len(self._links)
 
         def ask() -> None:
@@ -174,13 +174,13 @@ class GroupControllers:
             if self._leads == at:
                 self._leads = (at + 1) % len(self._links)
             if isinstance(answer, Failure) and code != codes.LIST_STORE_GROUPS:
-                done(None)  # it may have been made: who asked decides
+                done(None)  # the change may have been made: the caller decides
             elif left <= 0 or self._closed:
                 done(None)
             elif self._leads:
                 ask()
             else:
-                self._after(BEAT_MS, ask)  # nobody leads, for now
+                self._after(BEAT_MS, ask)  # no controller leads for now
 
         ask()
 
@@ -206,7 +206,7 @@ class GroupControllers:
         self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
 
     def _noticed(self, _name: str, frame: Frame, answer: AnswerBack) -> None:
-        """A controller tells of a new leader."""
+        """A controller has sent a request: ROLE_CHANGED reports a new leader."""
         if frame.code != codes.ROLE_CHANGED:
             answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
             return
@@ -220,7 +220,7 @@ class GroupControllers:
 
 
 def _ignored(_group: StoreGroup) -> None:
-    """Default of `GroupControllers.heard`."""
+    """Listener of store groups before one is set."""
 
 
 def _untold(_slow: frozenset[int]) -> None:
@@ -232,4 +232,4 @@ def _unmeasured() -> None:
 
 
 def _unread(_answer: Frame | Failure) -> None:
-    """The answer to a heartbeat says nothing."""
+    """Ignore the answer to a heartbeat."""

@@ -1,8 +1,8 @@
-"""A replica whose log cannot be opened, because what it has promised is damaged: others help, or it becomes another log.
+"""Start of a replica whose log cannot be opened, since acknowledged data is damaged: repaired from others, or replaced.
 
-asks how the group is --> others give what its checkpoint covers --> is opened again
-                      --> the SyncStateSet has another member: it renounces what is damaged --> is opened as another log
-                      --> it is the only member: a person has to look
+queries the group --> other replicas supply the damaged parts --> the log is opened again
+                  --> the SyncStateSet has another member: the damaged log is set aside --> a new log is opened
+                  --> it is the only member: an operator has to act
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from store.replication.repairing import PartSource, RepairCounts, Repairing
 
 POLL_NS: Final = 250 * MILLISECOND_NS
 MEND_NS: Final = 30_000 * MILLISECOND_NS
-"""Time in which other replicas have to give what is missing. Behind it the log is given up for a new one."""
+"""Time limit for a repair by other replicas. After it the damaged log is set aside for a new one."""
 log: Final = logging.getLogger("headgate.replica")
 
 
 @final
 class DamagedStart:
-    """One such start, of the replica `own`, 0: it has no id yet."""
+    """One such start of the replica `own`; 0: it has no id yet."""
 
     def __init__(
         self, damaged: DamagedLog, own: int, controllers: GroupControllers, sources: RepairSources, clock: Clock,
         entropy: Entropy, counts: RepairCounts, done: Callable[[bool], None],
     ) -> None:  # fmt: skip
-        """`done(True)`: the log can be opened again, and is closed; `done(False)`: a person has to look."""
+        """`done(True)`: the log is closed, and can be opened again; `done(False)`: an operator has to act."""
         self._damaged = damaged
         self._own = own
         self._controllers = controllers
@@ -49,12 +49,12 @@ class DamagedStart:
         self._ended = False
 
     def start(self) -> None:
-        """Begin."""
+        """Log the fault, and query the group."""
         log.error("%s", self._damaged.fault)
         self._ask()
 
     def close(self) -> None:
-        """The process ends: the log stays as it is."""
+        """Stop without a call of `done`; the log stays as it is."""
         if not self._ended:
             self._ended = True
             self._stop()
@@ -92,7 +92,7 @@ class DamagedStart:
             self._poll()
 
     def _poll(self) -> None:
-        """See whether the parts are whole by now."""
+        """Check whether all parts are repaired."""
         if self._ended or self._group is None:
             return
         if not self._damaged.parts.damaged():

@@ -1,4 +1,4 @@
-"""What other replicas ask of this one: to follow it, and parts of its log."""
+"""Commands of other replicas: following this one, and reading parts of its log for repair."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ log: Final = logging.getLogger("headgate.replica")
 
 
 class AskedReplica(Protocol):
-    """The replica that is asked."""
+    """The replica that serves the commands."""
 
     @property
     def leading(self) -> Leading | None:
-        """Its leadership; None while it follows."""
+        """Leadership of this replica; None while it follows."""
 
     @property
     def epoch(self) -> int:
-        """The newest leader epoch that it has heard of."""
+        """The newest leader epoch that it has learned."""
 
     @property
     def parts(self) -> MendableLog | None:
-        """The parts of its log; None: it is closed."""
+        """Its log, for reads of parts; None: it is closed."""
 
 
 @final
@@ -52,25 +52,25 @@ class ConnectedFollower:
         self._connection = connection
 
     def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
-        """FollowerConnection.send."""
+        """See FollowerConnection."""
         self._connection.answer(event)
 
     def close(self, reason: str) -> None:
-        """FollowerConnection.close."""
+        """See FollowerConnection."""
         self._connection.driver.close()
         log.info("the connection of a follower is ended: %s", reason)
 
 
 @final
 class FollowerCommands:
-    """Carries out the commands of other replicas.
+    """The verbs Follow, LogHeld and ReadLog.
 
-    _connections   connections over which somebody has asked to follow
+    _connections   connections that have sent Follow to this leader
     """
 
     def __init__(self, asked: AskedReplica, group: str, repairs: RepairCounts, broke: Callable[[], None]) -> None:
-        """`group`: name of the store group; `repairs` counts parts that are given; `broke()` is called when a follower's
-        connection has ended."""
+        """`group`: name of the store group; `repairs`: counts the parts supplied to others; `broke`: called when the connection
+        of a follower has ended."""
         self._asked = asked
         self._group = group
         self._repairs = repairs
@@ -78,7 +78,7 @@ class FollowerCommands:
         self._connections: dict[ClientConnection, ConnectedFollower] = {}
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """UseCase.verbs."""
+        """Follow, LogHeld, ReadLog."""
         return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
 
     def _follow(self, connection: ClientConnection, command: Follow) -> None:

@@ -1,4 +1,4 @@
-"""How far a replica is that follows, for its metrics."""
+"""Metrics of a replica that follows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def follower_figures(
 ) -> dict[str, float]:
     """Figures by their names in `gateway.observe.metrics.COUNTERS`.
 
-    group   as a controller has last told it; None: none has
+    group   group as last reported by a controller; None: not yet
     own     id of the replica; 0: it has none yet
     """
     replica = None if group is None else group.replica(own)

@@ -1,4 +1,4 @@
-"""Who leads a store group after this replica, when its node stops, or when it has no room for messages."""
+"""Handover of leadership to another replica, when the node of the leader stops or its disk has no room for messages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gateway.cluster.replica.controllers import GroupControllers
 from store.replication.leading import Leading, member_of
 
 POLL_MS: Final = 500
-"""Time between two looks at the room of a leader."""
+"""Time between two checks of a leader's disk space."""
 FULL_MS: Final = 2_000
-"""How long a leader has no room before another replica should lead: a full disk often heals by itself."""
+"""Time without room after which another replica should lead: a full disk often recovers by itself."""
 AGAIN_MS: Final = (5_000, 60_000)
-"""Pause before an election is asked for again: first, and, doubled each time, at most."""
+"""Pause before the next request for an election: the first one, and the limit; it doubles each time."""
 log: Final = logging.getLogger("headgate.replica")
 
 
 @final
 class Handover:
-    """Asks for the election of another replica: of a member of the SyncStateSet that follows now.
+    """Requests the election of another replica: a connected member of the SyncStateSet.
 
-    asked   elections that were asked for since there was no room
+    asked   elections requested because there was no room
     """
 
     def __init__(self, group: str, controllers: GroupControllers, clock: Clock) -> None:
@@ -44,7 +44,7 @@ class Handover:
         self._timer: Timer | None = None
 
     def watch(self, leading: Leading, led: LeaderLog) -> None:
-        """From now on look at the room of this leader, until `stop`."""
+        """Check the disk space of this leader every POLL_MS until `stop`."""
         self._timer = self._clock.call_at(
             self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, partial(self.watch, leading, led)
         )
@@ -72,12 +72,15 @@ class Handover:
             )  # fmt: skip
 
     def stop(self) -> None:
-        """Look no more."""
+        """End `watch`."""
         if self._timer is not None:
             self._timer.cancel()
 
     def hand_over(self, leading: Leading | None, done: Callable[[], None]) -> None:
-        """The node of this leader stops. `done`: the election is answered, or there is nobody to elect."""
+        """Request an election, since this node stops. `done`: the request is answered, or there is no candidate.
+
+        `leading`: None when this replica does not lead.
+        """
         successor = 0 if leading is None else self._successor(leading, True) or self._successor(leading, False)
         if leading is None or not successor:
             done()
@@ -86,7 +89,7 @@ class Handover:
         self._elect(leading, successor, lambda _answer: done())
 
     def _successor(self, leading: Leading, with_room: bool) -> int:
-        """The member of the SyncStateSet that follows and has most of the log; 0: there is none."""
+        """The id of the connected member of the SyncStateSet that has most of the log; 0: there is none."""
         heirs = [
             (each.written, number)
             for number, each in leading.followers.items()

@@ -1,4 +1,4 @@
-"""What a replica measures of itself between two heartbeats: by samples and counters, at no cost for a message."""
+"""Health figures of a replica between two heartbeats, from samples and counters, without work per message."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from domain.replication.ports import LogWork
 
 _MICROSECOND_NS: Final = 1_000
 SAMPLE_NS: Final = 50 * MILLISECOND_NS
-"""Time between two samples of the event loop: a timer that is late has waited for the turn that was under way."""
+"""Time between two samples of the event loop: the delay of the timer is the length of a loop turn."""
 
 
 @final
 class ReplicaHealth:
-    """The figures of one life of a replica.
+    """Health figures of one term of a replica.
 
-    newest   the figures of the last heartbeat
-    errors   errors since the start
+    newest   figures of the last heartbeat
+    errors   disk errors and broken replica connections since the start
     """
 
     def __init__(self, clock: Clock, skew_ms: int) -> None:
-        """`skew_ms`: how far apart clocks may be."""
+        """`skew_ms`: permitted difference between the clocks of replicas."""
         self.newest = ReplicaFigures()
         self.errors = 0
         self._clock = clock
@@ -36,25 +36,26 @@ class ReplicaHealth:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Begin to sample the event loop."""
+        """Start sampling the event loop."""
         self._due_ns = self._clock.monotonic_ns() + SAMPLE_NS
         self._timer = self._clock.call_at(self._due_ns, self._sample)
 
     def stop(self) -> None:
-        """Sample no more."""
+        """Stop sampling."""
         if self._timer is not None:
             self._timer.cancel()
 
     def broke(self) -> None:
-        """A connection to another replica has broken."""
+        """Count a broken connection to another replica."""
         self._broken += 1
 
     def other_log(self) -> None:
-        """The log is another object now, whose work begins at nothing."""
+        """Reset the baseline: the log was replaced by another object, whose counters start at 0."""
         self._before = LogWork()
 
     def take(self, work: LogWork, ack_us: int, paths: Sequence[tuple[int, int]] = ()) -> ReplicaFigures:
-        """The figures since the last call. `work` of the log; `ack_us`, `paths`: of a leader, store.replication.ack_times."""
+        """The figures since the last call. `work`: counters of the log; `ack_us`, `paths`: of a leader
+        (store.replication.ack_times)."""
         now, before = self._clock.monotonic_ns(), self._before
         syncs = work.syncs - before.syncs
         sync_us = UNMEASURED

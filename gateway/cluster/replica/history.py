@@ -1,4 +1,4 @@
-"""Whether a replica may take the log of its group's leader for its own: an epoch is a number, and two groups may have it."""
+"""History check: a replica follows a leader only if both logs have the same history; equal epochs alone do not prove that."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OTHER: Final = (
 
 
 def refusal_of(group: StoreGroup, own: int, log: FollowerLog, is_learner: bool) -> str:
-    """Why replica `own` neither follows the leader nor asks for an election, for a person; "": it may.
+    """The reason why replica `own` may neither follow the leader nor request an election, text for people; "": it may.
 
-    - no election is known, and a replica has a log that was in one: whoever was elected would take the place of that log
-    - the leader's epoch is lower than that of `log`, or the same and written by another log: the history is another one
+    - the controllers know no election, but a replica has a log of an earlier epoch: a new leader would overwrite that log
+    - the leader's epoch is lower than that of `log`, or equal and written by another log: the histories differ
     """
     if group.is_forgotten:
         return "" if is_learner else f"{GroupRefusal.FORGOTTEN.value} {group.name}"

@@ -1,4 +1,4 @@
-"""Who a replica is, and where its controllers are, in small files of its data directory."""
+"""Identity of a replica and addresses of its controllers, in small files of its data directory."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from domain.errors import StoreError
 from domain.ports import Disk, Entropy
 
 NAME: Final = "replica-node"
-"""The file: a random text, and the id that the controllers gave it, or 0. By it the controllers know the node again."""
+"""File with a random text, by which controllers recognise the node, and the id that they assigned to it, or 0."""
 RUNS: Final = "replica-runs"
-"""The file: a random text for each process that has begun here since one has registered, and for that one; a line each, the
-newest last. By it the controllers tell the directory from a copy of it."""
+"""File with a random text for the last registered process and for each process started since; a line each, the newest last.
+Controllers distinguish the directory from a copy of it by these texts."""
 RUNS_MAX: Final = REPLICAS_MAX
 CONTROLLERS: Final = "replica-controllers"
-"""The file: the addresses of the controllers as the one that leads told them last, a line each."""
+"""File with the addresses of the controllers as last reported by the one that leads, a line each."""
 
 
 @final
 class ReplicaIdentity:
-    """The text by which a node proves that an id is its own, that id, and the process that runs.
+    """Identity of a node: a secret text, its replica id, and the run of the current process.
 
-    id            0: it has none yet
-    run           random text of this process; after RUNS_MAX processes that nobody has answered, that of the last one
-    runs_before   runs in this directory before it, of which one may have registered last
+    id            id of the replica; 0: it has none yet
+    run           random text of this process; after RUNS_MAX unregistered processes, that of the last one
+    runs_before   earlier runs in this directory, one of which may be the last that registered
     """
 
     def __init__(self, disk: Disk, entropy: Entropy, run: str = "") -> None:
-        """Read them; a directory that has none gets a text. `run`: of this process, "": by lot. Raises StoreError for a file
-        that is none, OSError."""
+        """Read the files; a directory without identity gets one. `run`: of this process, "": random. Raises StoreError for a
+        malformed file, OSError."""
         self._disk = disk
         found = disk.read_all(NAME)
         words = [entropy.token(16).hex(), "0"] if found is None else found.decode("ascii", "replace").split()
@@ -42,19 +42,19 @@ class ReplicaIdentity:
         if found is None:
             self.keep(0)
         noted = (disk.read_all(RUNS) or b"").decode("ascii", "replace").split()
-        # Each run that was not answered may have registered: none may be forgotten, so the last of very many is gone on with.
+        # Each unanswered run may have registered, so none may be dropped: with RUNS_MAX of them, the last one is used again.
         self.run = noted[-1] if len(noted) >= RUNS_MAX else run or entropy.token(8).hex()
         self.runs_before = tuple(each for each in noted if each != self.run)
         self._is_noted = self.run in noted
 
     def note_run(self) -> None:
-        """Note durably that this process has begun, before it registers. Raises OSError."""
+        """Record the run of this process durably, before it registers. Raises OSError."""
         if not self._is_noted:
             self._write(*self.runs_before, self.run)
             self._is_noted = True
 
     def note_registered(self) -> None:
-        """This process has registered: those before it have not done so last. Raises OSError."""
+        """Drop the earlier runs, since this process has registered. Raises OSError."""
         if self.runs_before:
             self._write(self.run)
             self.runs_before = ()
@@ -63,24 +63,24 @@ class ReplicaIdentity:
         self._disk.replace(RUNS, "".join(f"{each}\n" for each in runs).encode())
 
     def keep(self, own: int) -> None:
-        """Write the id, durably. Raises OSError."""
+        """Store the id durably. Raises OSError."""
         self._disk.replace(NAME, f"{self.node} {own}\n".encode())
         self.id = own
 
 
 @final
 class KnownControllers:
-    """Where the controllers were last, for the next start: those of the settings may all have been replaced by then."""
+    """Addresses of the last known controllers, for the next start: those of the settings may all be replaced by then."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
 
     def read(self) -> list[tuple[str, int]]:
-        """(host, port) of each; lines that are no addresses are left out. Raises OSError."""
+        """(host, port) of each; malformed lines are skipped. Raises OSError."""
         found = (self._disk.read_all(CONTROLLERS) or b"").decode("ascii", "replace").split()
         return [endpoint for each in found if (endpoint := endpoint_of(each)) is not None]
 
     def keep(self, controllers: Sequence[tuple[str, int]]) -> None:
-        """Write them, unless they are there. Raises OSError."""
+        """Write the addresses if they have changed. Raises OSError."""
         if self.read() != list(controllers):
             self._disk.replace(CONTROLLERS, "".join(f"{endpoint_text(*each)}\n" for each in controllers).encode())

@@ -1,4 +1,4 @@
-"""Whether a store group is at its full strength, in the log of its leader."""
+"""Log lines about replicas that are out of sync, written by the leader."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ log: Final = logging.getLogger("headgate.replica")
 
 @final
 class InSyncLog:
-    """One line in the log whenever the replicas that are not in sync are others."""
+    """Writes one log line whenever the set of replicas out of sync changes."""
 
     def __init__(self) -> None:
         self._lacking: tuple[int, ...] = ()
 
     def heard(self, group: StoreGroup) -> None:
-        """The group is like this now."""
+        """Compare the current state of the group with the last one."""
         lacking = group.lacking
         if lacking == self._lacking:
             return

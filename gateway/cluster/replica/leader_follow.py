@@ -1,4 +1,4 @@
-"""Who a replica follows: one leader at a time, over connections that are made again whenever they end."""
+"""Following of the leader of a store group: one leader at a time, with reconnects."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ log: Final = logging.getLogger("headgate.replica")
 
 @final
 class LeaderFollow:
-    """The leader that one replica follows now, if any.
+    """The leader that a replica follows, if any.
 
-    replica     id of the leader that it follows, or has followed last; 0: none
-    address     `host:port` of that; "": none
-    following   what follows it; None: nobody is followed
+    replica     id of the current or last leader; 0: none
+    address     `host:port` of that leader; "": none
+    following   follower state machine; None: no leader is followed
     """
 
     def __init__(
         self, place: ReplicaPlace, dialer: Dialer, sign: Sign | None, clock: Clock, entropy: Entropy, broke: Callable[[], None]
     ) -> None:
-        """`broke` is called when a connection has ended that was there, or that could not be made."""
+        """`broke`: called when a connection has ended or could not be made."""
         self.replica = 0
         self.address = ""
         self._place = place
@@ -46,29 +46,29 @@ class LeaderFollow:
 
     @property
     def any(self) -> bool:
-        """True while a leader is followed, or tried to."""
+        """True while this replica follows a leader or tries to connect to it."""
         return self.following is not None
 
     @property
     def takes(self) -> bool:
-        """True while the leader takes this replica."""
+        """True while the leader accepts this replica as a follower."""
         return self.following is not None and self.following.follows
 
     @property
     def refuses(self) -> str:
-        """Why this version of the program cannot take what the leader sends; "": it can, or nobody is followed."""
+        """The reason why this version of the program cannot read the leader's log; "": it can, or follows no leader."""
         return "" if self.following is None else self.following.refuses
 
     @property
     def settled(self) -> bool:
-        """True while no cut of the log is under way: another leader may be followed, or this replica lead."""
+        """True while no truncation of the log is in progress: the leader may change, or this replica be promoted."""
         return self.following is None or self.following.settled
 
     def follow(self, follower: FollowerLog, own: int, group: StoreGroup, anew: Callable[[int, bool], None]) -> bool:
-        """Follow the leader of `group` with the log of replica `own`, instead of any other one. `anew` as in Following.
+        """Follow the leader of `group` with the log of replica `own`, instead of an earlier leader. Callback: as in Following.
 
-        False: it is followed already in its epoch, it has no address, or a cut of the log has to end first; the controllers say
-        it again.
+        False: the leader is already followed in this epoch, it has no address, or a truncation of the log is in progress. The
+        next report of the group by a controller tries again.
         """
         address = endpoint_of(group.address(group.leader))
         if address is None or (self._link is not None and group.leader_epoch == self._epoch) or not self.settled:
@@ -87,7 +87,7 @@ class LeaderFollow:
         return True
 
     def end(self) -> None:
-        """Follow nobody."""
+        """Stop following, and close the connection."""
         if self.following is not None:
             self.following.close()
         if self._link is not None:

@@ -1,4 +1,4 @@
-"""A follower's connection to its leader, made again whenever it ends."""
+"""Connection of a follower to its leader, with reconnects."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from protocols.remoting.nodes.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
 
 REST_MS: Final = 100
-"""Pause before the leader is dialled again, on average."""
+"""Average pause before a reconnect."""
 log: Final = logging.getLogger("headgate.replica")
 
 
 class FollowUser(Protocol):
-    """What follows over the connection: `store.replication.following.Following`."""
+    """Receiver of the connection's events: `store.replication.following.Following`."""
 
     def connected(self, connection: LeaderLink) -> None:
-        """There is a connection: send Follow."""
+        """The connection is open: send Follow."""
 
     def accepted(self, event: FollowAccepted) -> None:
-        """The leader takes this follower."""
+        """The leader has accepted this follower."""
 
     def refused(self, event: FollowRefused) -> None:
-        """The leader does not take this follower."""
+        """The leader has refused this follower."""
 
     def bytes(self, event: LogBytes) -> None:
-        """A part of the log."""
+        """A part of the log has arrived."""
 
     def lost(self) -> None:
-        """There is no connection any more."""
+        """The connection has ended."""
 
 
 @final
@@ -47,7 +47,7 @@ class LeaderLink:
         self, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None, user: FollowUser,
         broke: Callable[[], None],
     ) -> None:  # fmt: skip
-        """`broke` is called when a connection has ended that was there, or that could not be made."""
+        """`broke`: called when a connection has ended or could not be made."""
         self._broke = broke
         self._sign = sign
         self._user = user
@@ -56,32 +56,32 @@ class LeaderLink:
         self._why = ""
 
     def start(self) -> None:
-        """Connect."""
+        """Open the first connection."""
         self._stream.connect()
 
     def send(self, command: Follow | LogHeld) -> None:
-        """LeaderConnection.send."""
+        """See LeaderConnection."""
         if self._stream.open:
             dialog = self._dialog
             self._stream.write(dialog.follow(command) if isinstance(command, Follow) else dialog.held(command))
 
     def close(self, reason: str, rest_ms: int = 0) -> None:
-        """LeaderConnection.close: this connection ends, and another one is made soon."""
+        """See LeaderConnection. A new connection follows after the usual pause and `rest_ms`."""
         if self._stream.begun:
             self._stream.drop()
             self._lost(reason, rest_ms)
 
     def end(self) -> None:
-        """Connect no more."""
+        """Close without a reconnect."""
         self._stream.close()
 
     def opened(self) -> None:
-        """WireUser.opened."""
+        """See WireUser."""
         self._dialog = FollowDialog(self._sign)
         self._user.connected(self)
 
     def received(self, data: bytes) -> None:
-        """WireUser.received."""
+        """See WireUser."""
         try:
             events = self._dialog.receive(data)
         except RequestError as error:
@@ -102,7 +102,7 @@ class LeaderLink:
             self._user.refused(event)
 
     def ended(self, reason: str) -> None:
-        """WireUser.ended."""
+        """See WireUser."""
         self._lost(reason)
 
     def _lost(self, reason: str, rest_ms: int = 0) -> None:

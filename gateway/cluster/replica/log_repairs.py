@@ -1,4 +1,4 @@
-"""Keeps the log of a replica whole, whichever log that is just now: what is damaged comes from the other replicas."""
+"""Repair of the current log of a replica: damaged parts are read from other replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log: Final = logging.getLogger("headgate.replica")
 
 @final
 class LogRepairs:
-    """The repairs of one log after the other."""
+    """Repairs of one log at a time."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class LogRepairs:
         clock: Clock,
         counts: RepairCounts,
     ) -> None:
-        """`name`: of the store group; `group()`: how it is as last heard, and the id of this replica in it."""
+        """`name`: of the store group; `group()`: (the group as last reported, id of this replica)."""
         self._name = name
         self._group = group
         self._sources = sources
@@ -36,18 +36,18 @@ class LogRepairs:
         self._repairing: Repairing | None = None
 
     def begin(self, parts: MendableLog) -> None:
-        """Repair this log, and no other one any more."""
+        """Start to repair this log, and stop repairing an earlier one."""
         self.rest()
         self._repairing = Repairing(parts, lambda: self._sources.of(*self._group()), self._clock, self._counts, self._repaired)
         self._repairing.start()
 
     def rest(self) -> None:
-        """Repair nothing until `begin`: the log is about to be another one."""
+        """Stop repairs until `begin`: the log is about to be replaced."""
         if self._repairing is not None:
             self._repairing.close()
 
     def close(self) -> None:
-        """Repair nothing any more, and end the connections to other replicas."""
+        """Stop repairs, and close the connections to other replicas."""
         self.rest()
         self._sources.close()
 

@@ -1,4 +1,4 @@
-"""The log of a replica that was elected is applied and made durable before it leads."""
+"""Promotion of an elected replica: its log is applied and made durable before it leads."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from domain.ports import Clock
 from domain.replication.ports import FollowerLog
 
 APPLY_AT_ONCE_BYTES: Final = 256 * 1024
-"""Bytes of the log that a promotion applies in one turn of the loop; what is more is applied in short turns before it."""
+"""Unapplied bytes that a promotion applies in one turn of the loop; more are applied in short turns before that."""
 APPLYING_NS: Final = 4 * MILLISECOND_NS
 STANDS_MAX: Final = 50
-"""Looks in which applying has not gone on, after which the promotion says why."""
+"""Checks in a row without progress, after which the promotion stops waiting and reports the failure."""
 
 
 @final
 class Promotion:
-    """The way of one log to its promotion."""
+    """Preparation of one log for its promotion."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ended = False
 
     def prepare(self, follower: FollowerLog, ready: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Apply the log, which nobody can cut any more, until little is left; then make it durable, and call `ready`.
+        """Apply the log until at most APPLY_AT_ONCE_BYTES are left, then sync it, and call `ready`.
 
-        The loop has other work meanwhile. `failed(reason)` is called instead when the log is broken by then.
+        Nothing can truncate the log by now. The loop serves other work in between. `failed(reason)`: the log is broken.
         """
         self._apply(follower, ready, failed, -1, 0)
 
     def end(self) -> None:
-        """Go no further; a sync that has begun still calls `ready`."""
+        """Stop. A sync in progress still calls `ready`."""
         self._ended = True
 
     def _apply(

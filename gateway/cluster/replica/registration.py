@@ -1,6 +1,6 @@
-"""How a replica becomes known to the controllers: it gets an id once, and registers its log at each start.
+"""Registration of a replica at the controllers: it applies for an id once, and registers its log at each start.
 
-has an id, which it takes again | asks how the group is, and takes the next id --> registers
+has an id: applies for it again | has none: queries the group, applies for the next id --> registers
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ log: Final = logging.getLogger("headgate.replica")
 
 
 class ReplicaPlace(NamedTuple):
-    """What a replica is called.
+    """Name and addresses of a replica.
 
     cluster   its cluster
     group     its store group
-    identity  text by which the node proves that an id is its own, and that id
+    identity  its id, and the text by which the node proves that the id is its own
     address   host:port at which the other replicas reach it
     learner   True: it is never elected
-    serves    host:port at which readers are served while it follows; "": nowhere
+    serves    host:port at which it serves readers while it follows; "": it serves none
     """
 
     cluster: str
@@ -41,12 +41,12 @@ class ReplicaPlace(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """What a replica registers of its log.
+    """Properties of a log that a replica registers.
 
     incarnation   identity of the log
-    continues     incarnation of the log whose flushed records it has; 0: none
-    epoch         epoch of the last batch
-    position      its end
+    continues     incarnation of an earlier log whose flushed records it contains; 0: none
+    epoch         leader epoch of the last batch
+    position      end of the log
     """
 
     incarnation: int
@@ -56,19 +56,19 @@ class LogFacts(NamedTuple):
 
 
 Enrolled = Callable[[int, StoreGroup], None]
-"""(own id, the store group as it is behind the registration)."""
+"""Callback with (id of the replica, store group after the registration)."""
 
 
 def incarnation_text(incarnation: int) -> str:
-    """An identity of a log, as controllers know it; "" for 0."""
+    """The identity of a log in the form used by controllers; "" for 0."""
     return str(incarnation) if incarnation else ""
 
 
 @final
 class ReplicaRegistration:
-    """One registration of a replica; it is tried until the controllers answer.
+    """One registration of a replica, retried every AGAIN_MS until the controllers accept it.
 
-    why   what it waits for, for a person
+    why   reason why it is not registered yet, text for people; "": it is registered
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ReplicaRegistration:
         self._ended = False
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start, or try again."""
         if self._ended:
             return
         if self._place.identity.id:
@@ -92,7 +92,7 @@ class ReplicaRegistration:
             self._controllers.ask(self._found)
 
     def end(self) -> None:
-        """Ask no more."""
+        """Stop without a call of `done`."""
         self._ended = True
 
     def _again(self, why: str) -> None:
@@ -110,7 +110,7 @@ class ReplicaRegistration:
             self._again("no controller answers")
             return
         own = next((each.id for each in group.replicas if each.node == self._place.identity.node), 0) if group else 0
-        self._apply(own or (group.next_id if group else FIRST_ID))  # an earlier answer may have been lost: the id is its own
+        self._apply(own or (group.next_id if group else FIRST_ID))  # its own id if an earlier answer was lost
 
     def _apply(self, wanted: int) -> None:
         place = self._place
@@ -124,14 +124,14 @@ class ReplicaRegistration:
         if answer is None:
             self._again("no controller answers")
         elif answer.refusal is not None:
-            # One that was removed comes back as another replica.
+            # ID_TAKEN: this replica was removed from the group. It drops its id, and applies for a new one.
             if answer.refusal is not GroupRefusal.ID_TAKEN or not identity.id or self._kept(0):
                 self._again(answer.refusal.value)
         elif identity.id == own or self._kept(own):
             self._register(own)
 
     def _kept(self, own: int) -> bool:
-        """Keep an id, 0: none. False when the disk fails: it is tried again."""
+        """Store the id durably, 0: none. False: the write failed, and a retry is scheduled."""
         try:
             self._place.identity.keep(own)
         except OSError as error:
@@ -162,6 +162,6 @@ class ReplicaRegistration:
             self.why = ""
             try:
                 self._place.identity.note_registered()
-            except OSError as error:  # the notes of before are still true
+            except OSError as error:  # the earlier notes remain valid
                 log.warning("store group %s: the data directory cannot be written: %s", self._place.group, error)
             self._done(own, answer.group)

@@ -1,4 +1,4 @@
-"""The other replicas of a store group, as one whose log is damaged asks them for parts of theirs."""
+"""Other replicas of a store group as sources for the repair of a damaged log."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class _Source:
         self._link = link
 
     def read(self, position: int, end: int, done: Given) -> None:
-        """PartSource.read."""
+        """See PartSource."""
         fields = form.read_fields(ReadLog(None, self._group, position, end))
         self._link.ask(Request(codes.READ_LOG, fields), partial(_answered, done), ANSWER_MS)
 
 
 @final
 class RepairSources:
-    """Links to the other replicas, by their addresses."""
+    """Links to the other replicas, by address."""
 
     def __init__(self, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None) -> None:
         self._dialer = dialer
@@ -50,7 +50,7 @@ class RepairSources:
         self._links: dict[str, RemotingLink] = {}
 
     def of(self, group: StoreGroup | None, own: int) -> Sequence[_Source]:
-        """The replicas of the group but `own`; the leader, who has other work, comes last."""
+        """The replicas of the group except `own`; the leader comes last, to spare it. `group` None: none."""
         if group is None:
             return []
         others = sorted((each for each in group.replicas if each.id != own), key=lambda each: each.id == group.leader)
@@ -67,7 +67,7 @@ class RepairSources:
         return self._links[address]
 
     def close(self) -> None:
-        """End the connections."""
+        """Close all links."""
         for link in self._links.values():
             link.close("this replica stops")
         self._links.clear()

@@ -1,6 +1,6 @@
-"""A replica of a store group, in one life of its store: it registers, follows who leads, and leads when it is elected.
+"""Replica of a store group during one term: from the opening of its store until it is deposed or fails.
 
-enrolled --> follows the leader --> elected: all of it durable --> promoted --> leads --> deposed: this life ends
+registered --> follows the leader --> elected: log made durable --> promoted --> leads --> deposed: the term ends
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from store.replication.repairing import RepairCounts
 
 log: Final = logging.getLogger("headgate.replica")
 WATCH_NS: Final = 200 * MILLISECOND_NS
-"""Time between two looks at the log of a follower: whether its disk has failed."""
+"""Time between two checks of a follower's log for a failed disk."""
 
 
 @final
 class ReplicaTerm:
-    """One life of a replica.
+    """One term of a replica.
 
     leading         its leadership; None while it follows
-    why             why it is in no store group yet, or what ended this life; "": neither
-    ended           True: this life is over, or closed
-    needs_a_person  True: it is over, and another one would end in the same way
-    standby         called with what this replica does instead of serving, for people, whenever that changes
-    promoted        its store from the promotion on, before it may serve too; None while it follows
-    meter           what it measures of itself
-    renewed         called when the log has begun anew: `reads` are others
-    followed        called with the epoch of each leader that this replica begins to follow
-    promoting       called when this replica is about to lead: what it reads from now on is refused
-    _unserved       the store of a leader that has not been handed over yet
+    why             reason why it is not registered yet, or why the term ended; "": neither
+    ended           True: the term has ended, or is closed
+    needs_a_person  True: it has ended, and a further term would end in the same way
+    standby         called with text for people on the activity of a replica that does not serve, whenever it changes
+    promoted        its store from the promotion on, also before it may serve; None while it follows
+    meter           its health figures
+    renewed         called when the log was restarted: `reads` is a new object
+    followed        called with the epoch of each leader that this replica starts to follow
+    promoting       called before the promotion: reads are refused from then on
+    _unserved       store of a leader that was not passed to `elected` yet
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class ReplicaTerm:
         clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
         repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS, busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
     ) -> None:  # fmt: skip
-        """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended.
-        `repairs`: counts what is repaired; `skew_ms`: how far apart the clocks of replicas may be; `busy`: as in
+        """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when the term has ended.
+        `repairs`: counters of repaired parts; `skew_ms`: permitted difference between the clocks of replicas; `busy`: as in
         store.replication.pace."""
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
@@ -114,7 +114,7 @@ class ReplicaTerm:
         self._enrolment = ReplicaRegistration(place, self._facts, controllers, clock, self._enrolled)
 
     def start(self) -> None:
-        """Register, and do what the controllers decide."""
+        """Register, then follow or lead as the controllers decide."""
         self._controllers.heard = self._heard
         self._controllers.slow = self._told_slow
         self._controllers.measure = self._measure
@@ -124,12 +124,12 @@ class ReplicaTerm:
         self._watch()
 
     def hand_over(self, done: Callable[[], None]) -> None:
-        """Ask for the election of the follower in sync that has most of the log, if there is one. `done`: it is answered, or
-        there is nothing to hand over."""
+        """Request the election of the follower in sync that has most of the log. `done`: the request is answered, or there is
+        nothing to hand over."""
         self._succession.hand_over(None if self._closed else self.leading, done)
 
     def close(self) -> None:
-        """Follow and lead no more. The log of a follower is closed, and the store of a leader that nobody was given."""
+        """End the term without a call of `over`. The log of a follower is closed, and a store not yet passed to `elected`."""
         if self._closed:
             return
         self._closed = True
@@ -141,7 +141,7 @@ class ReplicaTerm:
             self._follower.close()
 
     def _leave(self) -> None:
-        """Take part no more. Controllers notice the end of the connection, and elect somebody else without waiting."""
+        """Stop all work. The controllers detect the end of the connection, and elect another leader without a wait."""
         self.ended = True
         self.meter.stop()
         self._enrolment.end()
@@ -156,7 +156,7 @@ class ReplicaTerm:
             self._watching.cancel()
 
     def _end(self, reason: str, needs_a_person: bool = False) -> None:
-        """This life of the replica is over."""
+        """End the term for `reason`, text for people."""
         if not self.ended:
             self.why = reason
             self.needs_a_person = needs_a_person
@@ -167,9 +167,9 @@ class ReplicaTerm:
             self._over(reason)
 
     def _watch(self) -> None:
-        """Until this replica serves: say what it does, and end the life of a follower whose disk has failed.
+        """Report the activity of this replica until it serves, and end the term of a follower whose disk has failed.
 
-        The next life keeps what can be proven, or fails in plain sight.
+        The next term opens the log again: it keeps verified data, or fails with a report.
         """
         served = self._leader_log is not None and self._unserved is None
         if self.ended or served:
@@ -183,7 +183,7 @@ class ReplicaTerm:
         self._watching = self._clock.call_at(self._clock.monotonic_ns() + WATCH_NS, self._watch)
 
     def _doing(self) -> str:
-        """What this replica does instead of serving."""
+        """The activity of a replica that does not serve, text for people."""
         group = f"store group {self._place.group}"
         if self._leader_log is not None:
             return f"this replica leads {group} in epoch {self._epoch}, and waits until the SyncStateSet has all of its log"
@@ -203,31 +203,31 @@ class ReplicaTerm:
 
     @property
     def own(self) -> int:
-        """Id of this replica; 0: it has none yet."""
+        """The id of this replica; 0: it has none yet."""
         return self._own
 
     @property
     def reads(self) -> FollowerReads:
-        """What can be read of this replica until `renewed` is called, and while it follows."""
+        """Reads of this replica while it follows; replaced when `renewed` is called."""
         return self._follower.reads
 
     def readers(self) -> Mapping[int, str]:
-        """ReplicaView.readers."""
+        """See ReplicaView."""
         return self._serving.all(self.leading)
 
     def reader_for(self, position: int, behind_bytes: int) -> int:
-        """ReplicaView.reader_for."""
+        """See ReplicaView."""
         return self._serving.one(self.leading, position, behind_bytes)
 
     def state(self) -> ReplicaState:
-        """ReplicaView.state."""
+        """See ReplicaView."""
         leading, led = self.leading, self._leader_log
         if leading is None or led is None:
             return follower_state(self._own, self._followed.address, self._follower)
         return leader_state(self._own, leading, led)
 
     def figures(self) -> dict[str, float]:
-        """Where its log is, for the metrics of a leader and of a follower."""
+        """Metrics of the log, by name."""
         led = self._leader_log
         if led is None:
             now = self._clock.monotonic_ns()
@@ -259,7 +259,7 @@ class ReplicaTerm:
         return self.meter.take(work, leading.ack_us(), leading.paths())
 
     def _told_slow(self, slow: frozenset[int]) -> None:
-        """The controllers have said who is slow."""
+        """The controllers have reported the slow replicas."""
         if self.leading is not None and self.leading.slow != slow:
             log.info("store group %s: replicas that are slow: %s", self._place.group, sorted(slow) or "none")
             self.leading.slow = slow
@@ -280,7 +280,7 @@ class ReplicaTerm:
         self._heard(group)
 
     def _heard(self, group: StoreGroup) -> None:
-        """A controller has told how the group is."""
+        """A controller has reported the state of the group: follow, lead, register or request an election."""
         self._group = group
         if self.ended or not self._own or self._enrolment.why or self._promoting is not None or self._is_beginning:
             return
@@ -308,14 +308,14 @@ class ReplicaTerm:
             self._ask_election(group)
 
     def _look_at_history(self, group: StoreGroup) -> None:
-        """Say why this replica waits for an operator, when it does."""
+        """Set and log the reason why this replica waits for an operator, if it does."""
         why = refusal_of(group, self._own, self._follower, self._place.learner) if group.leader_epoch >= self._epoch else ""
         if why and why != self._controllers.refuses:
             log.warning("store group %s: %s", group.name, why)
         self._controllers.refuses = why
 
     def _ask_election(self, group: StoreGroup) -> None:
-        """The first election of a group is asked for by a replica: by that with the longest log, as far as is known."""
+        """Request the first election of a group, unless another replica is known to have a longer log."""
         longest = max((each.position for each in group.replicas if not each.learner and each.id != self._own), default=-1)
         if self._asking or longest > self._follower.written:
             return
@@ -336,7 +336,7 @@ class ReplicaTerm:
             self.followed(self._epoch)
 
     def _anew(self, first: int, behind: bool) -> None:
-        """The leader has nothing that this log could be continued with. `behind`: as in Following."""
+        """Restart the log at `first`, since the leader cannot continue it. `behind` as in Following."""
         follower = self._follower
         self._followed.end()
         self._log_repairs.rest()
@@ -399,7 +399,8 @@ class ReplicaTerm:
         led.when_ready(self._served)
 
     def _served(self) -> None:
-        """All members of the SyncStateSet have what the log held: its store may serve, and belongs to who serves it."""
+        """Pass the store to `elected`, which owns it from then on: all members of the SyncStateSet have the log up to the
+        promotion."""
         store, self._unserved = self._unserved, None
         if store is not None and self.ended:
             store.store.close()
@@ -407,12 +408,12 @@ class ReplicaTerm:
             self._elected(store)
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
-        """SetKeeper.alter."""
+        """See SetKeeper."""
         log.info("store group %s: the SyncStateSet is to be %s", change.group, [each.id for each in change.members])
         self._controllers.change(change, lambda answer: None if self.ended else done(answer))
 
     def poll(self) -> None:
-        """SetKeeper.look. Whoever makes the leader ask, and however often: one question is under way."""
+        """See SetKeeper. At most one query is in flight."""
         if self._looking:
             return
         self._looking = True
@@ -424,20 +425,20 @@ class ReplicaTerm:
 
         self._controllers.ask(found)
 
-    # What other replicas ask
+    # Commands of other replicas
 
     @property
     def epoch(self) -> int:
-        """AskedReplica.epoch."""
+        """See AskedReplica."""
         return self._epoch
 
     @property
     def parts(self) -> MendableLog | None:
-        """AskedReplica.parts."""
+        """See AskedReplica."""
         return None if self._closed else (self._leader_log or self._follower).parts
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """UseCase.verbs."""
+        """Verbs of FollowerCommands."""
         return self._commands.verbs()
 
 

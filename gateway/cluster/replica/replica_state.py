@@ -1,4 +1,4 @@
-"""What a replica tells of its store group: how it is itself, its followers, and which of them serves a reader."""
+"""State of a replica for tools and readers: its log, its followers, and the follower that serves a reader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from store.replication.leading import Leading, member_of
 
 
 def follower_state(own: int, leader_at: str, log: FollowerLog) -> ReplicaState:
-    """How replica `own` is while it follows the leader at `leader_at`, "" for none."""
+    """The state of replica `own` that follows the leader at `leader_at`; "": no leader."""
     return ReplicaState(own, False, leader_at, log.written, log.applied, log.eras())
 
 
 def leader_state(own: int, leading: Leading, log: LeaderLog) -> ReplicaState:
-    """How replica `own` is while it leads."""
+    """The state of replica `own` that leads, with its connected followers."""
     group = leading.group
     found = [
         FollowerFound(
@@ -33,21 +33,21 @@ def leader_state(own: int, leading: Leading, log: LeaderLog) -> ReplicaState:
 
 @final
 class ServingFollowers:
-    """The followers that serve readers.
+    """Followers of a leader that serve readers.
 
-    _turn   which of them was named last
+    _turn   count of the answers of `one`, for round robin
     """
 
     def __init__(self) -> None:
         self._turn = 0
 
     def all(self, leading: Leading | None) -> Mapping[int, str]:
-        """ReplicaView.readers, by a leader; nothing by who does not lead."""
+        """See ReplicaView.readers. `leading` None: this replica does not lead, and the result is empty."""
         followers = {} if leading is None else leading.followers
         return {each.id: each.serves for each in followers.values() if each.serves and each.connection is not None}
 
     def one(self, leading: Leading | None, position: int, behind_bytes: int) -> int:
-        """ReplicaView.reader_for, by a leader; 0 by who does not lead."""
+        """See ReplicaView.reader_for. `leading` None: this replica does not lead, and the result is 0."""
         if leading is None:
             return 0
         held = [
