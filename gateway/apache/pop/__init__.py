@@ -1,1 +1,1 @@
-"""Leases of a cluster: POP at its brokers, and what is done with the receipts."""
+"""Leases of an Apache RocketMQ cluster: POP requests, NOTIFICATIONs, acknowledgements and lease changes."""

@@ -1,4 +1,4 @@
-"""Acknowledgements of one turn of the loop, sent to each broker as one request (BATCH_ACK_MESSAGE)."""
+"""Acknowledgements to brokers: those of one turn of the loop share one request per broker (BATCH_ACK_MESSAGE)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
 BATCH_MAX: Final = 1_024
-"""Acknowledgements of one request."""
+"""Acknowledgements in one request at most."""
 ACK_MS: Final = 3_000
 
 REFUSED: Final[Mapping[int, ErrorCode]] = {
     codes.NO_MESSAGE: ErrorCode.RECEIPT_INVALID,
     codes.MESSAGE_ILLEGAL: ErrorCode.RECEIPT_INVALID,
 }
-"""Codes of ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME: there is no such offset, or no such queue."""
+"""Codes of ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME for an unknown offset or queue."""
 
 Outcome = Callable[[Failure | None], None]
 
 
 @final
 class _Ack:
-    """One lease to be settled."""
+    """One lease to settle."""
 
     __slots__ = ("done", "group", "receipt", "topic")
 
@@ -43,9 +43,9 @@ class _Ack:
 
 @final
 class Acknowledgements:
-    """Collects acknowledgements. Those of ordered groups are sent one by one: a batch would share one answer, and its fault.
+    """Collects and sends acknowledgements. Those of ordered groups are sent singly, since a batch has a single answer.
 
-    batches   requests sent for more than one acknowledgement
+    batches   number of BATCH_ACK_MESSAGE requests sent
     """
 
     def __init__(self, brokers: Brokers, clock: Clock) -> None:
@@ -56,7 +56,7 @@ class Acknowledgements:
         self.batches = 0
 
     def add(self, group: str, topic: str, receipt: Receipt, done: Outcome) -> None:
-        """Settle one lease at its broker. `done` gets None, or why it was not settled."""
+        """Settle one lease at its broker. `done` gets None, or the failure."""
         ack = _Ack(group, topic, receipt, done)
         if receipt.revive_queue == ORDERED_REVIVE_QUEUE or not requests.batchable(receipt):
             self._send_one(receipt.broker, ack)
@@ -82,7 +82,7 @@ class Acknowledgements:
 
     def _settled_all(self, broker: str, acks: list[_Ack], answer: Frame | Failure) -> None:
         if isinstance(answer, Frame) and answer.code == codes.NOT_SUPPORTED:
-            # Before 5.1 a broker takes them one by one.
+            # Brokers before 5.1 accept single acknowledgements only.
             self._alone.add(broker)
             for ack in acks:
                 self._send_one(broker, ack)

@@ -1,4 +1,4 @@
-"""One broker as one read sees it: whether it has something, and the NOTIFICATION by which it tells when it has."""
+"""State of one broker for one read: quiet or not, and the NOTIFICATION that reports new messages."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
 NOTIFICATION_MS: Final = 5_000
-"""Time after which a broker answers a NOTIFICATION that there is nothing; what it forgot to tell is found by then. It is longer
-where a broker holds thousands of them (`PopBrokers.poll_ms`)."""
+"""Time after which a broker answers a NOTIFICATION without messages; a POP then finds messages that it failed to report. It is
+longer at a broker that holds thousands of NOTIFICATIONs (`PopBrokers.poll_ms`)."""
 ORDERED_NOTIFICATION_MS: Final = 1_000
-"""The same in ordered groups: brokers do not tell when a queue is free again."""
+"""The same for ordered groups: brokers do not report that a queue is free again."""
 FRUITLESS_MS: Final = 20
-"""Pause after a NOTIFICATION whose messages were not for this group; it doubles up to FRUITLESS_MS_MAX."""
+"""Pause after a NOTIFICATION that a POP without messages followed; it doubles up to FRUITLESS_MS_MAX."""
 FRUITLESS_MS_MAX: Final = 1_000
 AGAIN_MS: Final = 1_000
-"""Pause before a quiet broker is asked again that cannot tell, or that holds as many NOTIFICATIONs as it may."""
+"""Pause before the next POP at a quiet broker that does not support NOTIFICATION or holds NOTIFICATIONS_MAX of them."""
 
 
 class NotifiedReader(PopReader, Protocol):
-    """The read: it tells what to ask for, and is told when there is something."""
+    """The read that a BrokerSide belongs to: it makes the NOTIFICATION, and is woken when there may be messages."""
 
     @property
     def ordered(self) -> bool:
-        """True: of an ordered group."""
+        """True for an ordered group."""
 
     @property
     def is_wanted(self) -> bool:
-        """True: a call may wait for messages."""
+        """True while a call may wait for messages."""
 
     def notification(self, poll_ms: int) -> Request:
         """A NOTIFICATION that is answered after `poll_ms` at the latest."""
 
     def wake(self) -> None:
-        """Let parked calls try again."""
+        """Retry the parked calls."""
 
 
 @final
 class BrokerSide:
     """The state of one broker for one read.
 
-    quiet      it has nothing, as far as is known: it is not asked
-    refusal    why it is quiet, when it is not that it has nothing: it knows no POP
+    quiet      True: it has no messages as far as known, and gets no POP
+    refusal    reason why it is quiet, if not for lack of messages: it does not support POP
     fruitless  NOTIFICATIONs in a row after which a POP found nothing
-    _waits     a NOTIFICATION, or the pause before it, is under way
+    _waits     True: a NOTIFICATION, or the pause before it, is in progress
     """
 
     __slots__ = ("_broker", "_brokers", "_read", "_waits", "fruitless", "quiet", "refusal")
@@ -62,7 +62,7 @@ class BrokerSide:
         self._broker = broker
 
     def quieten(self, refusal: Failure | None = None) -> None:
-        """The broker has nothing now: ask it to tell when it has. `refusal`: why it will have nothing for some time."""
+        """Mark the broker as quiet, and send it a NOTIFICATION. `refusal`: the reason if it does not support POP."""
         self.quiet = True
         self.refusal = refusal
         if self._waits:
@@ -84,7 +84,7 @@ class BrokerSide:
             self._waits = self.quiet = False
             self._brokers.miss(self._broker, self._read)
         elif answer.code != codes.SUCCESS:
-            # A broker that knows no NOTIFICATION, or no longer the topic.
+            # The broker does not support NOTIFICATION, or does not have the topic any more.
             self._brokers.after(AGAIN_MS, self._found)
         elif (answer.fields() or {}).get("hasMsg") == "true":
             self.fruitless += 1
@@ -98,14 +98,14 @@ class BrokerSide:
             self.quiet = False
 
     def _found(self) -> None:
-        """The broker may have something now."""
+        """The broker may have messages now: wake the read."""
         self._waits = False
         self.quiet = False
         if self._read.is_wanted:
             self._read.wake()
 
     def unblock(self) -> None:
-        """A lease of an ordered group has ended: the next message of its queue may be free."""
+        """Wake the read of a quiet broker, since a lease of the ordered group has ended: the next message may be free."""
         if self.quiet:
             self.quiet = False
             self._read.wake()

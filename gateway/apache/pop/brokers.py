@@ -1,4 +1,4 @@
-"""The brokers as POP sees them: which are late, which are away, and who is to be told when they answer again."""
+"""Brokers for POP: late and unreachable ones, and notification of readers when they answer again."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from gateway.link.request import Request
 from protocols.remoting.wire.frame import Frame
 
 POP_MS: Final = 3_000
-"""Time that a broker has to answer a POP."""
+"""Timeout of a POP."""
 LATE_NS: Final = 250 * MILLISECOND_NS
-"""Time without an answer after which a broker is passed over."""
+"""Time without an answer after which a broker is late, and skipped."""
 TICK_NS: Final = 50 * MILLISECOND_NS
 NOTIFICATIONS_MAX: Final = 8_192
-"""NOTIFICATIONs that one broker holds for this node."""
+"""NOTIFICATIONs that one broker holds for this node at most."""
 UNHURRIED: Final = 1_000
-"""NOTIFICATIONs that one broker holds and that last as long as their readers want; with N times as many, each lasts N times as
-long, so that a broker has the same number of them to renew in a second."""
+"""NOTIFICATIONs per broker up to which each lasts as long as its reader wants. With N times as many, each lasts N times as
+long, which keeps the rate of renewals at a broker constant."""
 NOTIFICATION_MARGIN_MS: Final = 5_000
-"""Time beyond that of the NOTIFICATION itself, after which its answer is given up."""
+"""Time beyond that of a NOTIFICATION after which it times out."""
 
 
 class PopReader(Protocol):
-    """Who reads from brokers (`gateway.apache.pop.group_read.GroupRead`)."""
+    """Reader of brokers (`gateway.apache.pop.group_read.GroupRead`)."""
 
     def back(self, broker: str) -> None:
-        """A broker that was away, or passed over, answers again."""
+        """A broker that was late or unreachable answers again."""
 
 
 @final
 class PopBrokers:
-    """Sends POPs and NOTIFICATIONs, and passes over brokers that do not answer for LATE_NS."""
+    """Sends POPs and NOTIFICATIONs, and marks brokers that do not answer within LATE_NS as late."""
 
     def __init__(self, brokers: Brokers, clock: Clock) -> None:
         self._brokers = brokers
@@ -58,7 +58,7 @@ class PopBrokers:
         self._clock.call_at(self._clock.monotonic_ns() + pause_ms * MILLISECOND_NS, callback)
 
     def pop(self, pop: Pop, request: Request, done: Callable[[Pop, Frame | Failure], None]) -> None:
-        """Ask the broker of `pop`. When it takes long, `pop` is told so, once."""
+        """Send a POP to its broker. `pop.overdue` is called once, if the broker is late."""
         self._asked[pop] = None
         self._tick_soon()
         self._brokers.ask(pop.broker, request, partial(self._answered, pop, done), POP_MS)
@@ -74,11 +74,11 @@ class PopBrokers:
         done(pop, answer)
 
     def poll_ms(self, broker: str, wanted_ms: int) -> int:
-        """How long the next NOTIFICATION at a broker lasts, which should last `wanted_ms`."""
+        """Duration in ms of the next NOTIFICATION at a broker: `wanted_ms`, or a multiple of it under load (UNHURRIED)."""
         return wanted_ms * max(1, -(-self._notifications.get(broker, 0) // UNHURRIED))
 
     def notify(self, broker: str, request: Request, poll_ms: int, done: Answered) -> bool:
-        """Send a NOTIFICATION that the broker answers after `poll_ms` at the latest. False: it holds as many as it may."""
+        """Send a NOTIFICATION that the broker answers after `poll_ms` at the latest. False: it holds NOTIFICATIONS_MAX."""
         count = self._notifications.get(broker, 0)
         if count >= NOTIFICATIONS_MAX:
             return False
@@ -91,7 +91,7 @@ class PopBrokers:
         done(answer)
 
     def absence(self, broker: str, reader: PopReader) -> Failure | None:
-        """Why a broker cannot be asked now; `reader` is told when it is back. None: it can."""
+        """The failure of an unreachable broker, and `reader.back` is called when it is reachable; None: it is reachable."""
         reason = self._brokers.waits(broker)
         if not reason:
             return None
@@ -99,19 +99,19 @@ class PopBrokers:
         return Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} does not answer: {reason}")
 
     def is_late(self, broker: str, reader: PopReader) -> bool:
-        """True while a broker takes long to answer; `reader` is told when it does."""
+        """True while a broker is late; then `reader.back` is called when it answers."""
         if broker not in self._late:
             return False
         self.miss(broker, reader)
         return True
 
     def miss(self, broker: str, reader: PopReader) -> None:
-        """Tell `reader` when `broker` answers again."""
+        """Call `reader.back` once when `broker` answers again."""
         self._missing.setdefault(broker, {})[reader] = None
         self._tick_soon()
 
     def forget(self, reader: PopReader) -> None:
-        """Tell `reader` nothing more."""
+        """Drop `reader`: it is not called any more."""
         for missing in self._missing.values():
             missing.pop(reader, None)
 
@@ -121,7 +121,7 @@ class PopBrokers:
             self._clock.call_at(self._clock.monotonic_ns() + TICK_NS, self._tick)
 
     def _tick(self) -> None:
-        """Pass over brokers that take long; tell who is back."""
+        """Mark POPs as late after LATE_NS, and notify the readers of brokers that answer again."""
         self._ticking = False
         before = self._clock.monotonic_ns() - LATE_NS
         overdue: list[Pop] = []

@@ -1,4 +1,4 @@
-"""Lease calls that are not answered yet, and what they ask of brokers."""
+"""Lease calls in flight, and the POP requests that they have sent to brokers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Leasing = Callable[[LeaseResult | Failure], None]
 class PopCall:
     """One call of `Leases.lease`.
 
-    left       brokers that it may still ask, in order
-    asked      POPs whose answers it waits for
-    late       those of them that take long
-    heard      True: a broker has answered, or is known to have nothing
-    filtered   it was given messages, and its filter wanted none of them
+    left       brokers that it has not asked yet, in order
+    asked      number of its POPs in flight
+    late       number of those that are late (PopBrokers.LATE_NS)
+    heard      True: a broker has answered, or is known to have no messages
+    filtered   True: it received messages, none of which matched its filter
     is_over    True: it is answered
-    failure    the last one of a broker
+    failure    last failure of a broker
     """
 
     __slots__ = ("asked", "done", "failure", "filtered", "heard", "is_over", "late", "left", "request")
@@ -41,16 +41,16 @@ class PopCall:
 
 @final
 class Pop:
-    """A POP that a broker has not answered.
+    """A POP request in flight.
 
-    begun_ns   monotonic time of the request
-    is_late    True: the call went on to another broker meanwhile
+    begun_ns   time of the request, monotonic
+    is_late    True: the call no longer waits for it if another broker can answer
     """
 
     __slots__ = ("_go_on", "begun_ns", "broker", "call", "is_late")
 
     def __init__(self, call: PopCall, broker: str, begun_ns: int, go_on: Callable[[PopCall], None]) -> None:
-        """`go_on` is called once, when the broker is late; it asks the next broker of the call, if there is one."""
+        """`go_on`: called once, when the broker is late; it asks the next broker of the call, if there is one."""
         self.call = call
         self.broker = broker
         self.begun_ns = begun_ns
@@ -58,7 +58,7 @@ class Pop:
         self._go_on = go_on
 
     def overdue(self) -> None:
-        """The broker takes long: the call goes on without it, when there is another broker to ask."""
+        """Mark the request as late: the call continues with its next broker, if there is one."""
         self.is_late = True
         self.call.late += 1
         self._go_on(self.call)

@@ -1,9 +1,9 @@
-"""What one group reads of one topic, by POP at all brokers that have queues of it.
+"""Reads of one group from one topic, by POP at all brokers that have queues of it.
 
-A lease call asks one broker after the other until it has messages, beginning with the next broker each time. A broker that had
-nothing is quiet: it is asked again when it says so (NOTIFICATION), one such request for all calls that wait. A broker that does
-not answer soon is passed over, and what it answers later goes to a call that waits then; a broker that is away is passed over
-until it is back. So a broker delays its own messages and no others.
+A lease call asks one broker after the other until it has messages; each call starts with the next broker. A broker without
+messages is quiet: it gets no POP until it answers a NOTIFICATION, which all waiting calls share. A broker that does not answer
+within LATE_NS is skipped; messages that it returns later go to a call that waits then. A broker without connection is skipped
+until it is back. Thus a slow broker delays only its own messages.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
 KEPT_MS: Final = 1_000
-"""Time for which messages of a broker that was passed over are kept for the next call."""
+"""Time for which messages of a late broker are kept for the next call."""
 WINDOW_MAX: Final = 64
-"""POPs of one group and topic under way at once."""
+"""Lease calls of one read served at a time at most."""
 INTEREST_NS: Final = (WAIT_MS_MAX + 1_000) * MILLISECOND_NS
 """Time after its last lease call for which a call may be parked."""
 
@@ -44,22 +44,23 @@ log = logging.getLogger("headgate.rocketmq")
 
 @final
 class GroupRead:
-    """The lease calls of one group for one topic, queue, filter and order: first come, first served.
+    """Queue of the lease calls of one group for one topic, queue, filter and order: first come, first served.
 
-    At first one call is served at a time. Each that leaves messages at its broker doubles how many are served at once, up to
-    WINDOW_MAX; one that finds nothing makes it one again. The others wait in line here.
+    The window is the number of calls served at a time; the others wait in this queue. It starts at 1, doubles up to WINDOW_MAX
+    with each call that leaves messages at its broker, and returns to 1 with a call that finds none.
 
-    A call without messages is answered so, and the use case parks it (a long poll). `freed` wakes the parked calls, which then
-    come here again, in their order. One that finds no room is not put in line: it is answered without messages at once, so that
-    it keeps its place among those that are parked, and `freed` is called again when there is more.
+    A call that finds no messages is answered without any, and the use case parks it (long poll). `freed` wakes the parked calls
+    in their order, and each is called here again. A woken call outside the window is not queued: it is answered without
+    messages at once, so that it keeps its place among the parked calls, and `freed` is called again when there are more
+    messages.
 
-    used_ns       when it was last asked for, monotonic
-    _stock        messages of a broker that was passed over, for the next calls
-    _stocks       number of the stock, so that an old one's end is told from that of the present one
-    _under_way    calls that are being served
-    _window       how many may be
+    used_ns       time of the last lease call, monotonic
+    _stock        messages of a late broker, for the next calls
+    _stocks       serial number of the stock, by which the timer of an older stock is ignored
+    _under_way    number of calls being served
+    _window       limit of `_under_way`
     _is_waking    True while `freed` runs
-    _wakes_more   True: a call was sent away while `freed` ran
+    _wakes_more   True: a call found no room while `freed` ran
     """
 
     __slots__ = (
@@ -78,12 +79,12 @@ class GroupRead:
         cluster: ClusterMap,
         freed: Callable[[str, str], None],
     ) -> None:
-        """A read for calls like `request`.
+        """Create a read for calls like `request`.
 
-        broker     the one that has the queue, "": all brokers
-        queue_id   of that broker, -1: any
-        leases     ends leases of messages that nobody wants
-        freed      tells the listeners of the store: (group, topic), as StoreListener.freed
+        broker     broker of the queue; "": all brokers
+        queue_id   queue of that broker; -1: any
+        leases     settles and withdraws leases of messages that no call gets
+        freed      called with (group, topic) to notify the listeners of the store (StoreListener.freed)
         """
         self.group = request.group
         self.topic = request.topic
@@ -98,7 +99,7 @@ class GroupRead:
         self._queue_id = queue_id
         kind, text = request.wanted.expression if request.wanted is not None else (TAG, "*")
         self.expression = (kind, text) if kind in (TAG, SQL92) else (TAG, "*")
-        # Brokers compare the hashes of tags, and know no filter of another kind.
+        # Brokers compare hashes of tags only, and support no other filter but SQL92.
         self._wanted: Filter | None = None if kind == SQL92 else request.wanted
         self._sides: dict[str, BrokerSide] = {}
         self._calls: deque[PopCall] = deque()
@@ -113,16 +114,16 @@ class GroupRead:
 
     @property
     def is_wanted(self) -> bool:
-        """True while a call may be parked."""
+        """True while a call may be parked: until INTEREST_NS after the last one."""
         return self._brokers.now_ns() - self.used_ns < INTEREST_NS
 
     @property
     def is_idle(self) -> bool:
-        """True when nothing waits for it."""
+        """True when no call waits or is served."""
         return not self._calls and not self._under_way and not self._is_waking
 
     def lease(self, request: LeaseRequest, done: Leasing) -> None:
-        """Serve a call now, or when those before it are served."""
+        """Serve a call from the stock, at once, or after the calls before it."""
         self.used_ns = self._brokers.now_ns()
         call = PopCall(request, done)
         if self._stock and self._stock[0].receipt.invisible_ms == request.invisible_ms:
@@ -174,9 +175,9 @@ class GroupRead:
         self._brokers.pop(Pop(call, broker, self._brokers.now_ns(), self.go_on), request, self._answered)
 
     def go_on(self, call: PopCall) -> None:
-        """Ask the next broker, unless one is asked that may answer soon; finish when there is none left.
+        """Ask the next broker of a call, unless a POP in flight is not late; finish the call when no broker is left.
 
-        A call waits for a broker that takes long only when no other broker can answer in its place.
+        A call waits for a late broker only when no other broker has answered.
         """
         if call.is_over or call.asked > call.late:
             return
@@ -225,7 +226,7 @@ class GroupRead:
             self._finish(call, kept, more)
 
     def _matching(self, messages: list[Leased]) -> list[Leased]:
-        """The messages that the filter wants; the others are settled, as Apache's proxy does."""
+        """The messages that match the filter; the others are acknowledged, as by Apache's proxy."""
         wanted = self._wanted
         if wanted is None:
             return messages
@@ -237,7 +238,7 @@ class GroupRead:
         return [each for each in messages if id(each) not in dropped]
 
     def _give_late(self, messages: list[Leased]) -> None:
-        """Messages of a broker that was passed over: for calls that wait now, or come soon; the others are given back."""
+        """Serve waiting calls with messages of a late broker; keep the rest for KEPT_MS, a tenth of its lease at most."""
         self._give_back(self._stocks)
         self._stock = messages
         while self._stock and self._calls:
@@ -254,7 +255,7 @@ class GroupRead:
             self._brokers.after(kept_ms, partial(self._give_back, self._stocks))
 
     def _give_back(self, stock: int) -> None:
-        """End the leases of late messages that nobody came for. `stock`: of which of them."""
+        """Withdraw the leases of the stock with the serial number `stock`, if it is the current one."""
         if stock != self._stocks:
             return
         rest, self._stock = self._stock, []
@@ -277,7 +278,7 @@ class GroupRead:
         else:
             call.done(LeaseResult([], 0, 0))
         if not self._is_begun:
-            # Calls that are begun here may be answered before `_start` returns.
+            # Calls that are started here may be answered before `_start` returns.
             self._is_begun = True
             while self._calls and self._under_way < self._window:
                 self._start(self._calls.popleft())
@@ -289,14 +290,14 @@ class GroupRead:
                 self._wait_for_more()
 
     def _wait_for_more(self) -> None:
-        """Calls are parked, and those that were asked have given all they had: let them tell when there is more."""
+        """Send NOTIFICATIONs to the brokers that are not quiet, since calls are parked and no broker has more messages."""
         self._wakes_more = False
         for broker, side in self._sides.items():
             if not side.quiet and self._brokers.absence(broker, self) is None:
                 side.quieten()
 
     def wake(self) -> None:
-        """Let parked calls try again."""
+        """Retry the parked calls."""
         self._wakes_more = False
         self._is_waking = True
         self._freed(self.group, self.topic)
@@ -313,12 +314,12 @@ class GroupRead:
         return requests.notification(self.group, self.topic, self._queue_id, poll_ms, self.expression, self.ordered)
 
     def back(self, broker: str) -> None:
-        """A broker that was away, or passed over, answers again."""
+        """See PopReader."""
         if self.is_wanted:
             self._side(broker).quieten()
 
     def unblock(self, broker: str) -> None:
-        """A lease of an ordered group has ended at `broker`: the next message of its queue may be free."""
+        """Retry `broker`, since a lease of the ordered group has ended there: the next message of its queue may be free."""
         self._side(broker).unblock()
 
 
@@ -327,4 +328,4 @@ def _properties(message: Leased) -> bytes:
 
 
 def _ignored(_: Sequence[Failure | None] | Failure) -> None:
-    """Whether a message that no filter wanted was settled does not matter: its lease ends by itself otherwise."""
+    """Ignore the outcome of the acknowledgement of an unmatched message: without it the lease expires."""

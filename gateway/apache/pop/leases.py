@@ -1,4 +1,4 @@
-"""Leases of an Apache RocketMQ cluster: POP at its brokers. Receipts are theirs, byte for byte."""
+"""Leases of an Apache RocketMQ cluster: POP at its brokers. Receipts are those of the brokers, byte for byte."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from protocols.remoting.wire.frame import Frame
 
 READS_MAX: Final = 100_000
 IDLE_NS: Final = 120 * SECOND_NS
-"""Time without a call after which a read is forgotten."""
+"""Time without a call after which a read may be dropped."""
 SWEPT_AT: Final = 1_000
-"""Reads that are there before the first of them is forgotten."""
+"""Reads that exist before idle ones are dropped."""
 EXPIRED_MS: Final = 500
-"""How long after its end, by the clock of this node, a lease is still tried: clocks differ, and brokers end it later."""
+"""Time after the end of a lease, by the clock of this node, for which it is still settled: the clocks of brokers differ."""
 
 Outcome = TypeVar("Outcome")
 _Key = tuple[str, str, str, int, str, str, bool, bool]
@@ -37,13 +37,13 @@ _Key = tuple[str, str, str, int, str, str, bool, bool]
 
 @final
 class RocketmqLeases:
-    """`Leases`. What it cannot do: withdrawing a lease counts as a delivery, and fleeting leases last as long as others.
+    """`Leases` over POP. Limits: a withdrawn lease counts as a delivery, and fleeting leases last as long as others.
 
-    on_read   called when a group begins to receive: (group, topic); None: nobody wants to know
+    on_read   called with (group, topic) when a group starts to receive; None: no listener
     """
 
     def __init__(self, brokers: Brokers, cluster: ClusterMap, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed` tells the listeners of the store: (group, topic), as StoreListener.freed."""
+        """`freed(group, topic)` notifies the listeners of the store (StoreListener.freed)."""
         self.on_read: Callable[[str, str], None] | None = None
         self._brokers = brokers
         self._pop_brokers = PopBrokers(brokers, clock)
@@ -55,9 +55,10 @@ class RocketmqLeases:
         self._ordered: dict[tuple[str, str], list[GroupRead]] = {}
 
     def lease(self, request: LeaseRequest, done: Leasing) -> None:
-        """Leases.lease. Failure: as the brokers say, STORE_UNAVAILABLE when none of them answers."""
+        """See Leases. Failures: those of the brokers; STORE_UNAVAILABLE when none answers; OVERLOADED above READS_MAX reads;
+        QUEUE_ILLEGAL."""
         if requests.is_own_retry_topic(request.group, request.topic):
-            # The brokers read it whenever its origin is asked for.
+            # Brokers read the retry topic together with its origin topic.
             done(LeaseResult([], 0, 0))
             return
         broker, queue_id = "", -1
@@ -97,7 +98,7 @@ class RocketmqLeases:
         return read
 
     def _sweep(self) -> None:
-        """Forget reads that nobody uses."""
+        """Drop reads that are idle for IDLE_NS."""
         before = self._clock.monotonic_ns() - IDLE_NS
         for key, read in list(self._reads.items()):
             if read.is_idle and read.used_ns < before:
@@ -110,7 +111,7 @@ class RocketmqLeases:
                 self._pop_brokers.forget(read)
 
     def reading(self) -> dict[str, list[str]]:
-        """Group -> topics that it receives from here, or did so a moment ago."""
+        """Group -> topics that it has received through this node within IDLE_NS."""
         since = self._clock.monotonic_ns() - IDLE_NS
         found: dict[str, list[str]] = {}
         for read in self._reads.values():
@@ -121,7 +122,7 @@ class RocketmqLeases:
         return found
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
-        """Leases.withdraw: the leases end at once, which brokers count as a delivery. They tell themselves who waits."""
+        """See Leases. The leases end at once; brokers count that as a delivery, and notify waiting readers themselves."""
         for receipt in receipts:
             request = requests.change_invisible(group, topic, receipt, 0)
             self._brokers.ask(receipt.broker, request, partial(self._withdrawn, group, topic, receipt), ACK_MS)
@@ -130,12 +131,12 @@ class RocketmqLeases:
         self._unblock(group, topic, receipt)
 
     def lapse(self) -> None:
-        """Leases.lapse: does nothing. Leases that a life of this node left behind end at their time."""
+        """See Leases. No effect: leases from before a restart of this node expire by themselves."""
 
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
     ) -> None:
-        """Leases.settle. A broker does not say whether the message was leased again: the end of the lease decides here."""
+        """See Leases. Brokers do not report that a message was leased again; an expired lease is refused here."""
 
         def settle(receipt: Receipt, settled: Callable[[Failure | None], None]) -> None:
             if receipt.revive_queue == ORDERED_REVIVE_QUEUE:
@@ -158,7 +159,7 @@ class RocketmqLeases:
         invisible_ms: int,
         done: Callable[[list[Receipt | Failure] | Failure], None],
     ) -> None:
-        """Leases.extend."""
+        """See Leases."""
 
         def extend(receipt: Receipt, extended: Callable[[Receipt | Failure], None]) -> None:
             request = requests.change_invisible(group, topic, receipt, invisible_ms)
@@ -174,9 +175,9 @@ class RocketmqLeases:
         ask: Callable[[Receipt, Callable[[Outcome | Failure], None]], None],
         done: Callable[[list[Outcome | Failure] | Failure], None],
     ) -> None:
-        """Ask for each receipt whose lease has not ended. `done` gets all outcomes, in the order of the receipts."""
+        """Call `ask` for each receipt with an unexpired lease. `done` gets all outcomes, in the order of the receipts."""
         outcomes: list[Outcome | Failure] = list(unknown)
-        # One more than there are receipts: answers may come before the last one is asked for.
+        # One more than the receipts, since answers may arrive before the last request is sent.
         left = len(receipts) + 1
 
         def count() -> None:
@@ -216,7 +217,7 @@ class RocketmqLeases:
         pop_ms, invisible = fields.get("popTime", ""), fields.get("invisibleTime", "")
         revive = fields.get("reviveQid", "")
         if not (pop_ms.isdigit() and invisible.isdigit() and revive.isdigit()):
-            # A message that is settled already: the broker changes nothing and tells no time.
+            # The message is settled already: the broker changes nothing, and returns no times.
             done(receipt)
             return
         done(
@@ -229,7 +230,7 @@ class RocketmqLeases:
             self._unblock(group, topic, receipt)
 
     def _expired(self, receipt: Receipt) -> Failure | None:
-        """RECEIPT_EXPIRED: the lease has ended, and the message may have been given to somebody else."""
+        """RECEIPT_EXPIRED when the lease has ended and the message may be leased to another consumer; else None."""
         late_ms = self._clock.wall_ms() - receipt.pop_ms - receipt.invisible_ms
         if late_ms <= EXPIRED_MS:
             return None

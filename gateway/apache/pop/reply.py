@@ -1,7 +1,7 @@
-"""The answer of a broker to POP_MESSAGE: the messages with their receipts (RocketMQ's MQClientAPIImpl.processPopResponse).
+"""Answer of a broker to POP_MESSAGE: messages with their receipts (RocketMQ's MQClientAPIImpl.processPopResponse).
 
-A broker names the first offset of each (retry flag, queue), from which the receipts are made; messages of a retry topic bring
-their receipt as property POP_CK. The body is records, one behind the other.
+Receipts are built from the first offset of each (retry flag, queue), which the broker reports; messages of a retry topic carry
+their receipt in the property POP_CK. The body is a sequence of records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIGITS_MAX: Final = 19
 
 
 def read(frame: Frame, broker: str, topic: str, ordered: bool) -> list[Leased]:
-    """The messages of an answer with code SUCCESS, in order. Raises BrokerAnswerError with what is wrong with it."""
+    """The messages of an answer with code SUCCESS, in order. Raises BrokerAnswerError for a malformed answer."""
     fields = frame.fields()
     if fields is None:
         raise BrokerAnswerError("ext fields that cannot be read")
@@ -60,7 +60,7 @@ def _seldom(
     starts: dict[str, int],
     counts: Mapping[str, int],
 ) -> Leased:
-    """A message that is ordered, or of a retry topic. `lease`: pop time, invisible time and revive queue of the answer."""
+    """A message of an ordered group or a retry topic. `lease`: pop time, invisible time and revive queue of the answer."""
     data, stored, name = record.data, record.properties, _topic(record)
     receipt = None
     if properties.has(stored, properties.POP_CK_START):
@@ -83,7 +83,7 @@ def _seldom(
 
 
 def rest(frame: Frame) -> int:
-    """About how many more messages the broker has for the group; 0 when it does not say."""
+    """Approximate number of further messages that the broker has for the group; 0 when it is not reported."""
     text = (frame.fields() or {}).get("restNum", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
 
@@ -102,7 +102,7 @@ def _topic(record: Record) -> str:
 
 
 def _records(body: bytes) -> list[Record]:
-    """The records of a body. A frame is whole, so a record that is cut off, or that is none, is the broker's fault."""
+    """The records of a body. Raises BrokerAnswerError for a truncated or malformed record, since frames arrive complete."""
     found: list[Record] = []
     at, size = 0, len(body)
     while at < size:
@@ -116,7 +116,7 @@ def _records(body: bytes) -> list[Record]:
 
 
 def _record(data: bytes) -> Record | None:
-    """A view of one record whose lengths agree, None when it is none."""
+    """A view of one record with consistent lengths; None: it is malformed."""
     if uint32(data, 4) not in (MAGIC_V1, MAGIC_V2):
         return None
     try:

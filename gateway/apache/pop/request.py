@@ -1,4 +1,4 @@
-"""Requests about leases to a broker: POP_MESSAGE, NOTIFICATION, ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME.
+"""Requests for leases to a broker: POP_MESSAGE, NOTIFICATION, ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME.
 
 RocketMQ's PopMessageRequestHeader, NotificationRequestHeader, AckMessageRequestHeader, BatchAckMessageRequestBody,
 ChangeInvisibleTimeRequestHeader. Times count from the broker's clock (`bornTime` 0).
@@ -18,7 +18,7 @@ from gateway.link.request import Request
 from protocols.remoting import codes
 
 ACK_SPAN_MAX: Final = 4_096
-"""Offsets behind the first of its lease that an acknowledgement in a batch may have: it is a bit in a set."""
+"""Largest distance of an acknowledged offset from the first offset of its lease in a batch, where it is a bit in a set."""
 
 
 def pop(
@@ -32,7 +32,7 @@ def pop(
     ordered: bool,
     attempt_id: str,
 ) -> Request:
-    """Lease messages, without waiting for them. `queue_id` -1: of any queue that the broker has."""
+    """POP_MESSAGE: lease up to `limit` messages without a wait. `queue_id` -1: from any queue of the broker."""
     fields = {
         "consumerGroup": group,
         "topic": topic,
@@ -54,7 +54,7 @@ def pop(
 def notification(
     group: str, topic: str, queue_id: int, poll_ms: int, expression: tuple[str, str] | None, ordered: bool
 ) -> Request:
-    """Ask to be told when a POP would find messages; the answer comes after `poll_ms` at the latest."""
+    """NOTIFICATION: the broker answers when a POP would find messages, after `poll_ms` at the latest."""
     fields = {
         "consumerGroup": group,
         "topic": topic,
@@ -69,12 +69,12 @@ def notification(
 
 
 def acknowledge(group: str, topic: str, receipt: Receipt) -> Request:
-    """Settle one lease."""
+    """ACK_MESSAGE for one lease."""
     return Request(codes.ACK, _of_lease(group, topic, receipt))
 
 
 def acknowledge_batch(broker: str, leases: Iterable[tuple[str, str, Receipt]]) -> Request:
-    """Settle leases, given as (group, topic, receipt); offsets are at most ACK_SPAN_MAX behind the first of their lease."""
+    """BATCH_ACK_MESSAGE for leases (group, topic, receipt). Each receipt has to be `batchable`."""
     sets: dict[tuple[str, str, int, int, int, int, int, int], int] = {}
     for group, topic, receipt in leases:
         key = (
@@ -93,14 +93,14 @@ def acknowledge_batch(broker: str, leases: Iterable[tuple[str, str, Receipt]]) -
 
 
 def change_invisible(group: str, topic: str, receipt: Receipt, invisible_ms: int) -> Request:
-    """Let a lease end `invisible_ms` from now."""
+    """CHANGE_MESSAGE_INVISIBLETIME: the lease ends `invisible_ms` from now."""
     fields = _of_lease(group, topic, receipt)
     fields["invisibleTime"] = str(invisible_ms)
     return Request(codes.CHANGE_INVISIBLE, fields)
 
 
 def send_back_to_dead_letters(group: str, topic: str, receipt: Receipt, message_id: str) -> Request:
-    """Copy the message of a lease to the dead-letter topic of `group`, as Apache's proxy does."""
+    """CONSUMER_SEND_MSG_BACK: copy a leased message to the dead-letter topic of `group`, as Apache's proxy does."""
     return Request(
         codes.SEND_BACK,
         {
@@ -126,7 +126,7 @@ def _of_lease(group: str, topic: str, receipt: Receipt) -> dict[str, str]:
 
 
 def origin_of(group: str, topic: str) -> str:
-    """The topic that clients know, from that or from the retry topic of a group for it."""
+    """The topic that clients know: `topic`, or its origin if it is the group's retry topic for another one."""
     prefix = f"{RETRY_PREFIX}{group}"
     if topic.startswith(prefix) and topic[len(prefix) : len(prefix) + 1] in ("_", "+") and len(topic) > len(prefix) + 1:
         return topic[len(prefix) + 1 :]
@@ -147,10 +147,10 @@ def real_topic(group: str, topic: str, receipt: Receipt) -> str:
 
 
 def is_own_retry_topic(group: str, topic: str) -> bool:
-    """True for a topic that brokers read themselves when its origin is asked for."""
+    """True for the group's own retry topic of another topic: brokers read it together with that topic."""
     return origin_of(group, topic) != topic
 
 
 def batchable(receipt: Receipt) -> bool:
-    """True when a receipt can be in a batch. One that was made up may name any offset."""
+    """True when a receipt can be in a batch (ACK_SPAN_MAX). A forged receipt may have any offset."""
     return 0 <= receipt.queue_offset - receipt.start_offset <= ACK_SPAN_MAX
