@@ -29,7 +29,7 @@ HEARTBEAT_MS: Final = 3_000
 
 @final
 class RocketmqHeartbeats:
-    """Groups that are in use here, told to all brokers."""
+    """Heartbeats with the groups in use at this node, sent to all brokers."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class RocketmqHeartbeats:
         self._stopped = True
 
     def produces(self, group: str) -> None:
-        """A producer of `group` is here: brokers are told at once."""
+        """Send a heartbeat soon: `group` has a producer at this node."""
         self._producers[group] = None
         self._notify_soon()
 
     def reads(self) -> None:
-        """A group has begun to receive here: brokers are told at once."""
+        """Send a heartbeat soon: a group has started to receive at this node."""
         self._notify_soon()
 
     def _changed(self, name: str) -> None:
-        """A broker that has come must be told too."""
+        """Send a heartbeat soon when the brokers have changed (`name` is "")."""
         if not name:
             self._notify_soon()
 

@@ -86,7 +86,7 @@ class RocketmqStore:
         servers.on_request = self._requested
 
     def begin(self, has_producers: Callable[[str], bool]) -> None:
-        """Clients are served from now on. `has_producers` tells whether a producer group has a producer here."""
+        """Clients are served from now on. `has_producers`: True for a producer group with a producer at this node."""
         self._producers = has_producers
         self.heartbeats.start()
         self._fact_watch.start()
@@ -126,7 +126,7 @@ class RocketmqStore:
         return self._local.broken
 
     def timed(self) -> tuple[int, int]:
-        """MessageStore.timed: a cluster does not tell."""
+        """MessageStore.timed: a cluster does not report it."""
         return 0, 0
 
     def figures(self) -> dict[str, float]:

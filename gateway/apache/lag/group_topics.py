@@ -17,11 +17,11 @@ log = logging.getLogger("headgate.rocketmq")
 
 
 class LastLag(NamedTuple):
-    """The lag of a pair as it was told last.
+    """The last reported lag of a pair of group and topic.
 
-    messages   that wait; -1: no broker has told
-    oldest_ms  store time of the oldest of them, epoch ms; 0: not known
-    read_ns    when it was told, monotonic; 0: never yet
+    messages   messages that wait; -1: no broker has reported it
+    oldest_ms  store time of the oldest of them, epoch ms; 0: unknown
+    read_ns    time of the report, monotonic; 0: never
     """
 
     messages: int
@@ -92,7 +92,7 @@ class GroupTopics:
         return [*self._here, *others[:NAMED_AT_ONCE]]
 
     def read(self, found: Mapping[Pair, Sequence[int]], walked: Iterable[Pair], now_ns: int) -> None:
-        """A walk over `walked` has ended: (messages, store time of the oldest) of those that a broker has told of."""
+        """Store the result of a walk over `walked`: (messages, store time of the oldest) of pairs that a broker reported."""
         for pair in walked:
             if pair in self._named:
                 messages, oldest_ms = found.get(pair, (-1, 0))

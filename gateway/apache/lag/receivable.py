@@ -1,4 +1,4 @@
-"""What groups could receive, as far as a gateway before Apache RocketMQ knows: the brokers know it, and are asked for lags."""
+"""Lags of groups at a gateway before Apache RocketMQ, queried from the brokers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gateway.brokers.cluster_map import ClusterMap
 
 @final
 class RocketmqReceivable:
-    """`Outlook`. Positions of groups are told by the brokers, to tools that ask them through the remoting port."""
+    """`Outlook`. Tools query the positions of groups from the brokers, through the remoting port."""
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupTopics) -> None:
-        """`pairs`: whose lag is told."""
+        """`pairs`: pairs of group and topic whose lag is reported."""
         self._servers = servers
         self._cluster = cluster
         self._clock = clock
@@ -33,7 +33,7 @@ class RocketmqReceivable:
         return ()
 
     def lags(self, most: int) -> LagWalk:
-        """Outlook.lags: of the groups that have received here and of the others in turn, as the brokers tell it."""
+        """Outlook.lags: from the brokers, for the groups that have received here, and for the others in turn."""
         return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs, most)
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:

@@ -35,10 +35,10 @@ Readers = Callable[[set[str], bool], None]
 
 @final
 class GroupSearch:
-    """Tells `GroupTopics` which groups read what, one topic after the other, for ever.
+    """Search for the groups that read each topic, one topic after the other, without end; the results go to `GroupTopics`.
 
-    _left      topics that this search has still to look at
-    _began_ns  when it has begun, monotonic
+    _left      topics that this round has still to examine
+    _began_ns  start of the round, monotonic
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupTopics) -> None:
@@ -64,7 +64,7 @@ class GroupSearch:
             self._servers.ask_nameserver(Request(codes.GET_TOPICS, {"bname": "any"}), self._listed)
 
     def _listed(self, answer: Frame | Failure) -> None:
-        """The name server has told all topics."""
+        """The name server has reported all topics."""
         if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
             try:
                 names = names_from(answer.body)
@@ -92,7 +92,7 @@ class GroupSearch:
         self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._next)
 
     def _routed(self, topic: str, answer: Frame | Failure) -> None:
-        """The name server has told the brokers that have the topic."""
+        """The name server has reported the brokers of a topic."""
         holders: list[str] = []
         if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
             try:
@@ -106,7 +106,7 @@ class GroupSearch:
             self._later()
 
     def _read(self, topic: str, holders: Sequence[str], groups: set[str], complete: bool) -> None:
-        """The brokers have told the groups. Those that a broker has named before which does not answer now are kept."""
+        """The brokers have reported the groups. Groups that a now silent broker reported earlier are kept."""
         known = groups if complete else groups | self._pairs.readers(topic)
         self._pairs.name(topic, holders, _readers(topic, known))
         self._later()
@@ -117,7 +117,7 @@ class TopicReaders:
     """Asks all brokers that have a topic for the groups that read it."""
 
     def __init__(self, servers: Brokers, topic: str, holders: Sequence[str], done: Readers) -> None:
-        """`done` gets the groups, and True when all brokers have told theirs."""
+        """`done` gets the groups, and True when all brokers have answered."""
         self._servers = servers
         self._topic = topic
         self._holders = holders
@@ -143,7 +143,7 @@ class TopicReaders:
 
 
 def is_read(topic: str) -> bool:
-    """True for topics whose lag is told: those that clients send to, and retry topics."""
+    """True for topics whose lag is reported: those that clients send to, and retry topics."""
     return topic.startswith(RETRY_PREFIX) or not (topic.startswith(DLQ_PREFIX) or is_system_topic(topic))
 
 

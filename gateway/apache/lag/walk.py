@@ -40,13 +40,13 @@ Told = Callable[[Frame], None]
 class ClusterLagWalk:
     """`LagWalk` over pairs of a group and a topic at the brokers of a cluster.
 
-    A broker that does not answer is passed over: what waits there does not count. What waits in the retry topic of a group
-    counts for the topic that it is of, at brokers that take a list of topics; older ones do not tell it.
+    A broker that does not answer is skipped, and its messages do not count. Messages in the retry topic of a group count for
+    the origin topic, at brokers that accept a list of topics; older brokers do not report them.
 
     oldest_ns   LagWalk.oldest_ns, from `result` on
-    _known      all pairs, with what earlier walks have found
-    _pairs      those of this walk
-    _found      messages, and the store time of the oldest in epoch ms, 0: not known
+    _known      all pairs, with the results of earlier walks
+    _pairs      pairs of this walk
+    _found      number of messages, and the store time of the oldest in epoch ms, 0: unknown
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, known: GroupTopics, most: int) -> None:
@@ -137,7 +137,8 @@ class ClusterLagWalk:
             side.more.append((request, partial(self._confirmed, side, pair, waiting, has_position(body))))
 
     def _confirmed(self, side: _Side, pair: Pair, waiting: Mapping[str, int], positioned: bool, answer: Frame) -> None:
-        """Of a group that was deleted the broker says that all is still to be received. Before 5.0 it tells no group."""
+        """Count the lag only of a group that exists: of a deleted group, a broker reports all messages as waiting. Brokers
+        before 5.0 do not report groups."""
         if lacks_group(answer):
             return
         if positioned:
@@ -191,7 +192,7 @@ def _with_retries(group: str, topic: str) -> tuple[str, str, str]:
 
 
 def _body(answer: Frame) -> object:
-    """The value in an answer; None when the broker refuses, or tells more than is read at once: thousands of queues."""
+    """The value in an answer; None when the broker refuses, or the body is too large to read at once: thousands of queues."""
     return value_in(answer.body) if answer.code == codes.SUCCESS else None
 
 
@@ -217,7 +218,7 @@ def _table(answer: object) -> dict[str, object]:
 
 
 def oldest_in(answer: object, now_ms: int) -> int:
-    """RocketMQ's QueryConsumeTimeSpanBody -> store time of the oldest message that waits, epoch ms; 0: it is not told."""
+    """RocketMQ's QueryConsumeTimeSpanBody -> store time of the oldest message that waits, epoch ms; 0: not reported."""
     return min(_oldest_of(answer, now_ms), default=0)
 
 

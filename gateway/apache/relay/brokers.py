@@ -1,4 +1,4 @@
-"""The brokers of the cluster as name servers tell of them, and the port of this gateway at which each is served."""
+"""Brokers of the cluster as reported by name servers, and the port of this gateway at which each is served."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ log = logging.getLogger("headgate.rocketmq")
 
 @final
 class RelayBrokers:
-    """Known from replies of name servers. A port stays with the address of its broker.
+    """Brokers learned from replies of name servers. A port stays with the address of its broker.
 
-    host      what clients are told
-    cluster   brokers of other clusters are left out; "": those of all clusters are served
-    _sets     name of a broker -> broker id -> address
-    _ports    address of a broker -> port
-    _pins     port -> address
-    _refused  ports that another process has
-    _notified     what the log has been told
+    host       host of this gateway in the addresses that clients get
+    cluster    brokers of other clusters are left out; "": those of all clusters are served
+    _sets      name of a broker -> broker id -> address
+    _ports     address of a broker -> port
+    _pins      port -> address
+    _refused   ports that another process has
+    _notified  texts that were logged already
     """
 
     def __init__(self, host: str, settings: RelaySettings, cluster: str, kept: Mapping[str, int]) -> None:
-        """`host`: what clients are told; `kept`: the ports of earlier runs, address -> port."""
+        """`host`: host in the addresses that clients get; `kept`: the ports of earlier runs, address -> port."""
         self.cluster = cluster
         self.host = host
         self._settings = settings
@@ -50,7 +50,7 @@ class RelayBrokers:
         return self._ports
 
     def learn(self, name: str, cluster: str, addresses: Mapping[int, str]) -> bool:
-        """Take what a name server tells of a broker: broker id -> address. False: it is of another cluster."""
+        """Take the addresses of a broker from a name server: broker id -> address. False: it is of another cluster."""
         if self.cluster and cluster != self.cluster:
             self._notify(f"broker {name[:80]} says that it is of cluster {cluster[:80]!r}, and not of "
                        f"{self.cluster!r}: it is not served to clients")  # fmt: skip

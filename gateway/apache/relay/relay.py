@@ -38,11 +38,11 @@ log = logging.getLogger("headgate.rocketmq")
 class Relay:
     """Takes RelayFrames of all connections.
 
-    brokers    what is known of the cluster
-    held       bounds the bytes that wait for servers which are not connected yet, or do not read
+    brokers    known brokers of the cluster
+    held       limits the bytes that wait for servers which are not connected yet, or do not read
     losses     connections to servers that have ended, or could not be made
-    _resting   address -> monotonic time until which it is not tried, and why
-    _notified      address -> when the log was last told of it
+    _resting   address -> (monotonic time until which it is not tried, reason)
+    _notified  address -> time of its last log line
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Relay:
         return RelayFirst(self, handler)
 
     def start(self, open_port: OpenPort) -> None:
-        """Clients are served from now on. `open_port` opens the port of each broker that `told` names."""
+        """Serve clients from now on. `open_port` opens the port of a broker."""
         self.brokers.open_port = open_port
 
     def stop(self) -> None:

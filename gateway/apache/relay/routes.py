@@ -17,7 +17,7 @@ REWRITTEN: Final = frozenset({codes.GET_ROUTE, codes.GET_CLUSTER, GET_SYSTEM_TOP
 
 
 class RouteError(ValueError):
-    """The reply is not what a name server says; the text tells why."""
+    """The reply is no valid reply of a name server; the text has the reason."""
 
 
 class RoutedBroker:

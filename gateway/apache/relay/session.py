@@ -40,7 +40,7 @@ FANNED: Final = -1
 
 
 class RelayPart(Protocol):
-    """What the sessions of a node share (`gateway.apache.relay.relay`)."""
+    """Resources that the relay sessions of a node share (`gateway.apache.relay.relay`)."""
 
     clock: Clock
     unanswered_bytes_max: int

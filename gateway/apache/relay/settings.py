@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RelaySettings:
-    """How remoting clients reach the brokers.
+    """Settings of the relay by which remoting clients reach the brokers.
 
     broker_ports       first of the ports at which this gateway serves one broker each, in the order of discovery; 0: none.
                        Without them, clients since 4.9.5 name the broker in their requests, all others and the tools get the

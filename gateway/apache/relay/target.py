@@ -1,4 +1,4 @@
-"""Which server a request is for, where the port of the client does not say it."""
+"""Target server of a request, where the port of the client does not determine it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from protocols.remoting.relayed.frame_slice import FrameSlice
 from protocols.remoting.wire import fastjson
 
 FROM_BROKERS: Final = frozenset({103, 104, 322, 904})
-"""What brokers tell name servers: REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT."""
+"""Requests of brokers to name servers: REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT."""
 TO_ALL_NAMESERVERS: Final = frozenset({100, 102, 205, 216, 217, 318, 327})
 """Changes at name servers: tools send them to each that they know, and they know this gateway alone."""
 TO_NAMESERVER: Final = frozenset({*TO_ALL_NAMESERVERS, 101, 105, 106, 206, 219, 224, 304, 311, 312, 313, 319, 901})
 TO_ALL_BROKERS: Final = frozenset({codes.HEARTBEAT, codes.UNREGISTER_CLIENT})
 TO_ANY_BROKER: Final = frozenset({codes.GET_MEMBERS, codes.QUERY_ASSIGNMENT, codes.CHECK_CLIENT})
-"""Requests that each broker answers alike, since clients tell all of them of themselves."""
+"""Requests that each broker answers alike, since clients register at all of them."""
 _IN_BODY: Final = frozenset({codes.LOCK_QUEUES, codes.UNLOCK_QUEUES, codes.BATCH_ACK})
 _SHORT_NAMES: Final = frozenset({codes.SEND_V2, codes.SEND_BATCH, 325})
 V4_9_5: Final = 403

@@ -16,7 +16,7 @@ Address = tuple[str, int]
 
 
 class UplinkUser(Protocol):
-    """Whose connection it is."""
+    """Owner of an Uplink, which receives its events."""
 
     def received(self, uplink: Uplink, frames: list[FrameSlice]) -> None:
         """Frames of the server."""

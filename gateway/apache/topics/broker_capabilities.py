@@ -1,4 +1,4 @@
-"""What the brokers of a cluster say of themselves: versions, flush and replication, and what therefore is not to be had."""
+"""Capabilities of the brokers of a cluster, as they report them: versions, flush, replication, and the resulting limits."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class BrokerCapabilities:
     """One broker.
 
     broker    its name
-    version   as it says, "" when it does not tell
-    settings  its configuration, empty when it does not tell
-    fault     why it does not answer or is not what the name servers say, "": nothing is wrong
-    refuses   True: it does not know the access key of this node, and answers nothing else either
+    version   reported version; "": not reported
+    settings  reported configuration; empty: not reported
+    fault     reason why it does not answer, or is not the broker that the name servers report; "": none
+    refuses   True: it does not know the access key of this node, and refuses all other requests too
     silent    True: it did not answer
     """
 
@@ -53,7 +53,7 @@ class BrokerCapabilities:
     silent: bool = False
 
     def on(self, name: str, absent: str) -> bool:
-        """A setting that is true or false; `absent` when it is not told."""
+        """A setting that is true or false; `absent` when it is not reported."""
         return self.settings.get(name, absent) == "true"
 
     @property
@@ -75,7 +75,7 @@ class BrokerCapabilities:
         return ALWAYS if wanted > 1 else NEVER
 
     def _number(self, name: str) -> int:
-        """A setting that is a number of replicas, Apache's default 1 when it is not told."""
+        """A setting that is a number of replicas; Apache's default 1 when it is not reported."""
         text = self.settings.get(name, "")
         return int(text) if text.isdigit() and len(text) < 10 else 1
 
@@ -97,14 +97,14 @@ class ClusterCapabilities:
 
     @property
     def durability(self) -> Durability:
-        """FLUSHED when every broker that tells its settings flushes before it answers a send; else PAGE."""
+        """FLUSHED when every broker that reports its settings flushes before it answers a send; else PAGE."""
         notified = [each for each in self.brokers if each.settings]
         flushed = bool(notified) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in notified)
         return Durability.FLUSHED if flushed else Durability.PAGE
 
     @property
     def copies(self) -> int:
-        """NEVER, IN_SYNC or ALWAYS: the weakest of the brokers that tell their settings."""
+        """NEVER, IN_SYNC or ALWAYS: the weakest of the brokers that report their settings."""
         return min((each.copies for each in self.brokers if each.settings), default=NEVER)
 
     def promise(self) -> str:
@@ -129,7 +129,7 @@ class ClusterCapabilities:
             ("delays in milliseconds (timerWheelEnable)", "timerWheelEnable", (5,)),
             ("recall of delayed messages (recallMessageEnable)", "recallMessageEnable", (5, 3, 2)),
         ):
-            # A broker tells settings of its file that it does not know too.
+            # A broker also reports settings of its file that it does not know.
             without = [
                 each.broker
                 for each in self.brokers

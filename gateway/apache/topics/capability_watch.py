@@ -1,4 +1,4 @@
-"""What brokers say of themselves, asked again: settings change while they run, and one that starts does not answer at once."""
+"""Periodic query of broker capabilities: settings change at run time, and a starting broker does not answer at once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ log = logging.getLogger("headgate.rocketmq")
 
 @final
 class CapabilityWatch:
-    """Keeps the facts of a cluster up to date, and says in the log what has changed.
+    """Keeps the capabilities of a cluster up to date, and logs changes.
 
-    facts   of all brokers that name servers tell; a broker that does not answer now, as it has told them before
+    facts   capabilities of all brokers that name servers report; of a silent broker, those that it reported last
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class CapabilityWatch:
         facts: ClusterCapabilities,
         changed: Callable[[ClusterCapabilities], None],
     ) -> None:
-        """`facts`: as the start has found them. `changed` gets others."""
+        """`facts`: result of the query at the start; `changed`: called with each changed result."""
         self.facts = facts
         self._servers = servers
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""Asks all brokers for one group, and tells it to those that do not know it while others do."""
+"""Query of one group at all brokers; brokers that do not have it get it from the others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class GroupQuestion:
         elif lacks_group(answer):
             self._without.append(broker)
         elif answer.code in (codes.NOT_SUPPORTED, codes.NO_PERMISSION):
-            # A broker before 5.0, or one that does not tell: groups are made on first use there.
+            # A broker before 5.0, or one that does not report it: it creates groups on first use.
             self._found[broker] = Group(self._name)
         elif answer.code != codes.SUCCESS:
             self._failure = refusal(broker, answer)

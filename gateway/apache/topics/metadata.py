@@ -42,7 +42,7 @@ Done = Callable[[None | Failure], None]
 
 @final
 class KnownGroup:
-    """A group as a broker has told it; None: no broker knows it. `asked_ns`: when it was asked for."""
+    """A group as reported by a broker; None: no broker has it. `asked_ns`: time of the query, monotonic."""
 
     __slots__ = ("asked_ns", "group")
 
@@ -196,7 +196,7 @@ class RocketmqMetadata:
             self._take(name)
 
     def _take(self, name: str) -> None:
-        """Make, change or remove a topic in memory, as its route and its attributes are now; tell the followers."""
+        """Create, change or remove a topic in memory by its current route and attributes; notify the followers."""
         before = self._topics.get(name)
         route = self._cluster.route(name)
         if route is None:
@@ -290,7 +290,7 @@ class RocketmqMetadata:
         self._servers.ask_all(requests, made)
 
     def _find(self, name: str, tries: int, done: Done) -> None:
-        """Wait until the name servers tell the route of a topic that was created."""
+        """Wait until the name servers report the route of a topic that was created."""
         self._cluster.learn(name)
 
         def looked(failure: Failure | None) -> None:

@@ -1,4 +1,4 @@
-"""What of the users and policies that the brokers of a cluster tell holds: what all of them tell alike."""
+"""Agreement of brokers on users and policies: only entries that all brokers of a cluster report alike are valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ log = logging.getLogger("headgate.access")
 
 
 class _OfBroker(NamedTuple):
-    """What one broker has told last: users and policies, when (monotonic), and of which kind there are any but Super users."""
+    """The last report of one broker: users and policies, its time (monotonic), and the kinds of which it has entries; Super
+    users do not count."""
 
     values: Mapping[bytes, bytes]
     notified_ns: int
@@ -28,14 +29,15 @@ class _OfBroker(NamedTuple):
 
 @final
 class Agreement:
-    """What the brokers have told, by broker.
+    """The reports of the brokers, and the entries on which they agree.
 
-    A user whom brokers know differently, or one of them does not know, is nobody; one whose policies differ has none. A new
-    difference counts after DIFFERS_NS, until when the user is what it was: tools change one broker after the other. A broker
-    that has no users but Super users, or no policies at all, while others have, is new, and is not compared in that.
+    A user that differs between brokers, or is missing at one, does not exist here; a user with differing policies has none. A
+    new difference takes effect after DIFFERS_NS, since tools change one broker after the other; until then the earlier value
+    is valid. A broker without normal users, or without policies, while others have some, is new, and its missing entries are
+    not compared.
 
-    _since    key that differs -> since when
-    _logged   keys whose difference the log has told
+    _since    key that differs -> start of the difference, monotonic
+    _logged   keys whose difference was logged
     """
 
     def __init__(self) -> None:
@@ -49,19 +51,19 @@ class Agreement:
         return len({key[1:] for key in self._logged})
 
     def notify(self, broker: str, rights: ToldRights, now_ns: int) -> None:
-        """A broker has told all of its users and policies."""
+        """Store the report of a broker: all of its users and policies."""
         has = {USER: rights.normal, POLICIES: any(key.startswith(POLICIES) for key in rights.values)}
         self._notified[broker] = _OfBroker(rights.values, now_ns, has)
 
     def forget(self, brokers: Container[str], before_ns: int) -> None:
-        """Forget what brokers have told that are none of `brokers`, or told it before `before_ns`."""
+        """Drop reports of brokers that are not in `brokers`, and reports older than `before_ns`."""
         self._notified = {
             name: each for name, each in self._notified.items() if name in brokers and each.notified_ns >= before_ns
         }
 
     @property
     def known(self) -> bool:
-        """True while something that a broker has told counts."""
+        """True while there is a valid report of a broker."""
         return bool(self._notified)
 
     def holds(self, held: Mapping[bytes, bytes], now_ns: int) -> dict[bytes, bytes]:
@@ -106,7 +108,7 @@ class Agreement:
 
 
 def _views(key: bytes, compared: Mapping[str, Mapping[bytes, bytes]]) -> Iterator[str]:
-    """Which brokers tell one thing, which another, and which nothing."""
+    """The brokers grouped by the value that they report for `key`, as texts for the log."""
     views: dict[bytes | None, list[str]] = {}
     for broker, values in compared.items():
         views.setdefault(values.get(key), []).append(broker)

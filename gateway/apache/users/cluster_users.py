@@ -23,9 +23,9 @@ from protocols.remoting.wire.frame import Frame
 PERIOD_NS: Final = 2 * SECOND_NS
 """Time between the last answer of a round and the next round."""
 BYTES_PER_S: Final = 1024 * 1024
-"""Long answers are asked for less often: the time between is longer by a second for each so many bytes."""
+"""Size of all answers that lengthens the time between two rounds by one second."""
 BROKERS_PER_PERIOD: Final = 16
-"""More brokers are asked less often: the time between is longer by PERIOD_NS for each so many."""
+"""Number of brokers that lengthens the time between two rounds by PERIOD_NS."""
 USERS: Final = "users"
 POLICIES: Final = "policies"
 QUESTIONS: Final = {
@@ -40,17 +40,17 @@ Changed = Callable[[bytes, bytes | None], None]
 
 @final
 class ClusterUsers:
-    """`gateway.access.records.Followed`: tells users and policies as the values of the space `access`.
+    """`gateway.access.records.Followed`: users and policies of the cluster as values of the space `access`.
 
-    All brokers are asked, and what they tell alike holds (`Agreement`). What a broker has told counts for `kept_ns` when it
-    does not answer; when none has told anything for so long, nobody is a user any more until one does.
+    All brokers are queried, and entries on which they agree are valid (`Agreement`). The report of a silent broker is valid
+    for `kept_ns`; when no broker has reported for that time, there are no users until one does.
 
-    notified    True: a broker has reported them, and not too long ago
-    fault       why no broker tells them now; "": one does, or none was asked yet
-    _links      connections for these questions alone: an answer that is too long ends no other request
-    _bodies     broker -> both answers as they came last
-    _faults     broker -> why it does not tell them
-    _notified_ns    when a broker told them last, monotonic
+    notified      True: a broker has reported users and policies within `kept_ns`
+    fault         reason why no broker reports them now; "": one does, or none was queried yet
+    _links        connections for these queries alone: an answer that is too long ends no other request
+    _bodies       broker -> its last answers, users and policies
+    _faults       broker -> reason why it does not report them
+    _notified_ns  time of the last report of a broker, monotonic
     """
 
     def __init__(self, servers: Brokers, links: Brokers, cluster: ClusterMap, clock: Clock, kept_ns: int) -> None:
@@ -121,7 +121,7 @@ class ClusterUsers:
             self._ask(broker, {}, partial(done, broker))
 
     def _ask(self, broker: str, notified: dict[str, bytes], done: Callable[[str], None]) -> None:
-        """Ask a broker what it has not told yet. `done` gets why it does not tell all, "" when it does."""
+        """Send the queries that a broker has not answered yet. `done` gets the reason of a failure, "" when it answered all."""
         what = POLICIES if notified else USERS
         code, fields = QUESTIONS[what]
 
@@ -138,7 +138,7 @@ class ClusterUsers:
         self._links.ask(broker, Request(code, {**fields, "bname": broker}), answered)
 
     def _taken(self, broker: str, bodies: tuple[bytes, bytes]) -> str:
-        """A broker has told all. Returns what is wrong with that, "" for nothing."""
+        """Read both answers of a broker. Returns the fault in them, "" for none."""
         rights = self._rights.get(broker)
         if rights is None or bodies != self._bodies.get(broker):
             try:
@@ -153,7 +153,7 @@ class ClusterUsers:
         return ""
 
     def _judge(self, brokers: list[str], faults: dict[str, str]) -> None:
-        """All of `brokers` have told what they have, or why they do not."""
+        """End a round: each of `brokers` has reported, or is in `faults`."""
         now_ns = self._clock.monotonic_ns()
         for broker, fault in faults.items():
             if self._faults.get(broker) != fault:
@@ -177,7 +177,7 @@ class ClusterUsers:
         self._clock.call_at(now_ns + PERIOD_NS + more_ns, self._poll)
 
     def _known(self, brokers: list[str]) -> Container[str]:
-        """Whose word counts: while the name servers tell of no broker at all, that of those that were known."""
+        """The brokers whose reports are valid: `brokers`, or the earlier ones while the name servers report none."""
         if brokers:
             self._rights = {name: each for name, each in self._rights.items() if name in brokers}
             self._bodies = {name: each for name, each in self._bodies.items() if name in brokers}

@@ -1,4 +1,4 @@
-"""Users and policies as a broker tells them: the answers to LIST_USER (3005) and LIST_ACL (3010)."""
+"""Users and policies as reported by a broker: the answers to LIST_USER (3005) and LIST_ACL (3010)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire.bean import Bean
 
 FAULTS_MAX: Final = 20
-"""Users and policies that cannot be used, and are told by name."""
+"""Unusable users and policies that are reported by name, at most."""
 
 
 class ToldRights(NamedTuple):
-    """What a broker has told.
+    """The report of a broker.
 
     values   key -> value in the space of `gateway.access.records`
-    faults   what cannot be used here, each with its reason, at most FAULTS_MAX
-    normal   there is a user who is no Super user
+    faults   entries that cannot be used here, each with its reason, at most FAULTS_MAX
+    normal   True: there is a user who is no Super user
     """
 
     values: dict[bytes, bytes]
