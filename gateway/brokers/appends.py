@@ -37,7 +37,7 @@ class Appends:
     Changes of state go with messages in this order: the cluster has the messages, then the changes are stored, then `done`.
     Messages that are stored and not as safe as promised (FLUSH_TIMEOUT) are there: their changes are stored too.
 
-    half_stored        told of each half message before its append is answered
+    half_stored        called with each stored half message before its append is answered
     unanswered_bytes   bodies and properties of messages whose appends are not answered
     """
 
@@ -204,7 +204,7 @@ class _Append:
 
 
 def _refused(messages: Sequence[Message]) -> Failure | None:
-    """The refusal of messages that would set a latest value later: brokers tell nobody when they deliver a delayed message.
+    """The refusal of messages that would set a latest value later: brokers do not report the delivery of a delayed message.
 
     NOT_SUPPORTED when there is such a message, else None.
     """

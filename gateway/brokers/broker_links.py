@@ -105,7 +105,7 @@ class Brokers:
         one_less()
 
     def oneway(self, broker: str, request: Request) -> None:
-        """Tell the master of `broker`. Nobody knows whether it arrives."""
+        """Send a request without answer to the master of `broker`. Its arrival is not confirmed."""
         link = self._links.get(broker)
         if link is not None:
             link.oneway(request)

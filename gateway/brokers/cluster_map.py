@@ -1,4 +1,4 @@
-"""What the name servers say about the cluster: brokers, topics and their queues; kept up to date while it is used."""
+"""Map of the cluster from the name servers: brokers, topics and their queues; kept up to date while it is used."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class KnownTopic:
     """A topic that has a route, or had one.
 
     places    its queues
-    route     as last told; None: there is none now
-    used_ns   when it was last asked for, monotonic
-    asking    True while its route is asked for
+    route     last reported route; None: there is none now
+    used_ns   time of its last use, monotonic
+    asking    True while a query of its route is in flight
     kept      True when the places are stored
     """
 
@@ -65,10 +65,10 @@ class KnownTopic:
 class ClusterMap:
     """Brokers, topics and queues, answered from memory.
 
-    brokers   by name, as last told
+    brokers   name -> addresses, as last reported
     clusters  the names of their clusters
-    notified  True once a name server has told its brokers
-    _missing  brokers that are told no more, and that answer
+    notified  True once a name server has reported its brokers
+    _missing  brokers that are not reported any more, but still answer
     """
 
     def __init__(self, servers: Brokers, clock: Clock, state: State) -> None:
@@ -121,7 +121,7 @@ class ClusterMap:
         return [name for name, topic in self._topics.items() if topic.route is not None]
 
     def route(self, topic: str) -> ApacheRoute | None:
-        """The route as last told, None: not known (`ensure` asks)."""
+        """The last reported route; None: unknown (`ensure` queries it)."""
         found = self._used(topic)
         return None if found is None else found.route
 
@@ -159,7 +159,7 @@ class ClusterMap:
         ]
 
     def holders(self, topic: str) -> Collection[str]:
-        """Names of the brokers that have queues of a topic, as last told. Does not count as a use of the topic."""
+        """Names of the brokers that have queues of a topic, as last reported. Does not count as a use of the topic."""
         found = self._topics.get(topic)
         return () if found is None or found.route is None else [each.broker for each in found.route.queues]
 

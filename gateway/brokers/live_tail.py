@@ -1,8 +1,8 @@
-"""New messages of the topics that somebody watches: a held pull at each of their queues.
+"""Tails of watched topics: new messages, by a held pull at each of their queues.
 
-A tail begins at the end of each queue. Who watches is answered when the brokers have told the ends, or when one of them has
-not: then the tail of its queues begins, as soon as it answers, with what has been stored since the tail was asked for. By
-then others may have sent messages there, which must not be passed over.
+A tail starts at the end of each queue. A watcher is answered when the brokers have reported the ends, or when one of them has
+failed to. The tail at such a broker starts later, as soon as it answers, at the time of the watcher's request, so that messages
+sent in between are not skipped.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Tail:
     there, so that nothing is missed between the answer to a subscription and the first message after it.
 
     all       interests in every topic: filters that begin with a wildcard
-    _left     tails that ended for want of a route, of topics that are watched still
-    _behind   queues whose last request failed -> since when they may have what was not told, monotonic
+    _left     tails of watched topics that ended for lack of a route
+    _behind   queues whose last request failed -> time since which they may have unreported messages, monotonic
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:
@@ -83,7 +83,7 @@ class Tail:
     def follow_lost(self, lost: Lost) -> None:
         """Call `lost` with topic, place and offset when a broker has lost its newest messages.
 
-        What comes from that offset on is new, though offsets behind it were told before.
+        Messages from that offset on are new, although listeners were notified of higher offsets before.
         """
         self._lost = lost
 
@@ -155,13 +155,13 @@ class Tail:
             tail.waiting.append(then)
 
     def notified(self, topic: str, place: int) -> int:
-        """Offset behind the last record of a queue that was told, -1: it has no tail, or it is not known where that begins."""
+        """Offset after the last record of a queue that listeners were notified of; -1: no tail, or its start is unknown."""
         tail = self._tails.get(topic)
         queue = None if tail is None else tail.queues.get(place)
         return -1 if queue is None else queue.offset
 
     def late_ms(self) -> int:
-        """Longest time between the storing of a message, by the clock of its broker, and its being told, as things are now."""
+        """Current upper limit of the time from the storing of a message, by its broker's clock, to its notification, in ms."""
         now = self._clock.monotonic_ns()
         behind_ns = now - min(self._behind.values(), default=now)
         return LATER_MS + ANSWER_MS + behind_ns // MILLISECOND_NS
@@ -212,11 +212,11 @@ class Tail:
         self._find(name, tail, queue, True)
 
     def _find(self, name: str, tail: TopicTail, queue: QueueTail, first: bool) -> None:
-        """Ask where a queue begins for this tail. `first`: who waits for the tail waits for this answer.
+        """Query the start offset of a queue for this tail. `first`: the watchers of the tail wait for this answer.
 
-        Later the end is no place to begin: what was stored meanwhile is before it. The broker looks for the time at which the
-        tail was asked for, LATER_MS before it, since clocks differ: a message may be told that is older than its subscription.
-        A tail that goes on begins where it ended, unless all messages are younger: then the topic may be another one.
+        A later start is not at the end of the queue, since messages were stored in between: the broker searches for the time of
+        the tail's request minus LATER_MS, since clocks differ, so a message may be older than its subscription. A resumed tail
+        starts where it ended, unless all messages are younger: then the topic may be another one.
         """
         code, more = codes.GET_MIN_OFFSET if queue.whole else codes.GET_MAX_OFFSET, {}
         if queue.since_ms:
@@ -285,9 +285,9 @@ class Tail:
         self._servers.ask(where.broker, request, answered, ANSWER_MS)
 
     def _begin_again(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
-        """A queue ends before what was told: a replica that had not copied all of it became the master, or the topic is new.
+        """Restart the tail of a queue that ends before its offset: an incomplete replica became master, or the topic is new.
 
-        What has come since the broker last answered is found by time.
+        Messages stored since the last answer of the broker are found by time.
         """
         where = self._cluster.queues(name)[queue.place]
         text = "broker %s has lost messages that it had told, or the topic was made anew: queue %s of %s ends before offset %s"

@@ -28,32 +28,32 @@ PULL_RECORDS_MAX: Final = 1_024
 
 
 class Telling(Protocol):
-    """What tells the listeners of new records."""
+    """Source of notifications of new records."""
 
     def started(self, topic: str, then: Callable[[], None]) -> None:
         """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""
 
     def notified(self, topic: str, place: int) -> int:
-        """MessageLog.told."""
+        """See MessageLog."""
 
     def late_ms(self) -> int:
-        """MessageLog.late_ms."""
+        """See MessageLog."""
 
 
 @final
 class Untold:
-    """`Telling` before there is anything to tell of."""
+    """`Telling` before the tail exists: no topic has a tail."""
 
     def started(self, _topic: str, then: Callable[[], None]) -> None:
-        """Telling.started."""
+        """See Telling."""
         then()
 
     def notified(self, _topic: str, _place: int) -> int:
-        """Telling.told."""
+        """See Telling."""
         return -1
 
     def late_ms(self) -> int:
-        """Telling.late_ms."""
+        """See Telling."""
         return 0
 
 
@@ -61,7 +61,7 @@ class Untold:
 class RocketmqLog:
     """`MessageLog`.
 
-    tail   tells of new records. Reads of a topic whose tail begins wait: what is behind the place where it begins comes by it
+    tail   source of notifications. Reads of a topic wait until the start of its tail is known: later records come by the tail
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, appends: Appends, once: OnceKeys) -> None:
@@ -77,12 +77,12 @@ class RocketmqLog:
         self.listeners.append(listener)
 
     def freed(self, group: str, topic: str) -> None:
-        """Tell the listeners that there are messages to be had."""
+        """Notify the listeners that the group may lease messages of the topic."""
         for listener in self.listeners:
             listener.freed(group, topic)
 
     def arrived(self, topic: str, place: int, records: Sequence[bytes]) -> None:
-        """Tell the listeners of new records."""
+        """Notify the listeners of new records."""
         for listener in self.listeners:
             listener.arrived(topic, place, records)
 
@@ -182,7 +182,7 @@ class RocketmqLog:
         self.tail.started(topic, lambda: self._number_of(topic, queue_id, codes.GET_MIN_OFFSET, {}, first))
 
     def notified(self, topic: str, queue_id: int) -> int:
-        """MessageLog.told."""
+        """See MessageLog."""
         return self.tail.notified(topic, queue_id)
 
     def late_ms(self) -> int:

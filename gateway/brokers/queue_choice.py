@@ -1,4 +1,4 @@
-"""Which queue a message goes to: strategies for messages without an ordering key. An entry point may add one."""
+"""Choice of the queue for messages without an ordering key, by strategies. An entry point may add one."""
 
 from __future__ import annotations
 

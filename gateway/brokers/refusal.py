@@ -1,4 +1,4 @@
-"""What a broker refuses, as a Failure: its response codes (RocketMQ's ResponseCode) in the words of the domain."""
+"""Refusals of brokers as Failures: response codes (RocketMQ's ResponseCode) mapped to the codes of the domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name server answers about topics and brokers, as values (request codes 105, 106 and 206)."""
+"""Answers of name servers about topics and brokers, as values (request codes 105, 106 and 206)."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from typing import final
 class QueueTail:
     """One queue of a tailed topic.
 
-    offset     of the next message, -1: not known yet
-    whole      True: it begins with the first message of the queue
-    since_ms   it begins with what was stored since, epoch ms by the clock of this node; 0: at the end of the queue
-    kept       offset at which an earlier tail has ended at `since_ms`, -1: there was none
-    notified_ms    when the broker last answered, epoch ms by the clock of this node
-    lost       True: the broker has lost its newest messages, and the queue ends before what was told
-    asking     True while a request is under way, or a pause
+    offset       offset of the next message; -1: unknown yet
+    whole        True: it starts with the first message of the queue
+    since_ms     it starts with messages stored since then, epoch ms by the clock of this node; 0: at the end of the queue
+    kept         offset at which an earlier tail ended at `since_ms`; -1: there was none
+    notified_ms  time of the broker's last answer, epoch ms by the clock of this node
+    lost         True: the broker has lost its newest messages, and the queue ends before `offset`
+    asking       True while a request or a pause is in progress
     """
 
     __slots__ = ("asking", "kept", "lost", "notified_ms", "offset", "place", "since_ms", "whole")
