@@ -99,7 +99,7 @@ class Controlling:
         self.grey.start()
 
     def close(self) -> None:
-        """Take part no more. Whoever waits is told that the fate of its change is not known."""
+        """Stop taking part. Pending changes are answered with an unknown outcome."""
         if self.elections is not None:
             self.elections.stop()
         if self.grey is not None:
@@ -196,7 +196,7 @@ class Controlling:
             member.read(confirmed)
 
     def _words(self, group: StoreGroup, now_ms: int) -> list[ReplicaHeard]:
-        """What was heard of the replicas of a group, and how they stand."""
+        """The last reports of the replicas of a group, with their standing."""
         words, grey = self.heartbeats.words(group, now_ms), self.grey
         if grey is None:
             return list(words)
@@ -251,9 +251,9 @@ class Controlling:
             self.elections.hurry()
 
     def _applied(self, change: GroupChange, answer: GroupAnswer) -> None:
-        """Tell the replicas of a group who leads now, when this controller leads: they ask by themselves only each 5 s.
+        """Notify the replicas of a group of its leader, when this controller leads: they query it themselves only every 5 s.
 
-        A group without a leader gets one at once: a leader that has started again was deposed.
+        A group without a leader gets one at once: a leader that has restarted was deposed.
         """
         group = answer.group
         if group is None or answer.refusal is not None:

@@ -1,4 +1,4 @@
-"""How a controller becomes a member of its group: founded with the others, taken in, or known from before."""
+"""Joining of a controller to its group: founding with the others, admission, or return after a restart."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class GroupJoining:
         self._begin()
 
     def _begin(self) -> None:
-        """The log of a founder begins on the disk before it takes part. When the disk fails, the next greeting tries again:
-        nobody has been promised anything yet, and each attempt writes its files anew.
+        """Start the log of a founder on the disk before it takes part. When the disk fails, the next greeting tries again: no
+        promise has been made yet, and each attempt rewrites its files.
         """
         persisted = self._beginning
         if persisted is None:

@@ -1,4 +1,4 @@
-"""How a controller reaches the others: it greets each address twice a second, and sends messages of raft where it found who."""
+"""Links between controllers: each address gets a greeting twice a second; raft messages go to the controllers found there."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Founded = Callable[[frozenset[int]], None]
 class ControllerLinks:
     """`controller.member.ports.Peers`, over remoting.
 
-    founding   who answers where
-    book       addresses of all controllers, which greetings tell; empty while they are those of the settings
+    founding   identities of the controllers by address
+    book       addresses of all controllers, sent in greetings; empty while they are those of the settings
     founded    called once when the group becomes known
     greeted    called after each round of greetings
     """
@@ -81,7 +81,7 @@ class ControllerLinks:
         self.book = book
         self.founding.follow(book or self._seeds)
         kept = [where for node, where in self.founding.places.items() if node in members]
-        # One whose book is old finds the others by the settings, and by what greetings have told it.
+        # A controller with an outdated book finds the others by the settings and by received greetings.
         wanted = list(dict.fromkeys((*(book or self._seeds), *self._hints, *kept)))
         for gone in self._links.keys() - set(wanted):
             self._links.pop(gone).close("it is no controller any more")

@@ -60,7 +60,7 @@ class _Client:
             self.reads_wait(False)
             return
         if type(event) is AccessRevoked:
-            return  # `revoke_access` tells it
+            return  # `revoke_access` reports it
         ticket = getattr(event, "ticket", None)
         out = [item.EVENT_HEAD.pack(item.EVENT, self.number, ticket if isinstance(ticket, int) else item.NO_TICKET)]
         EVENT_KINDS.of[type(event)].put(out, event)
@@ -82,7 +82,7 @@ class _Client:
         self.node.put(out)
 
     def revoke_access(self, failure: Failure) -> None:
-        """Have the gateway tell the client that it has lost its access, and close the connection."""
+        """Make the gateway notify the client that it has lost its access, and close the connection."""
         out: Out = [item.CLIENT_HEAD.pack(item.REVOKE, self.number)]
         FAILURE.put(out, failure)
         self.node.put(out)
@@ -206,7 +206,7 @@ class _Gateway:
             client.reads_wait(True)
 
     def _unread(self, reader: Reader, error: WireError) -> None:
-        """Tell the client whose command cannot be read. Raises WireError when it is not known whose it is."""
+        """Answer the client of an unreadable command with a failure. Raises WireError when the client is unknown."""
         if reader.take(1)[0] != item.COMMAND:
             raise error
         number, ticket, _ = reader.unpack(item.OF_COMMAND)

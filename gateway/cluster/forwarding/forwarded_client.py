@@ -18,7 +18,7 @@ class ForwardedClient:
     watches      number of a command that is answered again and again -> the command
     numbers      its ticket -> its number
     reads_wait   True: nothing is read from it, because reads of messages wait at the store's node
-    departed     True: it has gone; the store's node has still to say that it has heard so
+    departed     True: it has gone; the store's node has still to confirm that
     """
 
     __slots__ = ("connection", "departed", "number", "numbers", "reads_wait", "tickets", "watches")

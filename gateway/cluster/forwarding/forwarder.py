@@ -49,7 +49,7 @@ class Forwarder:
     state            spaces of the store's state that gateways keep a copy of
     linked           True: there is a connection
     on_store_lost    called with the reason and the clients that have to begin again: the store has forgotten them
-    traffic          what the store is told of traffic on this gateway's ports
+    traffic          traffic on this gateway's ports, reported to the store
     held_bytes_max   bytes of commands that the store has not got, above which further ones are refused
     """
 
@@ -366,7 +366,7 @@ class Forwarder:
         client.connection.answer(event)
 
     def _unread(self, reader: Reader, error: WireError) -> None:
-        """Tell the client for whom an event is that cannot be read. Raises WireError when it is not known whose it is."""
+        """Answer the client of an unreadable event with a failure. Raises WireError when the client is unknown."""
         if reader.take(1)[0] != item.EVENT:
             raise error
         number, ticket_number = reader.unpack(item.OF_EVENT)

@@ -76,7 +76,7 @@ class Forwarders:
         return found
 
     def on_store_lost(self, notified: Callable[[str, Sequence[ClientConnection]], None]) -> None:
-        """Call `told` with the reason and with the clients that have to begin again: the store has forgotten them."""
+        """Call `notified` with the reason and the clients that have to start again, since the store has dropped them."""
         for forwarder in self.each:
             forwarder.on_store_lost = notified
 

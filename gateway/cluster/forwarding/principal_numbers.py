@@ -1,4 +1,4 @@
-"""The numbers of principals on a stream: each is told once, and named by its number from then on."""
+"""Numbers of principals on a stream: each principal is sent once, and referenced by its number from then on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRINCIPALS_MAX: Final = 65_536
 
 @final
 class PrincipalNumbers:
-    """Of one stream. When there are PRINCIPALS_MAX of them, they are told anew."""
+    """Principal numbers of one stream. When PRINCIPALS_MAX are in use, numbering restarts, and principals are sent again."""
 
     __slots__ = ("_last", "_numbers", "_put")
 
@@ -25,7 +25,7 @@ class PrincipalNumbers:
         self._last = item.GATEWAY_PRINCIPAL
 
     def of(self, principal: Principal | None) -> int:
-        """The number of a principal, which is told before when it is new."""
+        """The number of a principal. A new principal is put on the stream first."""
         if principal is None:
             return item.NO_PRINCIPAL
         if principal is GATEWAY:

@@ -49,7 +49,7 @@ class StandIn:
         self._client.driver.throttle(until_ns)
 
     def revoke_access(self, failure: Failure) -> None:
-        """The client has lost its access. This gateway follows users too, and tells it by itself."""
+        """No effect: this gateway follows users too, and notifies the client itself."""
 
 
 @final

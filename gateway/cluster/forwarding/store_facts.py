@@ -1,4 +1,4 @@
-"""What a store's node has told of itself."""
+"""Facts that a store's node reports of itself."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class GatewaysTraffic:
         self._known: dict[bytes, Traffic] = {}
 
     def notified(self, life: bytes, traffic: Traffic) -> None:
-        """A gateway has told what it has counted so far."""
+        """Add the report of a gateway: its traffic since its start."""
         known = self._known.pop(life, Traffic())
         more = traffic.less(known)
         self.total = self.total.plus(more)

@@ -68,7 +68,7 @@ class ClusterControllers:
         return list(found.values())
 
     def groups(self, names: Sequence[str] = ()) -> list[Heard]:
-        """The store groups with these names, or all, with what was heard of their replicas."""
+        """The store groups with these names, or all, with the last reports of their replicas."""
         found: list[Heard] = []
         after = ""
         while True:
@@ -92,7 +92,7 @@ class ClusterControllers:
         return self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), asking.changed)
 
     def change_controllers(self, address: str, remove: bool) -> str:
-        """Add or remove a controller -> "" when it is decided, else why not. Who votes follows: `seen` tells."""
+        """Add or remove a controller -> "" when it is decided, else the reason. The voters change later: see `seen`."""
         fields = asking.changing_controllers(address, remove)
         return self._led(codes.CHANGE_CONTROLLERS, b"", asking.controllers_changed, fields)
 

@@ -1,4 +1,4 @@
-"""What an operator has the controllers do: move a leader, remove replicas, give up a SyncStateSet, wait for full strength."""
+"""Orders of an operator to the controllers: move a leader, remove replicas, give up a SyncStateSet, wait for full strength."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def recover(
 ) -> int:
     """Give up the SyncStateSet, and have a replica lead that is not in it. Raises ConfigError when it is refused.
 
-    accept_loss   False: only tell what would be lost
+    accept_loss   False: only report the loss
     ask           asks for the name of the group, once more
     """
     group, heard = controllers.group(name)

@@ -1,4 +1,4 @@
-"""What `headgate cluster status` tells: life, leaders and lags of controllers and store groups, as a table or as JSON."""
+"""Report of `headgate cluster status`: life, leaders and lags of controllers and store groups, as a table or as JSON."""
 
 from __future__ import annotations
 

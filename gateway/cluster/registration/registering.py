@@ -1,4 +1,4 @@
-"""What registers a node with a store at the name servers that its configuration names."""
+"""Registration of a node with a store at the name servers that its configuration names."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class SlaveRegistration:
         self._registration.topics_changed()
 
     def end(self) -> None:
-        """The replica does not follow any more: name servers are told, and nothing waits for that."""
+        """Unregister at the name servers without a wait, since the replica does not follow any more."""
         registration, self._registration = self._registration, None
         if registration is not None:
             registration.leave()
