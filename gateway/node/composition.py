@@ -69,7 +69,7 @@ from protocols.setting import Setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSide:
-    """The store of a node, and how it wants the use cases wired. The defaults are right for a store in the data directory.
+    """The store of a node, and the wiring of the use cases for it. The defaults are right for a store in the data directory.
 
     store          the store
     recall_broker  the only broker whose recall handles are taken; "": the store knows several, and refuses handles of others
@@ -78,13 +78,13 @@ class StoreSide:
     interest       called with the filter of each subscription of a connected client that begins (True) or ends (False)
     waits          called with the topic of each pull that waits at the end of a queue; True: `interest` is called when it ends;
                    None: the store reports arrivals anyway
-    follow_lost    called once with what is to be told topic, queue and offset when a queue has lost its messages from there on
+    follow_lost    called once with a listener, which gets topic, queue and offset when a queue loses its messages from there on
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
     epoch          in which this node leads its store group; 0: the store is no replica
-    over           why this node leads no more; "": it leads, or it is no replica
-    replica        tells how the store is replicated; None: it keeps its log alone
-    heard          (group, topic) -> subscription, as clients have said to this replica while it followed
+    over           reason why this node does not lead any more; "": it leads, or it is no replica
+    replica        state of the replication; None: the store is not replicated
+    heard          (group, topic) -> subscription, from clients of this replica while it followed
     offload_bytes  a consumer that is further behind the end of the log is sent to a replica that follows; 0: none is
     """
 
@@ -232,7 +232,7 @@ def compose(
 
 
 def _adapters(config: Config, setting: Setting, protocols: Protocols, side: StoreSide) -> Adapters:
-    """Those of the protocols; `side` has its own in the place of some."""
+    """The adapters of the protocols; those in `side.streams` replace adapters of the same name."""
     adapters = protocols.adapters(config, setting)
     return replace(adapters, streams={**adapters.streams, **side.streams(config, setting)})
 

@@ -290,7 +290,7 @@ class Node:
         return Reload(sources, asyncio.get_running_loop())
 
     def _restart_log(self, config: Config) -> None:
-        """Have a node with another configuration in the place of this one, behind the same listening sockets."""
+        """Replace this node by one with another configuration, behind the same listening sockets."""
         self.next = config
         self.kept = {each.name: each.socket.dup() for each in self._streams}
         self.over.set()

@@ -66,7 +66,7 @@ class BackupFacts(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """What one run of a backup copied.
+    """Result of one run of a backup.
 
     files   name -> [bytes, nanoseconds of the last change], of all files
     added   number of files that were copied; the others are links

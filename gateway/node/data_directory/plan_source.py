@@ -1,4 +1,4 @@
-"""Where a backup comes from: a data directory that no node has open, or a running node, which holds its files meanwhile."""
+"""Source of a backup: a data directory that no node has open, or a running node, which keeps its files during the copy."""
 
 from __future__ import annotations
 

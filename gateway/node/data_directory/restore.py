@@ -79,7 +79,7 @@ def _refuse_used(data: Path) -> None:
         return
     if not data.is_dir():
         raise ConfigError(f"{data} is no folder: choose another one with --data")
-    opened(str(data), lambda disk: None, any_folder=True)  # a node that runs there is told by its lock
+    opened(str(data), lambda disk: None, any_folder=True)  # a node that runs there is detected by its lock
     with suppress(FileNotFoundError):
         (data / LOCK_NAME).unlink()
     held = sorted(os.listdir(data))

@@ -192,7 +192,7 @@ class ApacheRole:
         return {"remoting": RelayAdapter(setting, config.part(RemotingSettings, "remoting"), checked)}
 
     async def _brokers_told(self) -> None:
-        """Wait until a name server has told the brokers."""
+        """Wait until a name server has reported the brokers."""
         where = ", ".join(self._settings.nameservers)
         log.info("waits for the name servers of the cluster: %s", where)
         loop = asyncio.get_running_loop()
@@ -260,7 +260,7 @@ class ApacheRole:
         self._poll()
 
     def _relay_brokers(self, topic: str) -> None:
-        """Follower of the cluster map: tell the relay the brokers. `topic` "": they have changed."""
+        """Pass the brokers to the relay, as follower of the cluster map. `topic` "": they have changed."""
         if self._relay is not None and not topic:
             self._relay.notified(self._cluster.brokers.values())
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.brokers.cluster_map import ClusterMap
 
 CHECK_S: Final = 0.02
-"""Time between two looks at whether a broker has told the users."""
+"""Time between two checks whether a broker has reported the users."""
 
 log = logging.getLogger("headgate.access")
 
@@ -54,7 +54,7 @@ class ClusterAccess:
         self._records = AccessRecords(None, access_of(config).grants, self._users, "at the cluster: ask its brokers")
 
     async def open(self, health: Health) -> None:
-        """Wait, for ever, until a broker has told users and policies. `health` tells why that takes long."""
+        """Wait without limit until a broker has reported users and policies. `health` reports the reason of the wait."""
         self._users.start()
         while not self._users.notified:
             if self._users.fault:

@@ -86,7 +86,7 @@ class GatewayRole:
         forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(side.counter_registry.all()))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
-        """When the store is lost, its clients begin anew, here or elsewhere."""
+        """See Role. Clients have to connect again when the store is lost: `end_clients` ends their connections."""
         self._store.forwarders.on_store_lost(end_clients)
 
     def unfinished_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""The role nameserver without any other: it knows the brokers that register with it, and tells their routes."""
+"""The role nameserver without any other: it registers brokers, and answers queries of their routes."""
 
 from __future__ import annotations
 

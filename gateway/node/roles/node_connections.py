@@ -85,7 +85,7 @@ class NodeConnections:
             connection.start()
 
     async def reached(self) -> None:
-        """Wait, for ever, until the node has told what it is, and its users and policies."""
+        """Wait without limit until the node has sent its facts, users and policies."""
         while self.forwarders.facts is None or not self.forwarders.ready:
             await asyncio.sleep(CHECK_S)
 

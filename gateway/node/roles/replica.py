@@ -1,4 +1,4 @@
-"""What a replicated store is to the others of its group: a port for followers, and the wait for its election."""
+"""Replicated store as a member of its group: a port for followers, and the wait for its election."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class ReplicaRole(SinglePurposeRole):
     async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
 
-        When the life of the replica ends before, `over` is called, and this waits on: whoever hears of it cancels the start.
+        If the term of the replica ends before that, `over` is called, and this call keeps waiting until it is cancelled.
         """
         try:
             return await self._led(config, ports, host, local)

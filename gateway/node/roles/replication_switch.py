@@ -30,9 +30,9 @@ log: Final = logging.getLogger("headgate.replica")
 
 @final
 class ReplicationSwitch:
-    """Looks at settings that were read again, and says when the node has to begin anew with them.
+    """Checks reloaded settings, and restarts the node when they make it a replica, or none.
 
-    waits   why it has not become a replica, or is one still; "": nothing is to be done
+    waits   reason why it has not become a replica, or still is one; "": nothing is pending
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ReplicationSwitch:
             self.waits = why
 
     def _join(self, following: Config, wanted: ReplicationSettings) -> None:
-        """Become the first replica, once a controller that leads has told that there is no other one."""
+        """Become the first replica, once the leading controller has reported that there is no other one."""
         access = ServerAccess(wanted.servers)
         asking = self._asking = GroupControllers(
             following.cluster, following.broker, wanted.servers.endpoints, access.dialer(), self._clock, SystemEntropy(),

@@ -1,4 +1,4 @@
-"""What is behind the ports of a process: a store, the connection to the store of another process, or a name server."""
+"""Role behind the ports of a process: a store, the connection to the store of another process, or a name server."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The roles of a node: what one process does, and which ports it opens for that.
+"""The roles of a node, and the ports that a process opens for each.
 
     gateway      serves the clients of all protocols
-    store        keeps everything, and carries out the commands of its own clients and of gateways
-    nameserver   knows brokers and tells their routes
+    store        stores all data, and handles the commands of its own clients and of gateways
+    nameserver   registers brokers, and answers queries of their routes
     controller   elects the leaders of store groups
 
-A process has any of them, and does what each does alone. Without the role store a gateway forwards what its clients want to the
-store of another process; a name server beside it has its own port, users and data, and does not wait for that store. A
-controller has its own port, users and data beside any of them: the folder `controller` in the data directory.
+A process has one or more roles. A gateway without the role store forwards the commands of its clients to the store of another
+process; a name server beside it has its own port, users and data, and does not wait for that store. A controller has its own
+port, users and data beside any other role: the folder `controller` in the data directory.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglePurposeSide(ClientSide):
-    """What serves the clients of such a process.
+    """Client side of such a process.
 
     store   has users and policies, and what a name server keeps
     """
@@ -72,7 +72,7 @@ class SinglePurposeSide(ClientSide):
 
 @dataclass(frozen=True, slots=True)
 class SinglePurposePlace:
-    """Where such a process is: what its parts are made of.
+    """Environment of such a process, from which its parts are created.
 
     config      its settings
     ports       listener -> port that is bound

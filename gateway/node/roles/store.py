@@ -204,7 +204,7 @@ class StoreRole:
         return [("durability", survives), ("access", who), ("data", self._config.data)]
 
     def pause(self) -> None:
-        """Read no lags any more, and tell name servers that the node stops."""
+        """Stop reading lags, and notify the name servers that the node stops."""
         self._lags.stop()
         if self._registration is not None:
             self._registration.leave()
