@@ -27,7 +27,7 @@ SUPER_ONLY: Final = Failure(ErrorCode.NOT_ALLOWED, "only Super users may change 
 
 @final
 class ContextAdministration:
-    """The use case (`gateway.usecase.handler.UseCase`) of security contexts. It tells neither secrets nor salts."""
+    """The use case (`gateway.usecase.handler.UseCase`) of security contexts. Answers contain neither secrets nor salts."""
 
     def __init__(self, records: AccessRecords) -> None:
         self._records = records

@@ -27,7 +27,7 @@ Done = Callable[[None | Failure], None]
 
 
 class Followed(Protocol):
-    """Tells the values of small spaces of the state."""
+    """Source of the values of small spaces of the state."""
 
     def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
         """See `domain.store.store_ports.State.follow`."""

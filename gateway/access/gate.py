@@ -49,7 +49,7 @@ class Gate:
 
         transactions   topics of half messages; None: only Super users may end transactions
         log            topics of messages that are sent back; None: only Super users may send messages back
-        revocation     is told the principals of connections; None: a client that loses its access notices with its next command
+        revocation     gets the principals of connections; None: a client that loses its access is refused its next command
         """
         self._access = access
         self._revocation = revocation

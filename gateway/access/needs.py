@@ -125,7 +125,7 @@ def _nothing(_: Any) -> Sequence[Need]:
 
 
 def _followed(found: command.FollowTopic) -> Iterable[Need | PathNeed]:
-    """A filter that cannot match in the topic gives no right to it: the answer tells where the topic's queues end."""
+    """A filter that cannot match in the topic gives no right to it: the answer discloses the ends of the topic's queues."""
     if found.pattern:
         yield listen(found.pattern)
         if is_wild(found.pattern) or topic_of_path(found.pattern) == found.topic:

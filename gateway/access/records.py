@@ -43,7 +43,7 @@ class AccessRecords:
         followed: Followed | None = None,
         elsewhere: str = "at the node with the store",
     ) -> None:
-        """`state` keeps them; None: they are kept `elsewhere`, and `followed` tells their values."""
+        """`state`: store of the records; None: they are kept `elsewhere`, and `followed` reports their values."""
         self._state = state
         self._elsewhere = elsewhere
         self._fixed = {grant.user: grant.policies for grant in fixed}

@@ -41,7 +41,7 @@ class RuleTable:
     code: Annotated[int, Meta(ge=0, le=0xFF)] = 0
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no filter, and for a code that tells of success."""
+        """Raises ValueError for a malformed filter, and for a reason code of success."""
         if not is_filter(self.filter):
             raise ValueError(f"filter {self.filter!r} is no MQTT topic filter")
         if 0 < self.code < 0x80:
