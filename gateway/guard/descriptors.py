@@ -24,9 +24,9 @@ SMALL_STORE: Final = 32
 LINKS: Final = 32
 """Connections to controllers, name servers, other replicas, and to the store of a gateway."""
 SINKS_SHARE: Final = 16
-"""Of the limit, one in so many is for connections to the sinks of webhooks, at most."""
+"""Divisor: a 16th of the limit is for connections to the sinks of webhooks, at most."""
 PART_SHARES: Final = {"controller": 8, "replica": 8, "nameserver": 4}
-"""Of the connections, one in so many is for a part: clients that take all of theirs leave the part its own."""
+"""Divisors: a part gets this fraction of the connections for itself, also when clients use up all of theirs."""
 
 
 def sinks_max(setting: int, limit: int) -> int:
