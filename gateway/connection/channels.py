@@ -55,7 +55,7 @@ class _Channel:
         self._outer.answer(ReadingPaused(self._name, until_ns))
 
     def revoke_access(self, failure: Failure) -> None:
-        """The client has lost its access: tell it in its protocol, and close the channel."""
+        """Notify the client in its protocol that it has lost its access, and close the channel."""
         self._outer.answer(ChannelEvent(self._name, AccessRevoked(failure)))
         self.close()
 

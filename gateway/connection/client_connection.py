@@ -11,7 +11,7 @@ from domain.principal import Principal
 
 
 class ConnectionDriver(Protocol):
-    """What drives a connection and carries its answers out: a pump."""
+    """Driver of a connection, which sends its answers: a pump."""
 
     def answer(self, event: Event) -> None:
         """Give `event` to the protocol; its bytes are written at the end of this turn of the loop."""
@@ -23,7 +23,7 @@ class ConnectionDriver(Protocol):
         """Pause reading from this connection until monotonic `until_ns`."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """The principal has lost its access: tell the client in its protocol, and close."""
+        """Notify the client in its protocol that its principal has lost access, and close."""
 
 
 class ClosedDriver:

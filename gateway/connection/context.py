@@ -1,4 +1,4 @@
-"""What all connections of a node share: the flush at the end of a turn, limits, counters and the list of pumps."""
+"""Context that all connections of a node share: the flush at the end of a turn, limits, counters and the list of pumps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from protocols.adapter import Peer
 from protocols.host_shares import HostShare, HostShares
 
 UNAUTHENTICATED_MIN: Final = 8
-"""So many connections whose clients have not authenticated may be open in any case."""
+"""Connections of unauthenticated clients that may be open in any case."""
 
 LINGER_NS: Final = limits.SECOND_NS
 """Time for a peer to close its side after all queued bytes have been written."""
@@ -126,7 +126,7 @@ def _as_it_is(_transport: object) -> None:
 
 @final
 class ConnectionContext:
-    """What all pumps of a node share.
+    """Context that all pumps of a node share.
 
     handler           carries out commands
     clock             time and timers
@@ -189,7 +189,7 @@ class ConnectionContext:
         self.pumps: dict[Any, None] = {}
 
     def limit(self, connections_max: int) -> None:
-        """Take so many connections from now on. Open ones stay open."""
+        """Set `connections_max` for new connections. Open ones stay open."""
         self.connections_max = connections_max
         if self.unauthenticated is not None:
             self.unauthenticated.bytes_max = max(connections_max // 2, UNAUTHENTICATED_MIN)

@@ -1,4 +1,4 @@
-"""What carries out commands: the dispatcher, or a check before it."""
+"""Handler of commands: the dispatcher, or a check before it."""
 
 from __future__ import annotations
 

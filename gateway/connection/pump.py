@@ -287,7 +287,7 @@ class Pump:
         self._disconnect("closed-by-node")
 
     def drain(self) -> bool:
-        """The node stops: tell the client if the protocol can. True: the connection ends by itself, with its last answer."""
+        """Notify the client of the stop of the node, if the protocol can. True: the connection ends with its last answer."""
         verb = getattr(self._connection, "drain", None)
         if verb is None or self._finished or not getattr(self._connection, "drains", True):
             return self._finished
@@ -299,7 +299,7 @@ class Pump:
         return True
 
     def revoke_access(self, failure: Failure) -> None:
-        """The principal has lost its access: tell the client if the protocol can, and end the connection."""
+        """Notify the client, if the protocol can, that its principal has lost access, and end the connection."""
         if not self._finished:
             self.answer(AccessRevoked(failure))
             self._disconnect(Ending.REVOKED.value)

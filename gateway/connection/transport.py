@@ -1,4 +1,4 @@
-"""What a pump needs: a transport, the admission check, and protocol recognition."""
+"""Interfaces that a pump uses: a transport, the admission check, and protocol recognition."""
 
 from __future__ import annotations
 
