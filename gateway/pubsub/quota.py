@@ -1,4 +1,4 @@
-"""How many topics there may be, and how many bytes their records may have: of all creators, and of each."""
+"""Quota of topics and of the bytes of their records: for all creators together, and for each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from domain.data_topic import RECORDS_BYTES_MAX, TOPICS_MAX, DataTopic
 from domain.errors import ErrorCode, Failure
 
 SHARE: Final = 2
-"""One creator may have one part in so many of the topics and of their bytes."""
+"""Divisor: one creator may have half of the topics and of their bytes."""
 
 
 @final
@@ -45,7 +45,7 @@ class TopicQuota:
             self._shares.pop(creator, None)
 
     def refusal(self, topic: DataTopic, topics: int, size: int) -> Failure | None:
-        """QUOTA when its creator may not have so many more topics and bytes; None when there is room. Nothing is counted."""
+        """QUOTA when its creator may not have `topics` and `size` bytes more; None when there is room. Nothing is counted."""
         number, held = self._shares.get(topic.creator, (0, 0))
         if self._topics + topics > TOPICS_MAX or self._bytes + size > RECORDS_BYTES_MAX:
             text = "there are as many topics as the server keeps: delete one first"

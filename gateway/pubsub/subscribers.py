@@ -1,4 +1,4 @@
-"""The subscribers of topics: how many each topic has, who is told of its changes and its end."""
+"""Subscribers of topics: their number for each topic, and their notification of its changes and its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDED: Final = Failure(ErrorCode.TOPIC_NOT_FOUND, "the topic or its data is gone
 PER_CONNECTION_MAX: Final = 1_024
 """Subscriptions of a connection of its own; the peers of a datagram port are bounded by its protocol."""
 NOTIFIED_PER_TURN: Final = 256
-"""Subscribers that are told of one change in one turn of the loop."""
+"""Subscribers that are notified of one change in one turn of the loop."""
 
 
 @final
@@ -85,7 +85,7 @@ class Subscribers:
         self._end(list(self._of_topic.get(topic, ())))
 
     def changed(self, topic: DataTopic) -> None:
-        """Tell the subscribers of a topic how it is now. Those that are too many now are ended, the newest first."""
+        """Notify the subscribers of a topic of its new state. Subscriptions over its limit are ended, the newest first."""
         there = list(self._of_topic.get(topic.id, ()))
         most = topic.given.max_subscribers
         if most is not None and len(there) > most:
