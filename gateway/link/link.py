@@ -40,8 +40,8 @@ Requested = Callable[[str, Frame, AnswerBack], None]
 class _Waiting:
     """A request that is not answered yet.
 
-    due_ns    when it is given up, monotonic
-    heard     bytes of the server that had come when it was sent
+    due_ns    time of its timeout, monotonic
+    heard     bytes received from the server before it was sent
     """
 
     __slots__ = ("done", "due_ns", "heard", "size", "timeout_ms")

@@ -39,7 +39,7 @@ class Servers:
 
 
 def endpoints_of(texts: Iterable[str], setting: str, noun: str, port: int) -> tuple[tuple[str, int], ...]:
-    """`HOST:PORT` of each server -> (host, port) of each, once. Raises ValueError, which tells what `setting` has to name.
+    """`HOST:PORT` of each server -> (host, port) of each, once. Raises ValueError with the form that `setting` requires.
 
     noun   a server, in words
     port   usual port of such a server

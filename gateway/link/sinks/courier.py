@@ -239,7 +239,7 @@ class HttpCourier:
 
 
 def _notified(error: BaseException) -> SinkAnswer:
-    """The answer in the place of one that cannot come."""
+    """The answer for a request that failed with `error`."""
     if isinstance(error, RefusedAddressError):
         return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error))
     if isinstance(error, socket.gaierror):

@@ -19,7 +19,7 @@ Done = Callable[[SinkAnswer], None]
 
 
 def trouble_of(error: BaseException) -> SinkAnswer:
-    """The answer in the place of one that did not come: TLS, or the connection."""
+    """The answer for a request that failed with `error`: of TLS, or of the connection."""
     if isinstance(error, ssl.SSLError | ssl.CertificateError):
         return SinkAnswer(0, trouble=Trouble.TLS, text=f"TLS: {plain(error)}")
     return SinkAnswer(0, trouble=Trouble.CONNECTION, text=plain(error))
@@ -37,7 +37,7 @@ class SinkConnection:
 
     idle_since   loop time since which it has none
     used         requests that were answered
-    heard        True: bytes of the answer have come
+    heard        True: bytes of the answer have arrived
     open         True: further requests can be sent
     """
 

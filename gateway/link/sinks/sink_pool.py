@@ -17,7 +17,7 @@ SWEEP_S: Final = 1.0
 
 
 class Place(NamedTuple):
-    """What connections have in common that can stand for each other.
+    """Destination of connections: those with the same place are interchangeable.
 
     tls   None: no TLS
     """
