@@ -123,9 +123,9 @@ class TopicRoute(NamedTuple):
 
 
 Epoch = int | tuple[int, int]
-"""What tells a topic from a later one of the same name.
+"""Epoch of a topic, which distinguishes it from a later topic of the same name.
 
-An integer: the epoch that a Headgate node says. A pair: other brokers have no epochs, so it is (offset, store time in epoch
+An integer: the epoch reported by a Headgate node. A pair: other brokers have no epochs, so it is (offset, store time in epoch
 milliseconds or -1) of the first message of one queue, which only grow together (`is_remade`).
 """
 

@@ -1,4 +1,4 @@
-"""What a connection checks and shows: TLS, and an access key that signs requests.
+"""Security of a connection: TLS, and an access key that signs requests.
 
 `Tls` and `KeyPlace` have names of files and variables only: they may be printed, compared and pickled. The secrets are read
 when a connection is made, again for each, and are in `AccessKey` and the TLS context of that connection only.
@@ -119,7 +119,7 @@ class KeyPlace:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How servers are checked, and which certificate they are shown. All files are PEM.
+    """TLS of a client: the check of servers' certificates, and the certificate of the client. All files are PEM.
 
     ca_file            authorities of the servers' certificates; "": those of the system
     certificate_file   the client's certificate; "": none
