@@ -1,4 +1,4 @@
-"""The cluster that is copied, as its name server and its brokers tell it."""
+"""The source cluster of an import, as reported by its name server and its brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SourceBroker(NamedTuple):
     offsets   (topic, group) -> queue id -> committed offset
     users     UserInfo of each user
     policies  AclInfo of each user with policies
-    closed    why it does not tell users and policies, "": it does
+    closed    reason why it does not report users and policies; "": it reports them
     """
 
     name: str

@@ -42,7 +42,7 @@ def run(
     nameservers   host:port of the cluster's name servers
     node          host:port of the node's remoting port
     key, tls      for the cluster; node_key, node_tls: for the node
-    dry           only tell what would be done
+    dry           True: only report the steps
     """
     with ServerConnections(TIMEOUT_S, tls, key) as source, ServerConnections(TIMEOUT_S, node_tls, node_key) as own:
         target = Server(node, "node", own)
