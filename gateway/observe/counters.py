@@ -18,7 +18,7 @@ SAMPLED: Final = 16
 
 @final
 class MessageAges:
-    """How old messages are when they are handed to clients, since they were stored: the first of one delivery in SAMPLED."""
+    """Ages of messages at their delivery, since they were stored: of the first message of one delivery in SAMPLED."""
 
     __slots__ = ("_skipped", "_wall_ms", "histogram")
 

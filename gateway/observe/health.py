@@ -1,4 +1,4 @@
-"""What the node is doing, and why it does not serve: the answers of /healthz and /readyz."""
+"""Health of the node, and the reason why it does not serve: the answers of /healthz and /readyz."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ class Snapshot:
     lags         of the groups with most lag
     other_lags   of all other groups together, None when there are none
     lag_age_s    age of `lags`; below 0: not known yet
-    replicas     (store group, replica) -> its figures and whether it should lead, as a controller has heard and judges
+    replicas     (store group, replica) -> its figures and fitness to lead, as reported to and judged by a controller
     histograms   by the names of HISTOGRAMS
     compiled     compiled modules in use
     """
@@ -217,7 +217,7 @@ class Snapshot:
 
 @final
 class _Piece(Collector):
-    """What `generate_latest` needs to write one metric as text: a registry that has nothing else.
+    """Registry with a single metric, from which `generate_latest` writes its text.
 
     The metric is a whole family, or one with at most SAMPLES_AT_ONCE of the family's samples.
     """
