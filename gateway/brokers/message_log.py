@@ -42,18 +42,18 @@ class Telling(Protocol):
 
 @final
 class Untold:
-    """`Telling` before the tail exists: no topic has a tail."""
+    """Replacement for the tail before it exists: no topic has a tail."""
 
     def started(self, _topic: str, then: Callable[[], None]) -> None:
-        """See Telling."""
+        """Call `then` at once."""
         then()
 
     def notified(self, _topic: str, _place: int) -> int:
-        """See Telling."""
+        """See MessageLog."""
         return -1
 
     def late_ms(self) -> int:
-        """See Telling."""
+        """See MessageLog."""
         return 0
 
 
