@@ -109,9 +109,9 @@ class FollowTopic(Command):
 
 @dataclass(slots=True)
 class AwaitSettled(Command):
-    """Learn which leases have ended -> LeasesEnded, when some have or `wait_ms` has passed.
+    """Wait for the end of leases -> LeasesEnded, when some have ended or `wait_ms` has passed.
 
-    holder     name for the leases of one reader, on its connection; what ends between two commands is told by the next one
+    holder     name for the leases of one reader, on its connection; leases that end between two commands are in the next answer
     topic      the topic that was received from
     receipts   leases to watch from now on, besides those of earlier commands; may be empty
     wait_ms    hold the request at most this long; 0: answer at once
@@ -294,7 +294,7 @@ class CommitOffsets(Command):
 class QueryOffset(Command):
     """The position of a group in one queue -> Offset (RocketMQ code 14).
 
-    zero_if_absent   True: a group without a position is told 0 while the queue still has its first message in the newest part
+    zero_if_absent   True: a group without a position gets 0 while the queue still has its first message in the newest part
                      of the log (ConsumerManageProcessor)
 
     Errors: OFFSET_NOT_FOUND.

@@ -17,7 +17,7 @@ from typing import Final
 
 
 class RetryHint(enum.Enum):
-    """Whether a client should repeat the request: never, later, or at another node."""
+    """Hint to a client about repeating a refused request: never, later, or at another node."""
 
     NEVER = "never"
     LATER = "later"

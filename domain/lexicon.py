@@ -16,7 +16,7 @@ END: Final = "end"
 
 
 class ExpressionError(ValueError):
-    """What is wrong with an expression, and at which column, counted from 1."""
+    """Error in an expression, with its column, counted from 1."""
 
     def __init__(self, column: int, text: str) -> None:
         super().__init__(f"column {column}: {text}")
@@ -49,7 +49,7 @@ class Token:
 
 @final
 class Lexicon:
-    """What the tokens of one language look like."""
+    """Lexical rules of one language."""
 
     __slots__ = ("_keywords", "_space", "_strange", "_token", "_unquoted")
 

@@ -115,7 +115,7 @@ class LiteAction(enum.Enum):
 
 
 class OffsetOptionType(enum.Enum):
-    """How a group begins in a lite queue.
+    """Kind of the start position of a group in a lite queue.
 
     LAST     at its position
     MIN      at the first message
@@ -135,9 +135,9 @@ class OffsetOptionType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetOption:
-    """Where a group begins in a lite queue (RocketMQ's OffsetOption).
+    """Start position of a group in a lite queue (RocketMQ's OffsetOption).
 
-    kind    what `value` is
+    kind    meaning of `value`
     value   an offset, a number of messages or epoch milliseconds; 0 for the other kinds
     """
 

@@ -48,8 +48,8 @@ class OscoreContext:
     user         the user that has it
     device_id    Sender ID of the device: 0 to 7 bytes
     node_id      Sender ID of this node: 0 to 7 bytes, another one
-    secret       Master Secret; never told
-    salt         Master Salt, b"": none; never told
+    secret       Master Secret; never disclosed
+    salt         Master Salt, b"": none; never disclosed
     id_context   ID Context, None: there is none
     algorithm    number of the AEAD algorithm in COSE
     """

@@ -1,4 +1,4 @@
-"""Why a command was refused or a connection ended: one closed list for every protocol, counted under these names.
+"""Reasons for the refusal of a command or the end of a connection: one closed list for all protocols, counted by name.
 
 A command is refused with an ErrorCode, a connection ends with an Ending; both are reasons. Adapters say their own words for
 reasons and declare what they mean (`protocols.declaration`). docs/operations.md says what to do about each reason.
@@ -14,7 +14,7 @@ from domain.errors import ErrorCode
 
 
 class Ending(enum.Enum):
-    """Why a connection was refused or has ended. The value is the stable name in metrics."""
+    """Reason for the refusal or the end of a connection. The value is the stable name in metrics."""
 
     # A connection was not taken.
     CONNECTIONS_MAX = "connections-max"
@@ -63,7 +63,7 @@ class Ending(enum.Enum):
 
 
 TLS_ONLY: Final = "this port takes TLS only"
-"""What a client without TLS is told, in the frames of its protocol, when its connection ends for PLAINTEXT."""
+"""Text for a client without TLS, in the frames of its protocol, when its connection ends for PLAINTEXT."""
 
 Reason = ErrorCode | Ending
 REASONS: Final[tuple[Reason, ...]] = (*ErrorCode, *Ending)

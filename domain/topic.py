@@ -100,7 +100,7 @@ class Group:
     attributes        further attributes as text (domain.attribute)
     created_ms        epoch milliseconds
     retry             how long a message waits before its next delivery
-    notify            True: members are told when the members of the group change
+    notify            True: members are notified when the members of the group change
     """
 
     name: str

@@ -29,8 +29,8 @@ class EndTransaction(Command):
     group        the producer group
     message_id   UNIQ_KEY of the half message, which is the transaction id
     outcome      COMMIT, ROLLBACK, or UNKNOWN: it stays undecided and is checked again
-    offset       queue offset of the half message, as Sent told it; -1: unknown
-    position     physical offset of the half message, as Sent told it; -1: unknown
+    offset       queue offset of the half message, from Sent; -1: unknown
+    position     physical offset of the half message, from Sent; -1: unknown
     wait         False: the client expects no answer, none is given
 
     Repeating a decision is a success. Errors: NOT_ALLOWED (another group's), MESSAGE_NOT_FOUND (unknown, or decided otherwise).
@@ -102,7 +102,7 @@ class CheckTransaction(Event):
 
 @dataclass(slots=True)
 class TransactionCheckPolicy:
-    """When producers are asked about undecided half messages. Tools change the one object of the store; changes count at once.
+    """Policy of the checks of undecided half messages at producers. Tools change it at run time, with immediate effect.
 
     timeout_ms    age of a half message at its first check, unless the message sets its own
     interval_ms   time between checks

@@ -1,4 +1,4 @@
-"""What can be asked of the node itself, and the answers: counters, rates, and its policy."""
+"""Queries of the node itself, and their answers: counters, rates, and its policy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class QueryRates(Command):
 
 @dataclass(frozen=True, slots=True)
 class FlowRate:
-    """What was counted in a period: the sum, the sum a second, and the mean of one count."""
+    """Counts of a period: their sum, the sum per second, and the mean of one count."""
 
     sum: int = 0
     per_second: float = 0.0

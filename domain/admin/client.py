@@ -1,4 +1,4 @@
-"""What can be asked of connected clients, and the answers: who is connected, and what a client says of itself."""
+"""Queries of connected clients, and their answers: lists of clients, and the facts that a client reports of itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of consumer groups, and the answers: configuration, what a group may read, and how it reads."""
+"""Queries and changes of consumer groups, and their answers: configuration, read permissions, and request modes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SetReadable(Command):
 
 @dataclass(slots=True)
 class Readable(Event):
-    """Whether the group may read the topic, after the command."""
+    """Read permission of a group on a topic, after the command."""
 
     ticket: object
     readable: bool
@@ -128,7 +128,7 @@ class QueryRequestMode(Command):
 
 @dataclass(slots=True)
 class RequestMode(Event):
-    """How the members of a group consume a topic; fields as in SetRequestMode."""
+    """Request mode of the members of a group on a topic; fields as in SetRequestMode."""
 
     ticket: object
     mode: str
@@ -171,7 +171,7 @@ class ConsumedTopics(Event):
 
 @dataclass(slots=True)
 class CountWaitingMessages(Command):
-    """How many Receives of a group are held for one queue -> WaitingCount (RocketMQ code 200055).
+    """Query the number of Receives of a group that are held for one queue -> WaitingCount (RocketMQ code 200055).
 
     queue_id   -1: Receives that are held for any queue
 

@@ -1,4 +1,4 @@
-"""What tools ask of lite topics, and the answers."""
+"""Queries of tools about lite topics, and their answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class QueryLiteNode(Command):
-    """What there is of lite topics on the node -> LiteNode."""
+    """Query the lite topics of the node -> LiteNode."""
 
     ticket: object
 
@@ -72,7 +72,7 @@ class LiteTopic(Event):
 
 @dataclass(slots=True)
 class QueryLiteClient(Command):
-    """What one client has subscribed to -> LiteClient, at most `limit` names of it."""
+    """Query the subscriptions of one client -> LiteClient with at most `limit` names."""
 
     ticket: object
     topic: str
@@ -97,7 +97,7 @@ class LiteClient(Event):
 
 @dataclass(slots=True)
 class QueryLiteGroup(Command):
-    """How far a group is, in one lite topic or, with "", in all of them -> LiteGroup with the `top` farthest behind."""
+    """Query the progress of a group in one lite topic, or with "" in all -> LiteGroup with the `top` farthest behind."""
 
     ticket: object
     group: str
@@ -116,7 +116,7 @@ class LiteLag:
 
 @dataclass(slots=True)
 class LiteGroup(Event):
-    """How far a group is.
+    """Progress of a group.
 
     count, oldest_ms    messages that wait, and the store time of the oldest; -1: the group has no position
     by_count, by_age    lite topics where they wait, the worst first

@@ -16,7 +16,7 @@ RUNS_MAX: Final = (1 << (40 - RUN_BITS)) - 1
 
 @dataclass(slots=True)
 class PutOscoreContext(Command):
-    """Give a user a security context, in the place of the one that it has -> Done.
+    """Set the security context of a user, which replaces an existing one -> Done.
 
     Errors: ARGUMENT_ILLEGAL (no such user; a field is not valid; another user has its identifiers).
     """

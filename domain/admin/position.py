@@ -11,7 +11,7 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class QueryProgress(Command):
-    """How far a group has consumed -> Progress (RocketMQ code 208).
+    """Query the progress of a group -> Progress (RocketMQ code 208).
 
     topic   one topic; "": every topic on which the group has a position
     times   True: with the store times of the messages before the positions
@@ -27,7 +27,7 @@ class QueryProgress(Command):
 
 @dataclass(slots=True)
 class Progress(Event):
-    """How far a group has consumed.
+    """Progress of a group.
 
     queues       (topic, queue id, next offset of the queue, position of the group) a queue on which the group has a position
     per_second   messages given to the group a second, over the last minute
@@ -44,7 +44,7 @@ class Progress(Event):
 
 @dataclass(slots=True)
 class QueryBacklog(Command):
-    """How far all groups have consumed, on at most 65,536 queues -> Backlog (RocketMQ codes 43, 308 and 317).
+    """Query the progress of all groups, on at most 65,536 queues -> Backlog (RocketMQ codes 43, 308 and 317).
 
     ordered   True: only on topics that are ordered
     """
@@ -55,7 +55,7 @@ class QueryBacklog(Command):
 
 @dataclass(slots=True)
 class Backlog(Event):
-    """How far all groups have consumed. Groups without a position are left out.
+    """Progress of all groups. Groups without a position are left out.
 
     groups   group -> (topic, queue id, next offset of the queue, position of the group)
     times    group -> (topic, queue id) -> store time of the last message before the position, epoch ms, while it is still there
@@ -140,7 +140,7 @@ class ClonePositions(Command):
 
     topic   one topic; "": all topics
 
-    Members of `target` are told, as by ResetPositions. Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
+    Members of `target` are notified, as by ResetPositions. Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
     ticket: object

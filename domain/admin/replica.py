@@ -1,4 +1,4 @@
-"""What a replica tells tools of itself: its epochs, its end, and those that follow it."""
+"""State of a replica for tools: its epochs, the end of its log, and its followers."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class ReplicaState:
 
 
 class ReplicaView(Protocol):
-    """Tells how the replica of this process is."""
+    """View of the replica of this process."""
 
     def state(self) -> ReplicaState:
-        """How it is now."""
+        """The current state."""
 
     def readers(self) -> Mapping[int, str]:
         """Number of a replica -> `host:port` at which it serves readers, of those that follow this leader now."""
@@ -65,14 +65,14 @@ class ReplicaView(Protocol):
 
 @dataclass(slots=True)
 class QueryReplica(Command):
-    """How the store is replicated -> ReplicaFound (RocketMQ codes 907 and 1007)."""
+    """Query the replication of the store -> ReplicaFound (RocketMQ codes 907 and 1007)."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class ReplicaFound(Event):
-    """How the store is replicated. The fields are those of ReplicaState.
+    """State of the replication of the store. The fields are those of ReplicaState.
 
     replicated   False: this store keeps its log alone, and only `written` is known
     eras         (epoch, begin), ascending

@@ -37,7 +37,7 @@ class QuerySubscriptions(Command):
 
     id      one; "": all
     after   those behind this id; "": from the first
-    limit   at most so many
+    limit   subscriptions in the answer, at most
 
     Errors: SUBSCRIPTION_NOT_FOUND (`id`).
     """
@@ -145,12 +145,12 @@ class LeaseDeliveries(Command):
 
 @dataclass(slots=True)
 class SubscriptionsClaimed(Event):
-    """What the owner delivers for, from its request on for CLAIM_NS.
+    """Claims of the owner, valid for CLAIM_NS from its request on.
 
-    claims    those that are new or have changed since `seen`
-    gone      ids of those that it delivers for no more
-    version   of what the answer says
-    whole     True: `claims` has all of them, and it delivers for no other
+    claims    claims that are new or have changed since `seen`
+    gone      ids of subscriptions that it does not deliver for any more
+    version   version of the answer
+    whole     True: `claims` has all of its claims, and it delivers for no other subscription
     """
 
     ticket: object
@@ -224,14 +224,14 @@ class RecordAttempts(Command):
 
 @dataclass(slots=True)
 class DeliveryReport:
-    """What some messages of one subscription have come to.
+    """Results of deliveries of one subscription.
 
-    id         of the subscription
-    epoch      of the claim under which they were sent
-    breaker    how the breaker stands now
-    attempts   what was tried; several when they were told together
-    group, topic   that the messages were received by and from
-    receipts   of messages that are settled by this
+    id             of the subscription
+    epoch          of the claim under which the messages were sent
+    breaker        current state of the breaker
+    attempts       attempts to record; several when they are reported together
+    group, topic   group that received the messages, and their topic
+    receipts       of messages to acknowledge
     """
 
     id: str
@@ -314,7 +314,7 @@ class Redrive(Command):
 
 @dataclass(slots=True)
 class Redriven(Event):
-    """How many dead letters are given again."""
+    """Number of dead letters that are delivered again."""
 
     ticket: object
     count: int = 0

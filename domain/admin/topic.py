@@ -1,4 +1,4 @@
-"""What can be asked of topics, and the answers: configuration, queues, and who consumes them."""
+"""Queries and changes of topics, and their answers: configuration, queues, and consumers."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ FUNCTIONS: Final[Mapping[str, tuple[CesqlFunction, ...]]] = {
 
 
 def find(name: str, arguments: int) -> CesqlFunction | None:
-    """The function of a name, in any case, that takes so many arguments; None: there is none."""
+    """The function of a name, in any case, with `arguments` arguments; None: there is none."""
     for function in FUNCTIONS.get(name.upper(), ()):
         least = len(function.parameters)
         if arguments == least or (arguments > least and function.more is not None):

@@ -1,1 +1,1 @@
-"""What a controller decides about store groups: their state, changes of it, and the requests of brokers and tools."""
+"""Decisions of controllers about store groups: their state, changes of it, and the requests of brokers and tools."""

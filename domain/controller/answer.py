@@ -9,7 +9,7 @@ from domain.controller.group import StoreGroup
 
 
 class GroupRefusal(Enum):
-    """Why a change was refused, or a request not served. The text is for people."""
+    """Reason for the refusal of a change or a request. The text is for people."""
 
     NOT_LEADING = "this controller does not lead: ask the one that does"
     INVALID = "a value of the request is out of its bounds"

@@ -1,4 +1,4 @@
-"""Where the controllers are: what they have decided about their own number, and how it is changed while they run."""
+"""List of the controllers, as decided by themselves, and its changes at run time."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ class SetMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
-    """What a live replica last said of itself.
+    """Last report of a live replica.
 
     id            replica
     incarnation   identity of its log
-    epoch         leader epoch of the newest record of its log; UNKNOWN: not said
-    position      end of its log in bytes; UNKNOWN: not said
+    epoch         leader epoch of the newest record of its log; UNKNOWN: not reported
+    position      end of its log in bytes; UNKNOWN: not reported
     priority      a lower one is preferred among equal logs; PRIORITY_LAST and above: by its Fitness, whatever the logs
     """
 

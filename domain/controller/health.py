@@ -1,5 +1,4 @@
-"""What a replica measures of itself: it tells when a disk, a network path or a process is slow without being dead, and how far
-its clock is off."""
+"""Health figures of a replica, which reveal a slow disk, network path or process, and the error of its clock."""
 
 from __future__ import annotations
 
@@ -12,14 +11,14 @@ UNMEASURED: Final = -1
 
 
 class ReplicaFigures(NamedTuple):
-    """What one replica measured since its last heartbeat, in microseconds; UNMEASURED where nothing happened.
+    """Figures of one replica since its last heartbeat, in microseconds; UNMEASURED where nothing happened.
 
-    sync_us   mean time of a sync of the log; when none has ended, how long the one under way takes already
+    sync_us   mean time of a sync of the log; when none has ended, the time of the sync in progress so far
     ack_us    of a leader: mean time from a write to the answer of the fastest follower; of a follower: UNMEASURED
     turn_us   longest turn of the event loop
     errors    reads that the disk has failed, appends that timed out, and connections to other replicas that broke
-    wall_ms   its wall clock when it said this, epoch milliseconds
-    skew_ms   how far apart clocks may be, by its setting `clock_skew_max_ms`
+    wall_ms   its wall clock at the time of the report, epoch milliseconds
+    skew_ms   permitted difference between clocks, its setting `clock_skew_max_ms`
     paths     of a leader: (replica, mean time from a write to the answer of that follower), one for each that it has measured
     """
 
@@ -38,7 +37,7 @@ class ReplicaFigures(NamedTuple):
 
 
 class Fitness(IntEnum):
-    """Whether a replica should lead. Higher: elected only when nobody with a lower one can be."""
+    """Fitness of a replica to lead. One with a higher value is elected only when none with a lower value can be."""
 
     FIT = 0
     SLOW = 1
@@ -46,10 +45,10 @@ class Fitness(IntEnum):
 
 
 class Standing(NamedTuple):
-    """What a controller thinks of a replica.
+    """Judgement of a controller on a replica.
 
-    fitness   whether it should lead
-    why       the figures that say so, for people; "" for FIT
+    fitness   fitness to lead
+    why       the figures that are the reason, for people; "" for FIT
     """
 
     fitness: Fitness = Fitness.FIT

@@ -1,4 +1,4 @@
-"""What controllers of one group say to each other."""
+"""Messages between the controllers of one group."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TellController(Command):
 
 @dataclass(slots=True)
 class LeaderChanged(Event):
-    """Told to the replicas of a store group on the connections of their heartbeats; ticket None."""
+    """Notice to the replicas of a store group, on the connections of their heartbeats; ticket None."""
 
     ticket: None
     group: StoreGroup

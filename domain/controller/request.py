@@ -36,7 +36,7 @@ class ChangeGroup(Command):
 class GroupChanged(Event):
     """The answer to ChangeGroup.
 
-    alive   replicas of the group that are alive, as far as the controller has heard
+    alive   replicas of the group that are alive, as far as the controller knows
     """
 
     ticket: object
@@ -46,7 +46,7 @@ class GroupChanged(Event):
 
 @dataclass(slots=True)
 class QueryGroups(Command):
-    """What is known of these store groups -> GroupsFound."""
+    """Query these store groups -> GroupsFound."""
 
     ticket: object
     groups: Sequence[str]
@@ -67,14 +67,14 @@ class GroupsFound(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaHeard:
-    """What the controller that leads has last heard of a replica.
+    """Last report of a replica at the controller that leads.
 
-    report     what the replica said of itself
-    age_ms     milliseconds since then; -1: its connection has ended
+    report     report of the replica
+    age_ms     milliseconds since the report; -1: its connection has ended
     alive      True: it counts as alive
-    standing   whether it should lead, as far as the controller judges
-    figures    what it measured, as last said; None: it does not measure
-    refuses    why it does not follow the leader, for people; "": it does, or tries to
+    standing   judgement of the controller on its fitness to lead
+    figures    last reported health figures; None: it does not measure
+    refuses    reason why it does not follow the leader, for people; "": it follows, or tries to
     """
 
     report: ReplicaReport
@@ -103,8 +103,8 @@ class StoreGroupsListed(Event):
     """The answer to ListStoreGroups.
 
     refusal   None, or NOT_LEADING
-    groups    each with what was heard of its replicas
-    more      True: there are others behind the last one
+    groups    each with the last reports of its replicas
+    more      True: further groups follow after the last one
     """
 
     ticket: object
@@ -115,7 +115,7 @@ class StoreGroupsListed(Event):
 
 @dataclass(slots=True)
 class QueryController(Command):
-    """How this controller is -> ControllerFound. Every controller answers it."""
+    """Query the state of this controller -> ControllerFound. Every controller answers it."""
 
     ticket: object
 
@@ -151,7 +151,7 @@ class ControllerFound(Event):
 
 @dataclass(slots=True)
 class QueryControllers(Command):
-    """Who the controllers are -> ControllersFound. Every controller answers it."""
+    """Query the list of the controllers -> ControllersFound. Every controller answers it."""
 
     ticket: object
 

@@ -1,1 +1,1 @@
-"""When messages are delivered, and in which order: retry policies, expiry, priorities, and the recall of delayed messages."""
+"""Time and order of deliveries: retry policies, expiry, priorities, and the recall of delayed messages."""

@@ -1,10 +1,11 @@
-"""Whose a message in a retry topic is: `%RETRY%a_b_c` is the topic of group `a_b_c` for what its consumers give back, and in
-version 1 it was that of what POP moved out of topic `c` for group `a_b`, and out of `b_c` for group `a`. Each record tells.
+"""Owner of a message in a retry topic, the group that it is for. The name is ambiguous: `%RETRY%a_b_c` has the messages that
+consumers of group `a_b_c` return, and in version 1 those that POP moves there from topic `c` for group `a_b`, and from `b_c`
+for group `a`. The record determines the owner:
 
-    RETRY_TOPIC is the end of the name, and nobody has given the message back   the group in front of it
-    else                                                                        the group of the whole name
+    RETRY_TOPIC is the end of the name, and no consumer has returned the message   the group in front of it
+    else                                                                           the group of the whole name
 
-Names of version 2 (`%RETRY%a_b+c`) are of one pair, and nothing is asked.
+A name of version 2 (`%RETRY%a_b+c`) belongs to one pair, and its records are not examined.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def retry_filter(
 
 
 def origin_topic(topic: str, stored: bytes) -> str:
-    """The topic that a message in a retry topic was sent to; `topic` itself in any other topic, and when nothing tells."""
+    """The topic that a message in a retry topic was sent to; `topic` itself for any other topic, and when it is unknown."""
     if not topic.startswith(RETRY_PREFIX):
         return topic
     return properties.text(stored, properties.RETRY_TOPIC) or topic.partition("+")[2] or topic

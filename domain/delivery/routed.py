@@ -1,4 +1,4 @@
-"""What is delivered to MQTT sessions: a record as it was routed, and one delivery of it."""
+"""Records routed to MQTT sessions, and their deliveries."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which messages a consumer wants: tags, SQL92, paths."""
+"""Filters of consumers on messages: tags, SQL92, paths."""

@@ -12,7 +12,7 @@ RETRY: Final = "RETRY"
 
 
 class Filter(Protocol):
-    """Which messages a consumer wants. Immutable, and shared by all requests with the same expression."""
+    """Filter of a consumer on messages. Immutable, and shared by all requests with the same expression."""
 
     @property
     def expression(self) -> tuple[str, str]:

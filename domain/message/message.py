@@ -80,9 +80,9 @@ class Message:
 
 @final
 class Placed:
-    """Where the log stored one message. The caller may acknowledge the message when it gets this value.
+    """Place of a stored message in the log. The caller may acknowledge the message when it gets this value.
 
-    A half message and a delayed message tell where they wait.
+    Of a half message and of a delayed message it is the place where they wait.
 
     queue_id         the queue
     queue_offset     offset in the queue

@@ -112,7 +112,7 @@ RESERVED: Final[frozenset[str]] = frozenset(
         # What RocketMQ's MQTT mapping sets.
         ORIGIN_MQTT_TOPIC, MQTT_RETAIN, EXT_DATA, QOS_LEVEL, "cleanSessionFlag", MQTT_CLIENT_ID, "retryTimes", "namespace",
         "IS_EMPTY_MSG", "mqttRealTopic",
-        # What the gateway takes from SDKs and tells them.
+        # Set by the gateway from requests of SDKs, and returned to them.
         CONTENT_TYPE, EXPIRES_AT,
     )
 )  # fmt: skip
@@ -236,7 +236,7 @@ def text(properties: bytes, key: str) -> str:
 
 
 def content_type(properties: bytes) -> str:
-    """The media type of the body, "" when nobody has told it. An SDK tells it as an attribute of an event."""
+    """The media type of the body; "": unknown. An SDK sets it as an attribute of an event."""
     found = (
         find(properties, HG_CONTENT_TYPE_START)
         or find(properties, CE_DATACONTENTTYPE_START)

@@ -1,4 +1,4 @@
-"""What a follower and its leader say to each other over one connection, which the follower makes.
+"""Messages between a follower and its leader over one connection, which the follower opens.
 
 follower                                        leader
 Follow            -->
@@ -6,7 +6,7 @@ Follow            -->
 LogHeld              -->  (often)
                   <--  LogBytes  (often; also without bytes, as a sign that the leader lives)
 
-Over other connections any replica asks any other one for a part of the log, because its own is damaged there:
+Over other connections, a replica requests parts of the log from any other one, to repair damage in its own:
 
 ReadLog           -->
                   <--  LogPart, or LogPartRefused
@@ -24,7 +24,7 @@ from domain.event import Event
 PART_BYTES_MAX: Final = 1024 * 1024
 """Bytes of one LogPart, unless a single batch is larger."""
 ERAS_MAX: Final = 4_096
-"""Eras of a log that a follower names, the newest ones. A log with more of them behind the cut begins anew."""
+"""Eras of a log that a follower reports at most, the newest ones. A log with more eras after the cut is restarted."""
 
 
 class Era(NamedTuple):
@@ -39,7 +39,7 @@ class Era(NamedTuple):
 
 
 class FollowRefusal(Enum):
-    """Why nobody can follow here. The text is for people."""
+    """Reason why a replica accepts no follower. The text is for people."""
 
     NOT_LEADING = "this replica does not lead the store group"
     OTHER_EPOCH = "this replica leads in another epoch"
@@ -57,7 +57,7 @@ class Follow(Command):
     group         store group
     replica       id of the replica
     incarnation   identity of its log
-    epoch         leader epoch in which it wants to follow: the newest that it has heard of
+    epoch         leader epoch in which it wants to follow: the newest that it knows
     eras          eras of its log, ascending, at most ERAS_MAX of the newest
     first         position of the first byte that it has
     end           position behind its last whole batch
@@ -83,7 +83,7 @@ class FollowAccepted(Event):
 
     epoch   leader epoch
     cut     position behind the last batch that both logs have: the follower cuts its log there. Below `first`, or -1: the
-            logs have nothing in common that could be continued, and the follower begins anew at `first`
+            logs have no common part that could be continued, and the follower restarts its log at `first`
     first   position of the first byte that the leader has
     common  of logs that cannot be continued: up to where the leader had the same log, before retention deleted it; -1: nowhere,
             or the leader does not say
@@ -129,7 +129,7 @@ class LogBytes(Event):
 
 @dataclass(slots=True)
 class LogHeld(Command):
-    """What a follower has. No answer.
+    """Progress of a follower. No answer.
 
     epoch     leader epoch in which it follows
     written   position up to which its log is written
@@ -144,7 +144,7 @@ class LogHeld(Command):
 
 
 class PartRefusal(Enum):
-    """Why a replica does not give a part of its log. The text is for people."""
+    """Reason why a replica refuses a part of its log. The text is for people."""
 
     NOT_OPEN = "this replica has no open log"
     OTHER_GROUP = "this replica is of another store group"

@@ -113,11 +113,11 @@ class DamagedLog(Protocol):
 
 
 class LogWork(NamedTuple):
-    """What a log has done since its life began; its replica reports what is added between two heartbeats.
+    """Counters of a log since it was opened; its replica reports their increase between two heartbeats.
 
     syncs      syncs that have ended
-    sync_ns    time of all of them together
-    since_ns   when the sync under way has begun, monotonic; 0: none is under way
+    sync_ns    total time of these syncs
+    since_ns   start of the sync in progress, monotonic; 0: none is in progress
     errors     reads that the disk has failed, and appends that were answered FLUSH_TIMEOUT
     """
 
@@ -167,9 +167,9 @@ class ReplicaLog(Protocol):
 
 
 class ReceivedLog(ReplicaLog, Protocol):
-    """The log of a follower, as what brings the leader's bytes sees it.
+    """The log of a follower, for the receiver of the leader's bytes.
 
-    Nothing is applied to index and state above what `confirm` was told, so a cut never touches state.
+    Nothing above the position given to `confirm` is applied to index and state, so a cut never touches state.
     """
 
     @property
@@ -215,7 +215,7 @@ class FollowerLog(ReceivedLog, Protocol):
 
     @property
     def reads(self) -> FollowerReads:
-        """What can be read of it, until it begins anew, is promoted, or is closed."""
+        """Reads of the log, valid until it is restarted, promoted, or closed."""
 
     def registered(self) -> None:
         """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
@@ -260,7 +260,7 @@ class LeaderLog(ReplicaLog, Protocol):
         """
 
     def follow_progress(self, notified: Callable[[], None]) -> None:
-        """Call `told` whenever `written` or `synced` has advanced, from now on."""
+        """Call `notified` whenever `written` or `synced` has advanced, from now on."""
 
     def confirm(self, written: int, synced: int) -> None:
         """All members of the SyncStateSet have the log up to these positions."""

@@ -1,6 +1,6 @@
-"""What a replica that follows serves: messages, topics and state up to its confirmed position, and nothing that changes them.
+"""Reads served by a follower: messages, topics and state up to its confirmed position, without changes of them.
 
-Asked for more than it has, a follower says that another replica has to be asked: it does not know where the log ends.
+A request beyond that position is answered with the advice to ask another replica: a follower does not know the end of the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LogReads(Protocol):
 
 
 class FollowerReads(Protocol):
-    """What can be read of a replica that follows.
+    """Reads of a replica that follows.
 
     log        messages
     metadata   topics and groups: read only

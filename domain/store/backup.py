@@ -9,7 +9,7 @@ from domain.errors import Failure
 
 
 class BackupPlan(NamedTuple):
-    """What a backup copies: together these files are a data directory.
+    """Content of a backup: together these files are a data directory.
 
     files         (name within the data directory, bytes from its beginning); longer files are copied up to there
     mark          content of the file `promise/0` of the copy, b"" for none

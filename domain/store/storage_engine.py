@@ -1,4 +1,4 @@
-"""What a storage engine is: the contract of the entry-point group `gateway.stores`.
+"""Contract of a storage engine: the entry-point group `gateway.stores`.
 
 An entry point of that group names one `StorageEngine`; its name is what `[store] engine` selects. The node does the rest:
 it reads the table `[store]` into the engine's settings class, opens the store and works through the ports of
@@ -32,8 +32,8 @@ class StorageEngine:
                setting of the table `[store]`. Where there is a field `hot_bytes`, its default is what the machine's memory
                allows
     open       opens the store on the data directory and the clock, with the settings: (disk, clock, settings,
-               report). It returns when metadata and state can be read; other calls may wait. `report` gets what the store
-               has to tell: failures of the disk, a full disk, damage. Raises StoreError when the files need repair
+               report). It returns when metadata and state can be read; other calls may wait. `report` gets the events
+               of the store: failures of the disk, a full disk, damage. Raises StoreError when the files need repair
     follow     the same for a replica of a store group: its log, which serves when it is promoted; None: the engine's stores are
                not replicated
     damaged    the log of a replica whose opening by `follow` has raised the StoreError handed in, which says that what was

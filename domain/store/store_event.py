@@ -1,4 +1,4 @@
-"""What a store tells about itself: a disk that fails or is full, damage, and what it did about that."""
+"""Events of a store: a disk that fails or is full, damage, and the measures taken."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ RECOVERING_BYTES: Final = 64 * 1024 * 1024
 
 
 class StoreEventKind(enum.Enum):
-    """What has happened. The value is the stable name in metrics."""
+    """Kind of an event. The value is the stable name in metrics."""
 
     RECOVERING = "recovering"
-    """The store opens and reads its log; told every RECOVERING_BYTES, with how much there is."""
+    """The store opens and reads its log; reported every RECOVERING_BYTES, with the size of the log."""
     STOPPED = "stopped"
     """No writes are taken until a restart."""
     FULL = "full"

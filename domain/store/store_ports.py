@@ -145,13 +145,13 @@ class MessageLog(Protocol):
         """(first offset still there, next offset to be readable); (0, 0) for a queue never written."""
 
     def notified(self, topic: str, queue_id: int) -> int:
-        """Offset behind the last record of a queue that listeners have been told of, -1: not known. Answered at once.
+        """Offset after the last record of a queue that listeners were notified of; -1: unknown. Answered at once.
 
-        They will be told of all that comes behind it. The end of the queue (`bounds`) may be further on when the log is far.
+        They will be notified of all later records. The end of the queue (`bounds`) may be higher when the log is remote.
         """
 
     def late_ms(self) -> int:
-        """Longest time between the storing of a message, by its store time, and its being told, as things are now."""
+        """Current upper limit of the time from the store time of a message to its notification, in ms."""
 
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """True when nothing of the queue was deleted and all of it is in the newest part of the log; also when it is empty."""
@@ -167,7 +167,7 @@ class Leases(Protocol):
         """Lease free messages. A redelivered one carries its new RECONSUMETIMES. An empty result is an answer."""
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
-        """End leases whose messages were not delivered: no attempt is counted. `wake`: tell the listeners (`freed`)."""
+        """End leases whose messages were not delivered: no attempt is counted. `wake`: notify the listeners (`freed`)."""
 
     def lapse(self) -> None:
         """End the fleeting leases that were given out before this start of the store, unless settled or extended since."""

@@ -1,6 +1,6 @@
-"""What the store is asked for, where that takes more than a queue and a number: one small value for each kind of call.
+"""Requests to the store that have more fields than a queue and a number: one small class for each kind of call.
 
-A caller may keep its request, change it and hand it in again once the answer has come; the store keeps none after that.
+A caller may keep its request, change it and pass it again after the answer; the store keeps no request after that.
 """
 
 from __future__ import annotations

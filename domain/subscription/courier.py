@@ -14,7 +14,7 @@ ANSWER_BYTES_MAX: Final = 64 * 1024
 
 
 class Trouble(StrEnum):
-    """Why there is no answer.
+    """Reason for a missing answer.
 
     REFUSED_ADDRESS   the sink's name has an address that sinks may not have, or the URL is not allowed
     NAME              the name cannot be resolved

@@ -47,7 +47,7 @@ class EventFormat(StrEnum):
 
 
 class Status(StrEnum):
-    """Whether a subscription delivers.
+    """Status of a subscription.
 
     PENDING     the sink has not consented yet
     ACTIVE      it delivers
@@ -63,7 +63,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SinkRetry:
-    """When a failed delivery is tried again (the delivery policy of Knative).
+    """Retry policy for failed deliveries (the delivery policy of Knative).
 
     retries              tries after the first one; then the message is a dead letter
     linear               True: the delay grows by `delay_ms` with each try; False: it doubles
@@ -80,7 +80,7 @@ class SinkRetry:
 
 
 class Scheme(StrEnum):
-    """How a delivery proves who sends it: `sinkcredential.type`."""
+    """Scheme by which a delivery is authenticated: `sinkcredential.type`."""
 
     STANDARD_WEBHOOKS = "standardwebhooks"
     BEARER = "bearer"
@@ -90,7 +90,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a delivery is signed or sent with. Never returned, logged or traced: `repr` shows the scheme alone.
+    """Credential by which a delivery is signed or sent. Never returned, logged or traced: `repr` shows the scheme alone.
 
     values   member -> value, as in `sinkcredential` of the contract: secret, previous; token; token_url, client_id,
              client_secret, scope; certificate, key
