@@ -52,7 +52,7 @@ class Status(StrEnum):
     PENDING     the sink has not consented yet
     ACTIVE      it delivers
     PAUSED      a person has paused it
-    SUSPENDED   the gateway has suspended it; `Subscription.reason` says why
+    SUSPENDED   the gateway has suspended it; the reason is in `WebhookSubscription.reason`
     """
 
     PENDING = "pending"

@@ -1,4 +1,4 @@
-"""A `MessageStore` over an Apache RocketMQ cluster, with a local store beside it for what a cluster has no place for."""
+"""`MessageStore` over an Apache RocketMQ cluster, with a local store for data that a cluster cannot store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delayed messages of an Apache RocketMQ cluster. Brokers deliver them; this node passes on the properties that say when."""
+"""Delayed messages of an Apache RocketMQ cluster. Brokers deliver them; this node passes on the properties with the time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFUSED: Final[Mapping[int, ErrorCode]] = {codes.NO_PERMISSION: ErrorCode.NOT_S
 
 @final
 class RocketmqTimers:
-    """`Timers`. A broker takes a recall for an id that it does not know too: success says only that it was stored."""
+    """`Timers`. A broker also accepts a recall of an unknown id: success means only that the recall was stored."""
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers

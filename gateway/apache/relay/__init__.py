@@ -1,1 +1,1 @@
-"""The relay: connections of remoting clients are passed on to the servers of an Apache RocketMQ cluster, and back."""
+"""Relay of the connections of remoting clients to the servers of an Apache RocketMQ cluster."""

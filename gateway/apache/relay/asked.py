@@ -1,4 +1,4 @@
-"""Requests of servers that a client has not answered yet, and the numbers under which it has them."""
+"""Requests of servers to a client in flight, and their numbers on the client's connection."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NUMBER_MAX: Final = 0x7FFFFFF0
 
 @final
 class AskedOfClient:
-    """A request keeps the number of its server, unless another server has an unanswered one of that number.
+    """Numbers of requests: a request keeps the number of its server, unless a request of another server in flight has it.
 
-    _asked   number that the client was given -> the server, and the number that it gave
+    _asked   number on the client's connection -> (server, number of the server)
     """
 
     __slots__ = ("_asked", "_number")

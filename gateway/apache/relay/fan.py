@@ -1,4 +1,4 @@
-"""A request that goes to several servers, and has one answer."""
+"""Fan-out of a request to several servers, with one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The relay of a node: what the sessions of its client connections share, in front of the other use cases."""
+"""Relay of a node: resources shared by the sessions of its client connections, in front of the other use cases."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Relay:
 
 @final
 class RelayFirst:
-    """A handler that gives the relay what is for it, and passes all else on."""
+    """Handler that passes RelayFrames to the relay, and other commands to the next handler."""
 
     def __init__(self, relay: Relay, handler: Handler) -> None:
         self._take = relay.take

@@ -1,4 +1,4 @@
-"""The replies of name servers that carry brokers' addresses: the same with the addresses at which clients reach them here."""
+"""Replies of name servers with addresses of brokers, rewritten to the addresses at which clients reach them here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client connection of the relay, with its own connections to servers: requests out, replies and servers' requests back."""
+"""Session of one client connection of the relay: its own connections to servers, requests, replies, and servers' requests."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class RelayPart(Protocol):
 class RelaySession:
     """The relay of one client connection.
 
-    pin        address of the server that the client's port stands for, NAMESERVER, or "": requests say where they go
-    _uplinks   key -> connection: an address, or NAMESERVER
-    _fans      number of a request that goes to several servers -> their replies so far
-    _asked     requests of servers that the client has not answered
-    _direct    numbers of route requests of clients that do not name the broker in their requests
-    _held      what waits for servers that take nothing now, of the bound that all clients share
-    _heartbeat the client's last heartbeat, which a new connection to a broker begins with where requests say where they go
+    pin         address of the server that the client's port stands for, NAMESERVER, or "": requests name their target
+    _uplinks    key -> connection; a key is an address, or NAMESERVER
+    _fans       number of a request that goes to several servers -> their replies so far
+    _asked      requests of servers that the client has not answered
+    _direct     numbers of route requests of clients that do not name the broker in their requests
+    _held       bytes that wait for servers that do not read now, within the limit that all clients share
+    _heartbeat  the client's last heartbeat, sent first on a new connection to a broker where requests name their target
     """
 
     def __init__(self, part: RelayPart, client: ClientConnection, pin: str) -> None:

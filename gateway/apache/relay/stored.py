@@ -1,4 +1,4 @@
-"""Replies of brokers to those who look at single messages: the same with the addresses at which clients reach the brokers here.
+"""Replies of brokers to queries of single messages, rewritten to the addresses at which clients reach the brokers here.
 
 Tools compare the store host of a message with the address of its broker, and send requests about the message there.
 """

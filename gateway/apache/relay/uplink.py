@@ -1,4 +1,4 @@
-"""The connection to a server that belongs to one client connection: frames both ways."""
+"""Connection to a server that belongs to one client connection."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class UplinkUser(Protocol):
 class Uplink:
     """One connection, from its first attempt to its end.
 
-    name           of the server, for texts
-    waiting        number of a request that the server has not answered -> bytes of the request
-    special        number of one of these -> its code, when its reply is not passed on as it is
+    name           name of the server, for texts
+    waiting        number of a request in flight -> bytes of the request
+    special        number of a request in flight -> its code, when its reply is not passed on unchanged
     waiting_bytes  sum of `waiting`
-    queued_bytes   bytes that wait for the connection to be made
+    queued_bytes   bytes that wait until the connection is open
     full           True: the server does not read
-    where          the address that it connects to, or is connected to
+    where          address that it connects to, or is connected to
     serialize      encoding of the last request
-    open           True: the connection is there
-    was_open       True: it was there
+    open           True: the connection is open
+    was_open       True: it was open before
     closed         True: it has ended
     """
 

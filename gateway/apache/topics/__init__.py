@@ -1,1 +1,1 @@
-"""Topics, groups and brokers as a cluster configures them."""
+"""Topics, groups and capabilities of brokers of a cluster."""

@@ -1,4 +1,4 @@
-"""Holds the commands of a connection until the topics and groups that they name are known here."""
+"""Wait for metadata: commands of a connection are held until the topics and groups that they name are known here."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ HELD_MAX: Final = 10_000
 
 @final
 class AwaitMetadata:
-    """A handler in front of the use cases, which ask for topics and groups without waiting.
+    """Handler in front of the use cases, which look up topics and groups without a wait.
 
-    Commands of one connection keep their order. What nobody knows goes on: the use case creates it, or refuses the command.
+    Commands of one connection keep their order. A command with an unknown topic or group is passed on: the use case creates it,
+    or refuses the command.
 
-    _held   connection -> its commands that wait, the first of which is being asked about
+    _held   connection -> its held commands; the queries are those of the first one
     """
 
     def __init__(self, handler: Handler, metadata: RocketmqMetadata, tail: Tail) -> None:

@@ -1,4 +1,4 @@
-"""Topics and groups as brokers configure them: what is asked and written by codes 17, 351, 200 and 352."""
+"""Configuration of topics and groups at brokers: requests and answers of codes 17, 351, 200 and 352."""
 
 from __future__ import annotations
 

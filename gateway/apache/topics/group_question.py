@@ -26,9 +26,9 @@ def lacks_group(answer: Frame) -> bool:
 
 @final
 class GroupQuestion:
-    """One question. The answer is the group as the first broker that knows it has it; None: no broker knows it.
+    """One query. The result is the group as configured at the first broker that has it; None: no broker has it.
 
-    Where brokers create groups on first use, being asked is a use. A position or a lease needs the group at each broker.
+    At brokers that create groups on first use, the query is a use. A position or a lease needs the group at each broker.
     """
 
     def __init__(self, servers: Brokers, name: str, brokers: Sequence[str], done: Found) -> None:

@@ -53,9 +53,9 @@ class KnownGroup:
 
 @final
 class RocketmqMetadata:
-    """`Metadata`. A topic or group that is not known yet has to be asked for: `ensure_topic`, `ensure_group`.
+    """`Metadata`. An unknown topic or group has to be queried first: `ensure_topic`, `ensure_group`.
 
-    durability   what the cluster promises, by the settings that its brokers have
+    durability   durability of the cluster, by the settings of its brokers
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, own: Sequence[str]) -> None:

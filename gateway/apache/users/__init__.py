@@ -1,1 +1,1 @@
-"""Users and policies of an Apache RocketMQ cluster, as this gateway applies them to clients of all protocols."""
+"""Users and policies of an Apache RocketMQ cluster, applied by this gateway to clients of all protocols."""

@@ -1,4 +1,4 @@
-"""Users and policies of a cluster, asked of all of its brokers every two seconds, and kept for a bounded time without them."""
+"""Users and policies of a cluster, queried from all of its brokers every two seconds, and kept for a time without answers."""
 
 from __future__ import annotations
 

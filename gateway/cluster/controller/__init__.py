@@ -1,1 +1,1 @@
-"""A controller among others: how it reaches them, and what it answers to brokers and tools."""
+"""Controller of a group: links to the other controllers, and answers to brokers and tools."""

@@ -63,7 +63,7 @@ _UNSURE: Final = Failure(
 class Controlling:
     """The verbs of a controller. `member` is None until its group is known: then it leads nothing.
 
-    greeted   called with what another controller says of itself
+    greeted   called with the greeting of another controller
     """
 
     def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock) -> None:

@@ -22,9 +22,9 @@ log: Final = logging.getLogger("headgate.controller")
 
 @final
 class GroupJoining:
-    """Makes the member of this controller once its group is known, or when it was known before.
+    """Creates the group member of this controller once its group is known, or at the start when it was known before.
 
-    waits   why the group is known and this controller is no member of it yet: its disk has failed; "": it has not
+    waits   reason why this controller is not a member yet although the group is known: its disk has failed; "": none
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""A gateway without a store: the commands of its clients are carried out by the node that has one (decision 38)."""
+"""Forwarding by a gateway without a store: the node with the store handles the commands of its clients (decision 38)."""

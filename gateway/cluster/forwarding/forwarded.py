@@ -1,4 +1,4 @@
-"""The side of the node with the store: carries out the commands of gateways' clients, each by a ClientConnection of its own."""
+"""Store side of forwarding: handles the commands of gateways' clients, each client on a ClientConnection of its own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ log = logging.getLogger("headgate.forwarding")
 
 @final
 class _Client:
-    """The driver of the stand-in for one client of a gateway."""
+    """Driver of the connection that stands for one client of a gateway."""
 
     __slots__ = ("connection", "node", "number", "waits")
 
@@ -109,11 +109,11 @@ class _Client:
 class _Gateway:
     """One life of a gateway.
 
-    name, life, copies   as it has said in its greeting
+    name, life, copies   values of its greeting
     connection   its connection; None: it has none
-    away_ns      since when it has none
-    clients      number -> stand-in
-    newest       the highest number of a client so far
+    away_ns      time since which it has none, monotonic
+    clients      number -> its client
+    newest       highest number of a client so far
     stalled      True: it does not read its events
     """
 
@@ -252,7 +252,7 @@ class _Gateway:
 class ForwardedClients:
     """The use case of GreetNode and NodeFrame.
 
-    handler   carries out the commands of clients: what is before the dispatcher; set before the first connection
+    handler   handles the commands of clients: the first check before the dispatcher; set before the first connection
     """
 
     def __init__(

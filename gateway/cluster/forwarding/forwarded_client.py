@@ -1,4 +1,4 @@
-"""A client of this gateway whose commands are carried out by another node."""
+"""Client of this gateway whose commands another node handles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.connection.client_connection import ClientConnection
 class ForwardedClient:
     """One connection of a client.
 
-    number       on the wire
+    number       number of the client on the wire
     tickets      number -> ticket of a command without an answer; of a Receive, also under a claim: the Receive
     watches      number of a command that is answered again and again -> the command
     numbers      its ticket -> its number

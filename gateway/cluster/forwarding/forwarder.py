@@ -1,4 +1,4 @@
-"""The gateway's side: gives the commands of its clients to the node that has the store, and its events to the clients."""
+"""Gateway side of forwarding: sends the commands of clients to the node with the store, and its events to the clients."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ log = logging.getLogger("headgate.forwarding")
 
 @final
 class Forwarder:
-    """A Handler: carries no command out itself.
+    """Handler that forwards all commands.
 
-    ready            True: users and policies have come
-    state            spaces of the store's state that gateways keep a copy of
-    linked           True: there is a connection
-    on_store_lost    called with the reason and the clients that have to begin again: the store has forgotten them
+    ready            True: users and policies have arrived
+    state            copies of spaces of the store's state
+    linked           True: the connection is open
+    on_store_lost    called with the reason and the clients that have to start again, since the store has dropped them
     traffic          traffic on this gateway's ports, reported to the store
-    held_bytes_max   bytes of commands that the store has not got, above which further ones are refused
+    held_bytes_max   bytes of commands not yet received by the store, above which further ones are refused
     """
 
     def __init__(

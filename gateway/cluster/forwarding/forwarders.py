@@ -1,4 +1,4 @@
-"""The gateway's side over several connections to its store: each client stays with one of them."""
+"""Gateway side of forwarding over several connections to the store: each client stays on one of them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from gateway.connection.handler import Handler
 
 @final
 class Forwarders:
-    """A Handler over forwarders, one for each connection to the store; for the store each is a gateway of its own.
+    """Handler over forwarders, one for each connection to the store, which treats each as a gateway of its own.
 
-    What one client asks stays in order, because it goes over one connection. So does what an MQTT session asks over one
-    connection of its client after the other, and what peers of CoAP ask. A new client comes to the connection that has the
-    fewest, of those that are there.
+    The commands of one client stay in order, since they use one connection; so do those of an MQTT session over successive
+    connections of its client, and those of CoAP peers. A new client is assigned to the open connection with the fewest clients.
 
     each      the forwarders; the first one keeps the copies of spaces of the store's state
     handler   takes the commands of clients

@@ -1,4 +1,4 @@
-"""A gateway before a cluster, with a state node: what needs state is carried out there, all else here (decision 46)."""
+"""State node of a gateway before a cluster: it handles commands that need state, the gateway all others (decision 46)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATE: Final[frozenset[type[Command]]] = frozenset(
 
 @final
 class StandIn:
-    """The driver of a connection that has only those commands of a client that need state: gives it their answers.
+    """Driver of a connection with only those commands of a client that need state; passes their answers to the client.
 
     The connection counts as shared, so a client keeps its own connection when the state node is lost: its other commands go on.
     """
@@ -54,10 +54,10 @@ class StandIn:
 
 @final
 class StateFirst:
-    """A handler that gives a state node the commands that need state, and `handler` all others.
+    """Handler that passes commands that need state to a state node, and all others to `handler`.
 
-    MQTT clients are the state node's from their first command on. Of other clients it gets reads and changes of latest values,
-    messages that set one or that have an idempotency key, and changes of users.
+    The state node gets all commands of MQTT clients. Of other clients it gets reads and changes of latest values, messages that
+    set a latest value or have an idempotency key, and changes of users.
     """
 
     def __init__(self, state: Handler, handler: Handler) -> None:

@@ -1,4 +1,4 @@
-"""The connection of a gateway to its store: greeted, watched for silence, and made again whenever it ends."""
+"""Connection of a gateway to its store, with greeting, detection of silence, and reconnects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MakeDialog = Callable[[Callable[[bytes], None]], Dialog]
 class StoreConnection:
     """Connects to the store, or to its replicas in turn, until one answers the greeting.
 
-    waits      why there is no connection; "": there is one, whose greeting was answered
+    waits      reason why there is no connection; "": there is one, whose greeting was answered
     losses     connections that have ended after their greeting was answered
     """
 

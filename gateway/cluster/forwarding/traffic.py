@@ -28,10 +28,10 @@ class Traffic(NamedTuple):
 
 @final
 class OwnTraffic:
-    """Of a gateway, since the store's process began.
+    """Traffic of a gateway since the start of the store's process.
 
-    life      16 bytes that name the gateway's process
-    counted   what its ports have counted since its own beginning
+    life      16 bytes that identify the gateway's process
+    counted   returns the counts of its ports since its own start
     """
 
     def __init__(self, life: bytes) -> None:
@@ -53,9 +53,9 @@ class OwnTraffic:
 
 @final
 class GatewaysTraffic:
-    """Of all gateways together, at the store's node. What a gateway says twice, over several connections, counts once.
+    """Traffic of all gateways, at the store's node. Repeated reports of a gateway over several connections count once.
 
-    total   since this process began, also of gateways that have gone
+    total   traffic since the start of this process, that of gateways that have gone included
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""The commands `headgate cluster`: what an operator asks the controllers of store groups."""
+"""The commands `headgate cluster`: requests of an operator to the controllers of store groups."""

@@ -1,4 +1,4 @@
-"""The controllers as a tool reaches them: each is asked how it is, and the one that leads is asked for changes."""
+"""Client of the controllers for tools: state queries to each of them, changes to the one that leads."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ControllerSeen(NamedTuple):
     """One controller.
 
     address   host:port
-    found     what it says of itself; None: it does not answer
-    why       why it does not; "": it does
+    found     state that it reports; None: it does not answer
+    why       reason why it does not answer; "": it does
     """
 
     address: str
@@ -43,7 +43,7 @@ class ControllerSeen(NamedTuple):
 
 @final
 class ClusterControllers:
-    """Asks and waits. Raises ConfigError when nobody who leads answers in PATIENCE_S, AccessError for a lacking right."""
+    """Blocking requests. Raises ConfigError when no leading controller answers in PATIENCE_S; AccessError."""
 
     def __init__(self, addresses: Sequence[str], tls: Tls | None, key: KeyPlace | None) -> None:
         """`addresses`: host:port of some controllers. The others are learned from them."""

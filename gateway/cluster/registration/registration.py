@@ -1,4 +1,4 @@
-"""The connections by which this node registers itself at name servers: one for each, made again whenever it ends."""
+"""Connections by which this node registers at name servers: one for each, with reconnects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger("headgate.registration")
 class NameserverConnection:
     """Keeps this node registered at one name server. Writes one line to the log when that begins, and one when it ends.
 
-    registrar   its requests, and what the name server has
+    registrar   its requests, and the registered state
     """
 
     def __init__(

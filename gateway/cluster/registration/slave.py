@@ -1,4 +1,4 @@
-"""A replica that follows, at name servers: a slave of its broker, at the address where it serves readers."""
+"""Registration of a following replica at name servers: as a slave of its broker, at the address where it serves readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log: Final = logging.getLogger("headgate.replica")
 
 @final
 class SlaveRegistration:
-    """Registers the replica from the first leader on that it follows, until it is about to lead, or its life ends.
+    """Registers the replica while it follows: from its first leader until its promotion, or the end of its term.
 
     _own      number under which it is registered; 0: it is not
     _ending   registrations that are being ended, each for a second at most

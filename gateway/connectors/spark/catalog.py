@@ -151,7 +151,7 @@ class Catalog:
         return [kept] if kept.start < kept.end else []
 
     def until(self, poll: Callable[[], _Found]) -> _Found:
-        """The value of `look`. It is called again for `retry_s` while something is missing; without end when the query waits.
+        """The value of `poll`. It is called again for `retry_s` while something is missing; without end when the query waits.
 
         An end of a queue before the position of the query is looked at again too: a broker that starts may be behind itself.
         """
