@@ -1,7 +1,7 @@
-"""Attempts of unordered receives: which queues have leased messages to which attempt of a client.
+"""Attempts of unordered receives: the queues that have leased messages to each attempt of a client.
 
 A client that got no answer repeats its receive with the same attempt id, and gets the same messages again. The tables hold the
-pop time of each attempt (LeaseTable.attempt_pops); this finds the tables.
+pop time of each attempt (LeaseTable.attempt_pops); this module finds the tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, final
 from store.lease.table import LeaseTable
 
 ATTEMPTS_IN_ALL_MAX: Final = 16_384
-"""Attempts that are remembered, of all groups together; the oldest is forgotten first. About 400 bytes each."""
+"""Limit on remembered attempts, of all groups together; the oldest is forgotten first. About 400 bytes each."""
 
 
 @final
@@ -27,7 +27,7 @@ class Attempts:
         return len(self._queues)
 
     def add(self, table: LeaseTable, attempt_id: str) -> None:
-        """Note that the attempt has got messages of the queue of `table`."""
+        """Record that the attempt has got messages of the queue of `table`."""
         key = (table.group, table.topic, attempt_id)
         queues = self._queues.get(key)
         if queues is None:

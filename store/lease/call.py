@@ -21,46 +21,46 @@ from store.reads.readable import readable
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Index rows, each times the cost of the filter, and bytes of rejected records, after which a call ends `unfinished`."""
+"""Limits of one call, after which it ends `unfinished`: index rows times the cost of the filter; bytes of rejected records."""
 READ_BYTES_MAX: Final = 512 * 1024
-"""Bytes of records that are read at a time."""
+"""Bytes of records per read."""
 UNREADABLE_MS: Final = 30_000
-"""A record that cannot be read is leased to nobody for this long, so that it does not hold back the messages behind it."""
+"""Lease to nobody of a record that cannot be read; the messages behind it are delivered meanwhile."""
 REPAIRED_MS: Final = 2_000
-"""The same where other replicas repair what is damaged."""
+"""The same on a replica, where the others repair damaged records."""
 ATTEMPT_CHARS_MAX: Final = 128
-"""Length of an attempt id in characters; a longer one is ignored."""
+"""Longest attempt id, in characters; a longer one is ignored."""
 EVERYTHING: Final = 0
 NEW: Final = 1
 REDELIVERIES: Final = 2
-"""What one step leases from each queue: everything, messages that were never leased, or redeliveries."""
+"""The kinds of step: lease everything, only messages that were never leased, or only redeliveries."""
 _ONE_STEP: Final = (EVERYTHING,)
 _NEW_FIRST: Final = (NEW, REDELIVERIES)
 _REDELIVERIES_FIRST: Final = (REDELIVERIES, NEW)
 
 
 def steps(queue_id: int) -> tuple[int, ...]:
-    """The steps of a call, each of which goes through all queues. `queue_id` is LeaseRequest.queue_id."""
+    """Steps of a call; each one visits all queues. `queue_id` is LeaseRequest.queue_id."""
     if not by_priority(queue_id):
         return _ONE_STEP
     return _REDELIVERIES_FIRST if again_first(queue_id) else _NEW_FIRST
 
 
 class RecordSource(Protocol):
-    """What a lease call needs of the store.
+    """Reads records for a lease call, and moves messages to the retry topic.
 
-    hidden_ms   how long a record that cannot be read is leased to nobody
+    hidden_ms   length of the lease to nobody of a record that cannot be read
     """
 
     hidden_ms: int
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows, b"" for one that was lost. Raises StoreError and OSError when one of them cannot be read."""
+        """Records of rows, b"" for a lost one. Raises StoreError and OSError when one of them cannot be read."""
 
     def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> bool:
         """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit.
 
-        False: the store takes nothing now, and the message stays where it is.
+        False: the store takes no writes now, and the message stays leased.
         """
 
 
@@ -68,15 +68,14 @@ class LeaseCall:
     """One lease call: the request, and the messages leased so far.
 
     limit, invisible_ms, wanted, fleeting   as in LeaseRequest
-    attempt_id     a call that repeats the id of an earlier one gets the messages of that one, and no others; "" for none
+    attempt_id     attempt id of the client, "" without one; a call that repeats an id gets the messages of the earlier call
     now            wall-clock ms of the call
-    messages       messages leased so far
-    pop_ms         pop time of all leases of the call
-    remaining      about how many more messages are free in the queues that were visited
+    pop_ms         pop time of all leases of the call, wall-clock ms
+    remaining      estimate of the free messages that are left in the visited queues
     unfinished     True when the call has ended at SCAN_ROWS_MAX or SCAN_BYTES_MAX
     revive_queue   the revive queue id of receipts: ORDERED_REVIVE_QUEUE in ordered calls
-    error          why a record could not be read, None when all could
-    _rows          index rows scanned so far, each of them times the cost of the filter
+    error          the last read error, None when all records were readable
+    _rows          index rows scanned so far, times the cost of the filter
     _bytes         bytes of rejected records read so far
     _leased_bytes  bytes of the messages leased so far
     _broker        broker name of receipts
@@ -110,7 +109,7 @@ class LeaseCall:
         self._broker = broker
 
     def raise_pop_ms(self, table: LeaseTable) -> None:
-        """Raise the pop time above that of `table`, before the first lease: no queue is skipped for a pop time in use."""
+        """Raise the pop time above that of `table`. Call it before the first lease: later, the queue would be skipped."""
         if table.pop_ms >= self.pop_ms:
             self.pop_ms = table.pop_ms + 1
 
@@ -150,10 +149,10 @@ class LeaseCall:
         return changed
 
     def repeat(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease again what an earlier call of this attempt got from the queue and still holds; True when there was any.
+        """Lease again the messages that an earlier call of this attempt still holds in the queue; True when there was one.
 
-        No delivery is counted, and the receipts of the earlier call expire. Messages whose lease has ended are redelivered
-        by the ordinary way.
+        No delivery is counted, and the receipts of the earlier call expire. Messages whose lease has ended are redelivered as
+        usual.
         """
         table.expire(self.now)
         mine = table.held_by(self.attempt_id)
@@ -164,7 +163,7 @@ class LeaseCall:
         return True
 
     def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
-        """Whether `lease_from` would find a message, before filtering. Changes nothing."""
+        """True when `lease_from` would find a message, before filtering. Changes nothing."""
         if max(table.head, queue.first) < queue.visible:
             return True
         if self.attempt_id and table.held_by(self.attempt_id):
@@ -172,10 +171,10 @@ class LeaseCall:
         return any(lease.free or lease.end_ms <= self.now for lease in table.leases.values())
 
     def _redeliver(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
-        """Lease free `offsets` again; True when there were any. `attempt` counts a delivery.
+        """Lease free `offsets` again; True when there were any.
 
-        Without it the client had been given them, whatever its filter says now. `may_move` moves messages that block the floor
-        to the retry topic instead.
+        attempt    count a delivery, and apply the filter; without it the same client gets the same messages again
+        may_move   move messages that block the floor to the retry topic
         """
         for offset in offsets:
             if self._leased_bytes >= limits.RECEIVE_BYTES_MAX:
@@ -189,7 +188,7 @@ class LeaseCall:
             records = self._readable(rows)
             if len(records) < len(rows):
                 if not may_move:
-                    break  # of an ordered group: nothing may overtake it
+                    break  # an ordered group: no message may overtake the unreadable one
                 self._hide(table, offset)
                 continue
             if not records or not (self._wants(records[0]) if attempt else records[0]):
@@ -202,8 +201,8 @@ class LeaseCall:
         return bool(offsets)
 
     def _lease_again(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
-        """Lease `offset`, which was leased before; the record gets its new reconsume times."""
-        # A withdrawn lease has no delivery that the attempt could repeat.
+        """Lease `offset`, which was leased before, and set the reconsume times of the record."""
+        # A withdrawn lease was not a delivery, so this one counts.
         counted = attempt or table.leases[offset].attempts == 0
         lease = table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms, counted)
         lease.fleeting = self.fleeting
@@ -216,7 +215,7 @@ class LeaseCall:
         self._add(data, queue.id, offset, view.physical_offset, times + 1)
 
     def _lease_new(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from the head on, and settle rejected messages without a delivery; True when the head has moved."""
+        """Lease messages from the head on, and settle rejected ones without a delivery; True when the head has moved."""
         began = table.head
         while True:
             room = min(self.limit - len(self.messages), limits.LEASES_PER_QUEUE_MAX - len(table.leases))
@@ -270,14 +269,14 @@ class LeaseCall:
             self._hide(table, table.head)
 
     def _readable(self, rows: Sequence[Row]) -> list[bytes]:
-        """The records of `rows` up to the first one that cannot be read; `error` is then set."""
+        """Records of `rows` up to the first unreadable one, which sets `error`."""
         found, error = readable(self._source.records, rows)
         if error is not None:
             self.error = error
         return found
 
     def _hide(self, table: LeaseTable, offset: int) -> None:
-        """Lease the unreadable `offset`, which is free or `head`, to nobody. It is no delivery."""
+        """Lease the unreadable `offset`, which is free or `head`, to nobody, without a delivery."""
         fresh = offset == table.head
         lease = table.lease(offset, self.pop_ms, self.now + self._source.hidden_ms, False)
         if fresh:
@@ -291,9 +290,10 @@ class LeaseCall:
         self._add(record, queue.id, offset, view.physical_offset, view.reconsume_times + 1)
 
     def _rows_to_read(self, rows: Sequence[Row], room: int, hashes: frozenset[int] | None) -> tuple[Sequence[int], int]:
-        """(indexes of the rows to read, number of rows that this decides on).
+        """(indexes of the rows to read, number of rows that are then decided).
 
-        A filter with tag `hashes` reads only rows with such a hash; without, the first READ_BYTES_MAX of records are read.
+        A filter with tag `hashes` reads only rows with one of these hashes; any other filter reads the first READ_BYTES_MAX of
+        records.
         """
         if hashes is None:
             count = len(rows_within(rows, READ_BYTES_MAX))
@@ -306,7 +306,7 @@ class LeaseCall:
         return picked, picked[-1] + 1 if len(picked) == room else len(rows)
 
     def _choose_pop_ms(self, table: LeaseTable) -> bool:
-        """Raise the pop time above that of `table`; False when the call has leases already, and their pop time is too low."""
+        """Raise the pop time above that of `table`; False when the call already has leases with a lower pop time."""
         if table.pop_ms >= self.pop_ms:
             if self.messages:
                 return False
@@ -314,7 +314,7 @@ class LeaseCall:
         return True
 
     def _wants(self, record: bytes) -> bool:
-        """False for a rejected record, and for one that was lost (b"")."""
+        """False for a rejected record and for a lost one (b"")."""
         return bool(record) if self.wanted is None or not record else self.wanted.matches(Record(record).properties)
 
     def _add(self, data: bytes, queue_id: int, offset: int, physical_offset: int, attempt: int) -> None:

@@ -1,7 +1,7 @@
-"""Candidates: queues of a topic of many queues where a receive of a group may find a message.
+"""Candidates: the queues of a large topic in which a receive of a group may find a message.
 
-A queue that a receive has found empty is no candidate any more, until messages arrive in it or its lease table changes. So a
-receive costs as much as there is to lease, not as the topic has queues.
+A queue that a receive has found empty stops being a candidate until a message arrives in it or its lease table changes. The
+cost of a receive thus grows with the messages to lease, not with the queues of the topic.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from store.queue.arrivals import Arrivals
 from store.queue.queue import TopicEntry
 
 QUEUES_FEW: Final = 16
-"""Receives visit all queues of a topic that has no more than this many."""
+"""Largest topic, in queues, without candidates: receives visit all its queues."""
 VISITS_MAX: Final = 256
-"""Candidates that one receive visits at most."""
+"""Candidates per receive, at most."""
 
 
 @final
 class Candidates:
-    """The candidates of one group in one topic, in the order in which they are visited.
+    """The candidates of one group in one topic, in the order of the visits.
 
-    At first all queues are: those that were not visited yet are a range of numbers, so that nothing is made for each of them.
+    At first all queues are candidates; those not yet visited are kept as a range of ids, without an object for each.
 
-    entry     the topic
-    _fresh    the lowest queue id that was not visited yet, and `_end`, the one behind the last of these
-    _queue    ids of the others, which are visited behind those
-    _there    the same ids
-    _seen     number of the topic's last arrival that was taken into account
+    _fresh    lowest queue id of the range not yet visited
+    _end      end of that range, exclusive
+    _queue    ids of the other candidates, which are visited after the range
+    _there    the ids in `_queue`, as a set
+    _seen     number of the topic's last arrival that `update` has processed
     """
 
     __slots__ = ("_end", "_fresh", "_queue", "_seen", "_there", "entry")
@@ -50,12 +50,12 @@ class Candidates:
         self._seen = entry.arrivals.count
 
     def __len__(self) -> int:
-        """Number of candidates. Numbers below the highest queue id that are no queue count until they have been passed."""
+        """Number of candidates. Unused ids in the range count until they are visited."""
         return self._end - self._fresh + len(self._queue)
 
     @property
     def visits_max(self) -> int:
-        """How many candidates one receive visits at most."""
+        """Limit on the candidates that one receive visits."""
         return min(len(self), VISITS_MAX)
 
     def add(self, queue_id: int) -> None:
@@ -76,7 +76,7 @@ class Candidates:
         return queue_id
 
     def visited(self, queue_id: int, more: bool) -> None:
-        """Note that a queue, which `take` returned, was visited; `more`: it stays a candidate, as the last one."""
+        """Record the visit of a queue that `take` returned; `more`: it stays a candidate, as the last one."""
         if more:
             self.add(queue_id)
         elif self._queue and self._queue[-1] == queue_id:  # its table has changed in the visit
@@ -92,17 +92,14 @@ class Candidates:
             self._seen = arrivals.count
 
     def first(self, most: int) -> list[int]:
-        """The ids of the candidates that are visited next, at most `most`."""
+        """Ids of the next candidates, at most `most`; they stay candidates."""
         fresh = range(self._fresh, min(self._end, self._fresh + most))
         return [*fresh, *islice(self._queue, most - len(fresh))]
 
 
 @final
 class AllCandidates:
-    """The candidates of all groups in topics of many queues.
-
-    places   (group, topic) -> its candidates
-    """
+    """The candidates of all groups in large topics: `places` by (group, topic)."""
 
     __slots__ = ("places",)
 
@@ -110,7 +107,7 @@ class AllCandidates:
         self.places: dict[tuple[str, str], Candidates] = {}
 
     def of(self, group: str, entry: TopicEntry) -> Candidates | None:
-        """The candidates of a group, brought up to date; None when the topic has few queues."""
+        """Candidates of a group, up to date; None for a topic of at most QUEUES_FEW queues."""
         if len(entry.queues) <= QUEUES_FEW:
             return None
         place = (group, entry.name)
@@ -121,11 +118,11 @@ class AllCandidates:
         return found
 
     def changed(self, table: LeaseTable) -> None:
-        """Note that a table has changed: its queue is a candidate again."""
+        """Make the queue of a changed table a candidate again."""
         found = self.places.get((table.group, table.topic))
         if found is not None:
             found.add(table.queue_id)
 
     def drop(self, group: str, topic: str) -> None:
-        """Forget the candidates of a group in a topic: its tables are removed."""
+        """Forget the candidates of a group in a topic whose tables are removed."""
         self.places.pop((group, topic), None)

@@ -10,18 +10,17 @@ from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
 
 _RECHECK_MS: Final = 1_000
-"""The timer sleeps at most this long while leases are held: the wall clock may jump."""
+"""Longest sleep of the timer while leases are held: the wall clock may jump."""
 _TABLES_MAX: Final = 1_024
-"""Tables that one turn of the loop expires; the next turn continues with the others."""
+"""Tables per turn of the loop; the next turn continues with the others."""
 
 
 @final
 class Expiry:
-    """Expires leases when they end. Reads the wall clock at least once a second while leases are held.
+    """Expires leases at their end. Reads the wall clock at least once a second while leases are held.
 
     expired        leases that have ended without being settled, since the start
-    _schedule      the tables with leases
-    _timer_ms      wall-clock time for which `_timer` is set
+    _timer_ms      wall-clock time for which `_timer` is set, 0 for none
     """
 
     def __init__(
@@ -31,7 +30,7 @@ class Expiry:
         freed: Callable[[str, str], None],
         ended: Callable[[LeaseTable], None] = lambda table: None,
     ) -> None:
-        """`ended(table)` is called when leases of a table have ended; then `freed(group, topic)`, once for all its tables."""
+        """Call `ended(table)` for each table with ended leases, then `freed(group, topic)` once for all tables of the pair."""
         self._clock = clock
         self._freed = freed
         self._ended = ended
@@ -41,7 +40,7 @@ class Expiry:
         self.expired = 0
 
     def schedule(self, table: LeaseTable) -> None:
-        """Take account of the leases of `table`, which have changed."""
+        """Schedule `table`, whose leases have changed, for its earliest end."""
         end = table.next_end_ms()
         if end and (table.expiry_ms == 0 or end < table.expiry_ms):
             self._schedule.put(table, end, self._clock.wall_ms())
@@ -49,7 +48,7 @@ class Expiry:
                 self._arm()
 
     def stop(self) -> None:
-        """Cancel the timer: leases no longer expire."""
+        """Cancel the timer; leases no longer expire."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

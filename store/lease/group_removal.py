@@ -1,8 +1,8 @@
-"""Deletion of groups: positions, leases and configuration, in slices, to the end whatever happens meanwhile.
+"""Deletion of groups: positions, leases and configuration, in slices; a restart resumes it.
 
     a note in the log  -->  the positions, some in each turn  -->  the configuration and the note, in one commit
 
-A store that opens with a note goes on. There may be a million positions: one commit for all would hold up the others.
+A group may have a million positions: one commit for all would delay all other commits.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ SPACE: Final = "@ungroup"
 """State space of the notes: group -> one byte."""
 CHUNK_COST: Final = 128
 DROP_COST: Final = 4
-"""What it costs to look through some tables, and to remove one, in visits."""
+"""Costs in visits: of reading one chunk of tables, and of removing one table."""
 SLICE_TABLES: Final = 128
-"""Tables that are removed in one step."""
+"""Tables that one step removes."""
 Done = Callable[[None | Failure], None]
 
 
 @final
 class GroupRemoval:
-    """Deletes groups, one at a time in the order of the requests; further groups wait, in memory and as notes in the log.
+    """Deletes groups one at a time, in the order of the requests; the others wait in memory and as notes in the log.
 
-    A deletion is carried out in steps that share turns of the loop (`Turns`), and goes on after a start. When the log takes no
-    more changes, it stops: its callers get that failure, and a later `begin` or `check`, or the next start, goes on.
+    A deletion runs in steps that share turns of the loop (`Turns`). When the log takes no more changes, the deletion stops and
+    its callers get the failure; a later `begin` or `check`, or the next start, resumes it.
 
-    _callers   group that is being deleted, or has still to be -> `done` of each request, called once with None when the group
-               is gone durably, else with the failure; empty: nobody waits
+    _callers   group to delete -> `done` of each request, called once: with None when the deletion is durable, else with the
+               failure
     """
 
     def __init__(self, ledger: JournaledTables, state: StateView, writer: StoreWriter, clock: Clock) -> None:
@@ -48,7 +48,7 @@ class GroupRemoval:
         self._callers: dict[str, list[Done]] = {}
 
     def start(self) -> None:
-        """Go on with the deletions that an earlier store has not finished, after recovery."""
+        """Resume the unfinished deletions after recovery."""
         for key, _ in self._state.scan(SPACE, b""):
             self._callers.setdefault(key.decode(), [])
         self.check()
@@ -69,17 +69,17 @@ class GroupRemoval:
         self.check()
 
     def check(self) -> None:
-        """Go on with the next group, unless one is under way."""
+        """Start or resume the deletion of the first waiting group, unless one is running."""
         if self._callers and not self._turns.busy and self._writer.refusal() is None:
             group = next(iter(self._callers))
             self._turns.run(self._slices(group), lambda: self._end(group), lambda _: None)
 
     def stop(self) -> None:
-        """Do nothing more: the store is closed, and the next one on its files goes on. `done` of what waits is not called."""
+        """Stop: the store is closed. The next start resumes the deletions; `done` of waiting requests is not called."""
         self._turns.stop()
 
     def _slices(self, group: str) -> Iterator[int]:
-        """Remove the tables of a group; yields the cost of each step, in visits."""
+        """Remove the tables of a group in steps; yields the cost of each one, in visits."""
         for places in self._ledger.tables_of_group(group):
             yield CHUNK_COST
             for at in range(0, len(places), SLICE_TABLES):

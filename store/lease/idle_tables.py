@@ -1,6 +1,6 @@
-"""The lease tables that are idle, as sorted columns: a row for every table, live ones marked.
+"""Idle lease tables as sorted columns; a live table has a marked row.
 
-A row is its key and three integers, 24 bytes beside the key; a snapshot writes and reads the columns as they are.
+A row is a key and three integers, 24 bytes beside the key; snapshots write and read the columns as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from store.sorted_set import first_behind
 
 CHUNK_ROWS: Final = 512
 LIVE: Final = -1
-"""The floor of a table that is live: its row says nothing else."""
+"""Floor of a live table; the other columns of its row are void."""
 _BITS: Final = 10
 _MASK: Final = (1 << _BITS) - 1
 
@@ -28,7 +28,7 @@ class Chunk:
     floors   floor of each table, LIVE for live ones
     pops     newest pop time, epoch ms
     bases    base of the segment with its newest value, twice; odd for an ordered table
-    sums     what the walk over the lag remembers of these rows (lag.py); None when it holds no more
+    sums     sums of these rows for the walk over the lag (lag.py); None when a row has changed
     """
 
     __slots__ = ("bases", "floors", "keys", "pops", "sums")
@@ -41,16 +41,16 @@ class Chunk:
         self.sums: RowSums | None = None
 
     def note_change(self, row: int) -> None:
-        """Forget the sums when they are wrong after a change of this row."""
+        """Forget the sums that a change of this row makes wrong."""
         if self.sums is not None and self.sums.depend_on(row):
             self.sums = None
 
     def part(self, begin: int, end: int) -> Chunk:
-        """A copy of the rows from number `begin` to `end`."""
+        """Copy of the rows [`begin`, `end`)."""
         return Chunk(self.keys[begin:end], self.floors[begin:end], self.pops[begin:end], self.bases[begin:end])
 
     def remove(self, begin: int, end: int) -> None:
-        """Remove the rows from number `begin` to `end`."""
+        """Remove the rows [`begin`, `end`)."""
         self.sums = None
         del self.keys[begin:end]
         del self.floors[begin:end]
@@ -58,7 +58,7 @@ class Chunk:
         del self.bases[begin:end]
 
     def idle(self) -> Chunk:
-        """The rows of idle tables; this chunk when all are."""
+        """Rows of idle tables; this chunk itself when none is live."""
         floors = self.floors
         if LIVE not in floors:
             return self
@@ -72,12 +72,12 @@ class Chunk:
         )
 
     def encode(self) -> bytes:
-        """The body of a frame."""
+        """Body of a snapshot frame."""
         return pack_names(self.keys) + pack(self.floors) + pack(self.pops) + pack(self.bases)
 
 
 def decode(body: bytes) -> Chunk:
-    """The body of a frame -> its rows."""
+    """Rows of the body of a snapshot frame."""
     reader = ColumnReader(body)
     keys = reader.names()
     floors, pops, bases = reader.integers(), reader.integers(), reader.integers()
@@ -86,12 +86,12 @@ def decode(body: bytes) -> Chunk:
 
 @final
 class IdleTables:
-    """Rows of all lease tables, by state key. A place in it is a number that is valid until a row is added or removed.
+    """Rows of all lease tables, by state key. A place is the number of a row, valid until a row is added or removed.
 
     count     number of rows
-    _chunks   none is empty, in order
-    _firsts   first key of each
-    _found    the place that was found last: keys are often asked for in order
+    _chunks   the rows in order; no chunk is empty
+    _firsts   first key of each chunk
+    _found    place of the last hit of `find`: successive keys are often neighbours
     """
 
     __slots__ = ("_chunks", "_firsts", "_found", "count")
@@ -103,7 +103,7 @@ class IdleTables:
         self._found = 0
 
     def find(self, key: bytes) -> int:
-        """The place of the row of `key`; -1 when `key` has no row."""
+        """Place of the row of `key`; -1 without a row."""
         at, row = self._found >> _BITS, (self._found & _MASK) + 1
         if at < len(self._chunks):
             keys = self._chunks[at].keys
@@ -121,15 +121,15 @@ class IdleTables:
         return self._found
 
     def floor(self, place: int) -> int:
-        """The floor of the table at `place`."""
+        """Floor of the table at `place`; LIVE for a live one."""
         return self._chunks[place >> _BITS].floors[place & _MASK]
 
     def pop_ms(self, place: int) -> int:
-        """The newest pop time of the idle table at `place`."""
+        """Newest pop time of the idle table at `place`, epoch ms."""
         return self._chunks[place >> _BITS].pops[place & _MASK]
 
     def base(self, place: int) -> int:
-        """The base of the segment with the newest value of the idle table at `place`."""
+        """Base of the segment with the newest value of the idle table at `place`."""
         return self._chunks[place >> _BITS].bases[place & _MASK] >> 1
 
     def ordered(self, place: int) -> bool:
@@ -137,14 +137,14 @@ class IdleTables:
         return self._chunks[place >> _BITS].bases[place & _MASK] & 1 == 1
 
     def set(self, place: int, floor: int, pop_ms: int, base: int, ordered: bool) -> None:
-        """Set the row at `place`."""
+        """Overwrite the row at `place`."""
         chunk, row = self._chunks[place >> _BITS], place & _MASK
         chunk.floors[row] = floor
         chunk.pops[row] = pop_ms
         chunk.bases[row] = base << 1 | (1 if ordered else 0)
 
     def put(self, key: bytes, floor: int, pop_ms: int, base: int, ordered: bool) -> None:
-        """Set the row of `key`."""
+        """Insert or overwrite the row of `key`."""
         marked = base << 1 | (1 if ordered else 0)
         if not self._chunks:
             self._chunks.append(Chunk([key], array("q", (floor,)), array("q", (pop_ms,)), array("q", (marked,))))
@@ -163,7 +163,7 @@ class IdleTables:
             return
         self.count += 1
         if len(keys) >= CHUNK_ROWS:
-            # Keys that come in order fill chunks to the end; others find them half full.
+            # Ascending keys fill a chunk to its end; any other insertion halves it.
             half = CHUNK_ROWS if row == len(keys) and at == len(self._chunks) - 1 else CHUNK_ROWS // 2
             fresh = chunk.part(half, len(keys))
             chunk.remove(half, len(keys))
@@ -181,20 +181,20 @@ class IdleTables:
         self._firsts[at] = chunk.keys[0]
 
     def mark_live(self, place: int) -> None:
-        """Note that the table at `place` is live."""
+        """Mark the table at `place` as live."""
         chunk = self._chunks[place >> _BITS]
         chunk.note_change(place & _MASK)
         chunk.floors[place & _MASK] = LIVE
 
     def rebase(self, key: bytes, base: int) -> None:
-        """Note that the newest value of an idle table is in the segment at `base`."""
+        """Set the base of the segment with the newest value of an idle table."""
         place = self.find(key)
         if place >= 0:
             bases = self._chunks[place >> _BITS].bases
             bases[place & _MASK] = base << 1 | bases[place & _MASK] & 1
 
     def remove(self, key: bytes) -> bool:
-        """Remove the row of `key`; False when there is none."""
+        """Remove the row of `key`; False without a row."""
         place = self.find(key)
         if place < 0:
             return False
@@ -206,7 +206,7 @@ class IdleTables:
         return True
 
     def _trim(self, at: int) -> None:
-        """After a row of chunk number `at` was removed: note its first key anew, or remove the chunk when no row is left."""
+        """Update the first key of chunk number `at` after a removal, or remove the chunk when it is empty."""
         keys = self._chunks[at].keys
         if keys:
             self._firsts[at] = keys[0]
@@ -215,7 +215,7 @@ class IdleTables:
             del self._firsts[at]
 
     def take(self, prefix: bytes) -> list[Chunk]:
-        """Remove the rows whose keys begin with `prefix`; returns them. Its cost is that of the chunks, not of the rows."""
+        """Remove and return the rows whose keys begin with `prefix`. The cost grows with the chunks, not with the rows."""
         taken: list[Chunk] = []
         at = max(bisect_right(self._firsts, prefix) - 1, 0)
         begin = at
@@ -241,7 +241,7 @@ class IdleTables:
         return taken
 
     def load(self, chunk: Chunk) -> None:
-        """Set the rows of a chunk that was read from a snapshot."""
+        """Insert the rows of a chunk that was read from a snapshot."""
         keys = chunk.keys
         if not keys:
             return
@@ -257,9 +257,9 @@ class IdleTables:
         self.count += len(keys)
 
     def behind(self, key: bytes) -> tuple[Chunk | None, int]:
-        """(the rows with the lowest key behind `key`, the number of the row with that key); (None, 0) when there is none.
+        """(chunk of the lowest key behind `key`, row of that key in it); (None, 0) when there is none.
 
-        These are the rows themselves: they are valid until a row is added or removed.
+        The chunk is no copy: it is valid until a row is added or removed.
         """
         at = max(bisect_right(self._firsts, key) - 1, 0)
         while at < len(self._chunks):
@@ -271,7 +271,7 @@ class IdleTables:
         return None, 0
 
     def after(self, key: bytes) -> Chunk | None:
-        """A copy of some rows behind `key`, at most CHUNK_ROWS; None when there is none. One step of a walk over all."""
+        """Copy of the next rows behind `key`, at most CHUNK_ROWS; None at the end. One step of a walk over all rows."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         while at < len(self._chunks):
             chunk = self._chunks[at]

@@ -1,12 +1,12 @@
-"""Lease tables as state values: a value holds a whole table, or what has changed since the previous value.
+"""Lease tables as state values: a value holds a whole table, or the changes since the previous value.
 
     flags 1 | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | attempt ids 2 + n
-    flags: 1 whole, 2 ordered, 4 the attempt ids are added to those before
+    flags: 1 whole, 2 ordered, 4 the attempt ids are added to the earlier ones
     a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4, highest bits: pulled, fleeting | first ms 8
     attempt ids: pop ms, blank, id; a line each
     a settled range: from 8 | to 8
 
-A value holds the newest state of each offset in it, not an operation: applying a part of the log twice does no harm.
+A value holds the newest state of each offset in it, not an operation: replaying a part of the log twice is harmless.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RANGE = struct.Struct(">qq")
 
 
 def key(group: str, topic: str, queue_id: int) -> bytes:
-    """The state key of one table. The topic comes first, so that the tables of a topic are neighbours."""
+    """State key of a table. The topic comes first: the tables of a topic are neighbours."""
     return f"{topic}\x00{group}\x00{queue_id}".encode()
 
 
@@ -42,7 +42,7 @@ def parse_key(data: bytes) -> tuple[str, str, int]:
 
 
 def is_key(data: bytes) -> bool:
-    """False for the beginning that all state keys of a topic have: a change that removes it removes all tables of the topic."""
+    """False for the prefix of a topic's state keys; a change that removes the prefix removes all tables of the topic."""
     return data.count(b"\x00") == 2
 
 
@@ -52,13 +52,13 @@ def is_idle(table: LeaseTable) -> bool:
 
 
 def whole_value(table: LeaseTable) -> bytes:
-    """The value of a whole table. Leaves `changed_offsets` as it is."""
+    """Value of a whole table. Leaves `changed_offsets` as it is."""
     settled = list(zip(table.settled.starts, table.settled.ends, strict=True))
     return _encode(table, WHOLE_FLAG, sorted(table.leases), settled)
 
 
 def idle_value(floor: int, pop_ms: int, ordered: bool) -> bytes:
-    """The whole value of a table without leases and settled ranges."""
+    """Whole value of a table without leases and settled ranges."""
     return _HEADER.pack(WHOLE_FLAG | _ORDERED_FLAG if ordered else WHOLE_FLAG, floor, floor, pop_ms, 0, 0, 0)
 
 
@@ -71,7 +71,7 @@ def idle_facts(value: bytes) -> tuple[int, int, bool] | None:
 
 
 def changed_value(table: LeaseTable) -> tuple[bytes, bool]:
-    """(value of what has changed since the last call, True when it is a whole value). Clears `changed_offsets`."""
+    """(value of the changes since the last call, True when it is a whole value). Clears `changed_offsets`."""
     is_whole = table.whole_due or is_idle(table) or len(table.changed_offsets) >= len(table.leases) + len(table.settled)
     if is_whole:
         value = whole_value(table)
@@ -111,7 +111,7 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
     if table.attempt_pops:
         named = list(table.attempt_pops.items())
         if not flags & WHOLE_FLAG and not table.ordered:
-            # Members of an unordered group receive side by side: its attempts are too many to be written each time.
+            # An unordered group has too many concurrent attempts to write all of them each time.
             flags |= _ADDED_FLAG
             named = named[len(named) - min(table.fresh_attempts, len(named)) :]
         attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in named]).encode()
@@ -120,7 +120,7 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
 
 
 def _same_run(one: Lease, other: Lease) -> bool:
-    # One call uses one pop time, so leases that share it are equal in `pulled` and `fleeting`.
+    # One call uses one pop time: leases with equal pop times have equal `pulled` and `fleeting`.
     return (
         one.pop_ms == other.pop_ms
         and one.end_ms == other.end_ms
@@ -130,7 +130,7 @@ def _same_run(one: Lease, other: Lease) -> bool:
 
 
 def apply(table: LeaseTable, value: bytes) -> None:
-    """Apply `value` to `table`, in log order. Call `recovered` after the last value."""
+    """Apply `value` to `table`; values come in log order. Call `recovered` after the last one."""
     flags, floor, head, pop_ms, leases, ranges, length = _HEADER.unpack_from(value)
     at = _HEADER.size
     table.ordered = flags & _ORDERED_FLAG != 0
@@ -168,7 +168,7 @@ def apply(table: LeaseTable, value: bytes) -> None:
 
 
 def recovered(table: LeaseTable) -> None:
-    """Rebuild the heap after the last `apply`. Leases that have ended meanwhile become free at the next `expire`."""
+    """Rebuild the heap after the last `apply`. Leases that have ended become free at the next `expire`."""
     table.changed_offsets.clear()
     table.fresh_attempts = 0
     table.free_heap.clear()

@@ -24,17 +24,15 @@ from store.state.view import LEASE
 
 @final
 class JournaledTables:
-    """The lease tables by (group, topic, queue id), and what follows from a change of one.
+    """The lease tables by (group, topic, queue id), with their journal, expiry and candidates.
 
-    tables          all tables
-    turn            the journal of the tables that have changed in this turn
+    turn            the journal of this turn's changed tables
     attempts        queues of attempts in unordered groups
     pull_progress   progress of members that pull from queues without receivers
-    inherited_delay_ms   how much later leases end that `recovered` finds: another clock has timed them
-    freed           call it with (group, topic) when messages can be leased again
+    inherited_delay_ms   ms that `recovered` adds to the end of each lease: another node's clock has timed them
+    freed           to call with (group, topic) when messages can be leased again
     replay          applies the values that recovery reads
     _round_robin    (group, topic) -> number of lease calls for any queue so far
-    _expiry         the timer of all leases
     """
 
     __slots__ = (
@@ -65,11 +63,11 @@ class JournaledTables:
         self._expiry = Expiry(clock, turn.tables.schedule, freed, turn.candidates.changed)
 
     def broken(self) -> Failure | None:
-        """Why the store takes no more writes; None while it does."""
+        """Failure because of which the store takes no more writes; None while it takes them."""
         return self._commit.refusal()
 
     def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
-        """The table of a group on a queue, created when it does not exist, and cut to the offsets that the queue has."""
+        """Table of a group on a queue, created if missing, and cut to the offsets of the queue."""
         key = (group, queue.name, queue.id)
         table = self.tables.get(key)
         self._index.refresh(queue)
@@ -89,13 +87,13 @@ class JournaledTables:
         return table
 
     def next_round(self, group: str, topic: str) -> int:
-        """Number of lease calls of `group` for any queue of `topic` before this one; it chooses the first queue."""
+        """Number of earlier lease calls of `group` for any queue of `topic`; it selects the first queue of the call."""
         count = self._round_robin.get((group, topic), 0)
         self._round_robin[group, topic] = count + 1
         return count
 
     def share(self, table: LeaseTable, queue: Queue, now: int) -> None:
-        """Note that a receiver leases from the queue: what a member has pulled and not reported becomes its leases."""
+        """Share the queue with receivers: the messages that a member has pulled and not reported become its leases."""
         table.shared = True
         progress = self.pull_progress.drop((table.group, table.topic, table.queue_id))
         if progress is not None:
@@ -103,14 +101,14 @@ class JournaledTables:
             self.changed(table)
 
     def changed(self, table: LeaseTable) -> None:
-        """Journal `table`, which has changed, at the end of this turn, and expire its leases when they end."""
+        """Journal the changed `table` at the end of this turn, and schedule the expiry of its leases."""
         self.turn.mark_changed(table)
         self._expiry.schedule(table)
 
     def drop_topic(self, topic: str) -> list[StateChange]:
-        """Remove all tables of a topic, its lite queues included; the changes for the log, two however many there are.
+        """Remove all tables of a topic and of its lite queues; returns the changes for the log, at most two.
 
-        A few hundred are forgotten at once, others by `forget_removed`.
+        A few hundred tables are forgotten at once, the others by `forget_removed`.
         """
         changes = [StateChange(LEASE, prefix, None) for prefix in self.tables.take(topic)]
         if changes:
@@ -120,7 +118,7 @@ class JournaledTables:
         return changes
 
     def forget_removed(self) -> Iterator[int]:
-        """Forget the tables of deleted topics; yields the cost of each step, in visits."""
+        """Forget the tables of deleted topics in steps; yields the cost of each one, in visits."""
         return self.tables.forget(self._forget)
 
     def _forget(self, key: bytes, table: LeaseTable | None) -> None:
@@ -134,17 +132,17 @@ class JournaledTables:
             self.turn.drop(table)
 
     def tables_of_group(self, group: str) -> Iterator[list[tuple[str, str, int]]]:
-        """The places of the tables of a group, in lists; all tables are looked at, those of one list in one step."""
+        """Places of the tables of a group, one list per step of a walk over all tables."""
         middle = f"\x00{group}\x00".encode()
         for chunk in self.tables.chunks():
             yield [journal.parse_key(key) for key in chunk.keys if middle in key]
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
-        """Remove the tables at `keys` that exist; the changes for the log."""
+        """Remove the tables at `keys` that exist; returns the changes for the log."""
         return self.drop([key for key in keys if key in self.tables])
 
     def drop(self, keys: list[tuple[str, str, int]]) -> list[StateChange]:
-        """Remove the tables at `keys`; the changes for the log."""
+        """Remove the tables at `keys`, all of which exist; returns the changes for the log."""
         changes: list[StateChange] = []
         for key in keys:
             table = self.tables.pop(key)
@@ -157,14 +155,14 @@ class JournaledTables:
         return changes
 
     def apply(self, change: StateChange, base: int) -> None:
-        """Apply a change that recovery has read from the log, or from a snapshot, in the segment at `base`."""
+        """Apply a change that recovery has read from the log or a snapshot, in the segment at `base`."""
         if change.value is None:
             self.replay.remove(change.key)
         else:
             self.replay.put(change.key, change.value, base)
 
     def recovered(self) -> None:
-        """Rebuild the heaps and start the timer, when recovery has applied all changes."""
+        """Rebuild the heaps and start the timer, after recovery has applied all changes."""
         for table in self.tables.live.values():
             if self.turn.packed(table):
                 continue
@@ -185,5 +183,5 @@ class JournaledTables:
         return self._expiry.expired
 
     def leased(self) -> int:
-        """Number of offsets between the floors and heads that are not settled: held leases and free ones."""
+        """Number of unsettled offsets between the floors and heads: held leases and free ones."""
         return sum(len(table.leases) for table in self.tables.live.values())

@@ -1,13 +1,13 @@
-"""The lag of groups: one walk over the rows of all lease tables, in steps, that skips what cannot matter.
+"""The lag of groups: one walk over the rows of all lease tables, in steps, that skips unchanged rows of small lag.
 
     rows, by topic, group and queue  -->  pairs of a group and a topic, one after the other
-                                          a pair among those with most lag so far is kept, any other one is added to the others
-    512 neighbouring rows, unchanged -->  sums by queue; when no pair in them can be among those with most lag, the sums are
-                                          added to the others, and the rows are not read
+                                          the pairs with the largest lag so far are kept, the lag of the others is added up
+    512 neighbouring rows, unchanged -->  sums by queue; when no pair in them can be among the largest, the sums are added to
+                                          the others, and the rows are not read
 
-The messages that a group has not settled in a queue are those from its position to the end. So rows that do not change have one
-sum, and a new end of the queue changes it by the number of rows: nothing is done for a message or a position. Rows that have
-changed lose their sums (idle_tables.py), and are read by the next walk.
+The lag of a group on a queue is the distance from its position to the end of the queue. Unchanged rows of a queue therefore
+have one sum of positions, and a new end of the queue adds the number of rows: no work per message or position. Changed rows
+lose their sums (idle_tables.py), and the next walk reads them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 
 SUMS_MAX: Final = 32
-"""Queues that neighbouring rows have sums for. Rows of more queues have few rows each: sums would cost more than they save."""
+"""Most queues with sums in one chunk. With more queues there are few rows for each: sums would cost more than they save."""
 CHUNK_COST: Final = 16
 SUM_COST: Final = 4
-"""What it costs to look at neighbouring rows, and at one of their sums, in rows."""
+"""Costs in rows: of one chunk, and of one of its sums."""
 _TIMES_MAX: Final = 1_024
 _LITE: Final = lite.PREFIX.encode()
 _NO_SUMS: Final = RowSums([], [])
@@ -41,20 +41,21 @@ _NO_SUMS: Final = RowSums([], [])
 class LagReader:
     """`domain.store.store_ports.LagWalk` over the lease tables.
 
-    passed           rows that have been read or skipped
-    visited          rows that have been read, or counted in sums
-    _most            number of pairs that are kept
-    _kept            (messages, `topic NUL group`, store ms of the oldest) of the pairs with most messages, as a heap
+    passed           rows read or skipped so far
+    visited          rows read or summed so far
+    _most            number of pairs to keep
+    _kept            heap of (messages, `topic NUL group`, store ms of the oldest) of the pairs with the largest lag
     _others          True when a pair was not kept
-    _other_messages  messages of those pairs
-    _other_ms        store ms of the oldest of them, 0 while there is none
-    _after           key of the last row that was passed
-    _pair            `topic NUL group` of the pair that is being added up, b"" before the first
-    _messages        its messages so far
-    _oldest_ms       store ms of the oldest of them, 0 while there is none
-    _topic           topic of the last row; `_counted`: its groups have a lag
-    _queues          queue id, as bytes -> queue of that topic, None when there is none
-    _times           (queue id, offset) -> store ms, of that topic
+    _other_messages  messages of the pairs that are not kept
+    _other_ms        store ms of the oldest of these messages, 0 for none
+    _after           key of the last row passed
+    _pair            `topic NUL group` of the current pair, b"" before the first
+    _messages        messages of the current pair so far
+    _oldest_ms       store ms of the oldest of these, 0 for none
+    _topic           topic of the last row
+    _counted         True when groups of `_topic` have a lag
+    _queues          queue id, as bytes -> queue of `_topic`, None for a missing one
+    _times           (queue id, offset) -> store ms, of `_topic`
     """
 
     def __init__(self, tables: LeaseTables, index: QueueIndex, events: StoreEvents, most: int) -> None:
@@ -84,12 +85,12 @@ class LagReader:
 
     @property
     def oldest_ns(self) -> int:
-        """LagWalk.oldest_ns: 0."""
+        """LagWalk.oldest_ns: always 0, since all rows are of this walk."""
         return 0
 
     def step(self, cost: int) -> bool:
         """LagWalk.step."""
-        self._topic = b""  # its queues may have changed since the last step
+        self._topic = b""  # the queues may have changed since the last step
         while cost > 0:
             chunk, begin = self._tables.rows.behind(self._after)
             if chunk is None:
@@ -115,7 +116,7 @@ class LagReader:
         return rows, GroupLag("", "", self._other_messages, self._other_ms) if self._others else None
 
     def _pass(self, chunk: Chunk) -> int:
-        """Add up the rows of a chunk; returns the cost."""
+        """Add up the rows of a chunk; returns the cost, in rows."""
         keys = chunk.keys
         end = len(keys)
         if keys[0].startswith(_LITE) and keys[end - 1].startswith(_LITE):
@@ -137,7 +138,7 @@ class LagReader:
         return cost + SUM_COST * len(sums.queues)
 
     def _holds(self, sums: RowSums) -> bool:
-        """False when a queue has lost the message at its lowest position."""
+        """False when a queue no longer has the offsets from the lowest to the highest position of its rows."""
         for found in sums.queues:
             queue = self._queue(found.topic, found.queue_id)
             if queue is not None and (queue.first > found.low or queue.visible < found.high):
@@ -145,7 +146,7 @@ class LagReader:
         return True
 
     def _add_sums(self, sums: RowSums) -> bool:
-        """Add the pairs in `sums` to the others. False when one of them may be among those with most messages."""
+        """Add the pairs of `sums` to the others. False when one of them may be among the pairs with the largest lag."""
         if len(self._kept) < self._most:
             return False
         least = self._kept[0][0]
@@ -157,7 +158,7 @@ class LagReader:
             queue = self._queue(topic, found.queue_id)
             if queue is None or found.low >= queue.visible:
                 continue
-            # No pair of the topic has more than all of the queue from the lowest position on, in each of its queues.
+            # Upper bound of a pair: all messages from the lowest position on, in each queue of the topic.
             bound += queue.visible - found.low
             if bound > least:
                 return False
@@ -171,7 +172,7 @@ class LagReader:
         return True
 
     def _summed(self, chunk: Chunk) -> RowSums:
-        """The sums of a chunk; _NO_SUMS when they would not help."""
+        """Sums of a chunk; _NO_SUMS beyond SUMS_MAX queues."""
         keys, floors = chunk.keys, chunk.floors
         end = len(keys)
         queues: list[QueueSum] = []
@@ -213,7 +214,7 @@ class LagReader:
         return RowSums(queues, others)
 
     def _has_sum(self, chunk: Chunk, begin: int, end: int, size: int) -> bool:
-        """True when the rows of a pair are idle, and not beyond the ends of their queues; 0 without messages."""
+        """True when all rows of a pair are idle, with positions not beyond the ends of their queues (0 for a missing queue)."""
         if not self._counted:
             return False
         for row in range(begin, end):
@@ -226,7 +227,7 @@ class LagReader:
         return True
 
     def _read(self, chunk: Chunk, begin: int, end: int) -> None:
-        """Add up rows one by one."""
+        """Add up the rows [`begin`, `end`) one by one."""
         self.visited += end - begin
         keys, floors = chunk.keys, chunk.floors
         for row in range(begin, end):
@@ -263,7 +264,7 @@ class LagReader:
                     self._oldest_ms = at_ms
 
     def _close_pair(self) -> None:
-        """Keep the pair that has been added up, or the one with the fewest messages of those that are kept."""
+        """Finish the current pair: of it and the kept pairs, the one with the smallest lag goes to the others."""
         pair = self._pair
         if not pair:
             return
@@ -286,13 +287,13 @@ class LagReader:
             self._other_ms = oldest_ms
 
     def _enter_of(self, pair: bytes) -> None:
-        """Be at the topic of `pair`."""
+        """Enter the topic of `pair`, unless it is the current one."""
         topic = pair[: pair.index(b"\x00")]
         if topic != self._topic:
             self._enter(topic)
 
     def _enter(self, topic: bytes) -> None:
-        """Begin with the rows of another topic. Lite queues, topics of the system and without a configuration do not count."""
+        """Begin the rows of a topic. Lite queues, system topics and topics without a configuration have no lag."""
         self._topic = topic
         self._queues = {}
         self._times = {}
@@ -301,7 +302,7 @@ class LagReader:
         self._counted = entry is not None and entry.settings is not None and not is_system_topic(name)
 
     def _queue_of(self, queue_id: bytes) -> Queue | None:
-        """A queue of the topic that has been entered, with its first offset up to date."""
+        """Queue of the current topic, with its first offset up to date."""
         if queue_id in self._queues:
             return self._queues[queue_id]
         queue = self._queue(self._topic.decode(), int(queue_id))
@@ -318,7 +319,7 @@ class LagReader:
         return queue
 
     def _time(self, queue: Queue, offset: int) -> int:
-        """Store time of a message of the topic that has been entered, epoch ms; 0 when it cannot be read."""
+        """Store time of a message of the current topic, epoch ms; 0 when it cannot be read."""
         place = (queue.id, offset)
         known = self._times.get(place)
         if known is None:
@@ -337,5 +338,5 @@ class LagReader:
 
 
 def _order(row: tuple[int, bytes, int]) -> tuple[int, bytes]:
-    """Most messages first, then by name."""
+    """Sort key: largest lag first, then by name."""
     return -row[0], row[1]

@@ -1,4 +1,4 @@
-"""What a walk over the lag of groups remembers of neighbouring rows, until one of them changes (lag.py)."""
+"""Sums over neighbouring rows, which the walk over the lag of groups keeps until one of the rows changes (lag.py)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ _LAST: Final = 1 << 30
 
 @final
 class QueueSum:
-    """The rows of one queue among some neighbouring rows. A position below the queue's first offset counts as that offset.
+    """Sum of the rows of one queue in a chunk. A position below the queue's first offset counts as that offset.
 
-    topic, queue_id   the queue
     count             number of rows
     total             sum of their positions
     low, high         lowest and highest position
-    oldest_ms         store time of the message at `low`, epoch ms; 0: not known
+    oldest_ms         store time of the message at `low`, epoch ms; 0 when unknown
     """
 
     __slots__ = ("count", "high", "low", "oldest_ms", "queue_id", "topic", "total")
@@ -31,7 +30,7 @@ class QueueSum:
         self.oldest_ms = 0
 
     def add(self, position: int) -> None:
-        """Count one more row."""
+        """Add the position of one more row."""
         self.count += 1
         self.total += position
         if position < self.low:
@@ -42,11 +41,11 @@ class QueueSum:
 
 @final
 class RowSums:
-    """Neighbouring rows: the sums of those that only the ends of their queues change, and which the others are.
+    """Sums of the rows of a chunk, and the rows that are outside the sums.
 
-    queues   sums by queue, those of one topic side by side
-    others   (begin, end) of the rows that are not in `queues`, ascending: those of the first and the last group, which may have
-             more elsewhere, of groups with a live table, and of positions beyond the end of their queue
+    queues   sums by queue; those of one topic are neighbours
+    others   (begin, end) of the rows without sums, ascending: rows of the first and the last pair, which may have more rows in
+             other chunks, of pairs with a live table, and of pairs with a position beyond the end of its queue
     """
 
     __slots__ = ("others", "queues")
@@ -56,7 +55,7 @@ class RowSums:
         self.others = others
 
     def depend_on(self, row: int) -> bool:
-        """True when the sums are wrong after a change of the row with this number: it is not read with `others`."""
+        """True when a change of this row makes the sums wrong: the row is not in `others`."""
         if not self.queues:
             return False
         at = bisect_right(self.others, (row, _LAST)) - 1

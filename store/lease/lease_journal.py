@@ -1,4 +1,4 @@
-"""The journal of lease tables: at the end of a turn, one record for all changed tables, and the answers that wait for it."""
+"""The journal of lease tables: one record for all changed tables at the end of a turn; answers wait for it."""
 
 from __future__ import annotations
 
@@ -19,28 +19,26 @@ from store.state.view import LEASE
 
 PACK_COST: Final = 16
 FREE_COST: Final = 8
-"""What it costs to pack a table and to free its objects, and to free those of one that was removed, in visits."""
+"""Costs in visits: of packing a table and freeing its objects, and of freeing a removed one."""
 
 
 class JournalWriter(Protocol):
-    """Writes the journal."""
+    """Appends the journal to the log."""
 
     def journal(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
-        """Write changes that are made in memory already. `page` is called when they are written, `flushed` when durable."""
+        """Write changes already made in memory. `page` is called when they are written, `flushed` when they are durable."""
 
     def schedule_journal(self) -> None:
-        """Let LeaseJournal.write be called at the end of this turn."""
+        """Request a call of LeaseJournal.write at the end of this turn."""
 
 
 @final
 class LeaseJournal:
-    """Lease tables, and those of them that have changed in this turn.
+    """All lease tables, and the changes of this turn.
 
-    tables          all lease tables
-    candidates      queues where a receive may find a message
-    _dirty          tables that have changed since the last turn, in the order of their first change
-    _changed        tables that have changed since the last `rest`
-    _changed_before tables that have changed between the two calls before that
+    _dirty          tables changed in this turn, in the order of their first change
+    _changed        tables changed since the last `rest`
+    _changed_before tables changed between the last two calls of `rest`
     _when_written   (callback, result) to call when the journal of this turn is written
     _when_synced    (callback, result) to call when it is durable
     """
@@ -74,38 +72,38 @@ class LeaseJournal:
         self._writer.journal(changes, self._answers(page) if page else None, self._answers(flushed) if flushed else None)
 
     def drop(self, table: LeaseTable) -> None:
-        """Leave `table`, which is being removed, out of the journal."""
+        """Omit `table`, which is being removed, from the journal of this turn."""
         self._dirty.pop(table, None)
 
     def drop_removed(self) -> None:
-        """Leave the tables that have been removed with their topic out of the journal."""
+        """Omit the tables removed with their topic from the journal of this turn."""
         self._dirty = {table: None for table in self._dirty if not self.tables.is_removed(table)}
 
     def pending_change(self, table: LeaseTable) -> StateChange:
-        """The change of `table`, for the caller to append with another message; the journal of the turn leaves it out."""
+        """Change of `table`, for the caller to append with a message; the journal of the turn omits it."""
         self._dirty.pop(table, None)
         value, _ = journal.changed_value(table)
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
 
     def anchor(self, table: LeaseTable, base: int) -> None:
-        """Note that the segment at `base` holds the newest whole value of `table`; packs the table when it is idle."""
+        """Record that the segment at `base` holds the newest whole value of `table`; packs an idle table."""
         if not self.tables.make_idle(table, base, False):
             table.anchor = base
 
     def packed(self, table: LeaseTable) -> bool:
-        """Pack `table` if it is idle. False when it has to stay live."""
+        """Pack `table` if it is idle; False when it has to stay live."""
         return table.anchor >= 0 and self.tables.make_idle(table, table.anchor, True)
 
     @property
     def restless(self) -> int:
-        """Tables that have changed since the last `rest`."""
+        """Number of tables changed since the last `rest`."""
         return len(self._changed)
 
     def rest(self) -> Iterator[int]:
-        """Pack the idle tables that have not changed since the call before; yields the cost of each step, in visits."""
+        """Pack the idle tables unchanged since the previous call, in steps; yields the cost of each step, in visits."""
         quiet, self._changed_before, self._changed = self._changed_before, self._changed, {}
         while quiet:
-            # Taken out one by one: what is packed is freed in the same step, not all of it behind the last one.
+            # Popped one by one: each step frees the objects of its table, not the last step those of all.
             table, _ = quiet.popitem()
             if table.dropped:
                 yield FREE_COST
@@ -115,14 +113,14 @@ class LeaseJournal:
                 yield PACK_COST if self.packed(table) else 1
 
     def renew(self, tables: Sequence[LeaseTable], base: int) -> None:
-        """Journal the whole value of those `tables` whose newest one is before position `base`, at the next `write`."""
+        """Journal, at the next `write`, those `tables` whose newest whole value is before position `base`."""
         for table in tables:
             if not table.dropped and 0 <= table.anchor < base:
                 table.whole_due = True
                 self.mark_changed(table)
 
     def snapshot(self, tables: Sequence[LeaseTable]) -> list[tuple[int, StateChange]]:
-        """(base of the segment of the newest whole value, whole value) of those live `tables` that have one in the log."""
+        """(base of the segment of the newest whole value, whole value) of each of the live `tables` with one in the log."""
         found: list[tuple[int, StateChange]] = []
         for table in tables:
             if table.anchor >= 0:
@@ -131,7 +129,7 @@ class LeaseJournal:
         return found
 
     def when_written(self, done: Callable[[Any], None], result: object) -> None:
-        """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed before."""
+        """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed."""
         self._when_written.append((done, result))
 
     def when_durable(self, topics: Iterable[str], done: Callable[[Any], None], result: object) -> None:
@@ -146,14 +144,14 @@ class LeaseJournal:
         """Journal `table` at the end of this turn."""
         if self.tables.removals and self.tables.is_removed(table):
             return
-        if self.candidates.places:  # most nodes have none, and each acknowledgement would ask
+        if self.candidates.places:  # most nodes have none: saves a call per acknowledgement
             self.candidates.changed(table)
         if table not in self._dirty:
             self._dirty[table] = None
             self._writer.schedule_journal()
 
     def _answers(self, waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:
-        """One callback for all (callback, result) of `waiting`; a failure replaces the results."""
+        """One callback for all (callback, result) pairs of `waiting`; a failure replaces the results."""
 
         def answer(result: list[Placed] | Failure) -> None:
             for done, value in waiting:

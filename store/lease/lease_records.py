@@ -1,4 +1,4 @@
-"""Reads the messages of lease calls, and moves messages that block a floor to the retry topic."""
+"""Reads of the messages of lease calls, and moves of messages that block a floor to the retry topic."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LeaseSource:
         durability: Durability,
         hidden_ms: int,
     ) -> None:
-        """`durability` is that of a retry topic whose topic does not exist any more; `hidden_ms`: RecordSource.hidden_ms."""
+        """`durability` applies to a new retry topic whose origin topic is gone; `hidden_ms`: RecordSource.hidden_ms."""
         self.hidden_ms = hidden_ms
         self._reader = reader
         self._writer = writer
@@ -49,9 +49,9 @@ class LeaseSource:
         return self._reader.fetch(rows)
 
     def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> bool:
-        """RecordSource.move_to_retry_topic. The retry topic is created when it does not exist.
+        """RecordSource.move_to_retry_topic. A missing retry topic is created.
 
-        The lease is settled when the copy is made and the store takes it: whatever fails before leaves the message leased.
+        The lease is settled after the copy is built and the store accepts it: a failure before leaves the message leased.
         """
         name = retry_topic or _copied_to(table, record)
         lease = table.leases[offset]
@@ -71,8 +71,10 @@ class LeaseSource:
 
 
 def _copied_to(table: LeaseTable, record: bytes) -> str:
-    """The retry topic for a message of the topic of `table`: one that is in a retry topic already stays in that, unless it is
-    in one of version 1, where it would be among those of other groups."""
+    """Retry topic for a message of the topic of `table`.
+
+    A message in a retry topic stays there, unless the topic is of version 1: other groups may share its name.
+    """
     topic = table.topic
     if not topic.startswith(address.RETRY_PREFIX):
         return address.pop_retry_topic(table.group, topic)

@@ -40,7 +40,7 @@ class StoredLeases:
         broker: str,
         events: StoreEvents,
     ) -> None:
-        """`broker` is the broker name in receipts."""
+        """`broker`: broker name in receipts."""
         self._ledger = ledger
         self._release = release
         self._index = index
@@ -87,7 +87,7 @@ class StoredLeases:
         self._answer(call, request, wrote, done)
 
     def _lease_from_candidates(self, call: LeaseCall, candidates: Candidates, request: LeaseRequest) -> bool:
-        """Lease from the queues of a topic that may have something, in turn; True when a table has changed."""
+        """Lease from the candidates of a topic in turn; True when a table has changed."""
         wrote = False
         before, most = len(candidates), candidates.visits_max
         visits = 0
@@ -105,13 +105,13 @@ class StoredLeases:
         return wrote
 
     def _has_more(self, call: LeaseCall, queue: Queue, request: LeaseRequest, found: bool) -> bool:
-        """Whether another call may find a message in the queue that this one has visited."""
+        """True when a further call may find a message in the queue that `call` has visited."""
         table = self._ledger.tables.awake((request.group, queue.name, queue.id))
         if call.error is not None:
             return True
         if table is None or (table.head >= queue.visible and not table.free_heap):
             return False
-        # What an ordered call leaves behind is blocked until the table changes, unless the call did not look.
+        # An ordered call leaves only messages that are blocked until the table changes, unless it ended early.
         return found or not request.ordered or call.unfinished or table.pop_ms >= call.pop_ms
 
     def _lease_from(self, call: LeaseCall, step: int, queue: Queue, request: LeaseRequest) -> bool:
@@ -132,7 +132,7 @@ class StoredLeases:
             changed = call.lease_step(step, table, queue)
         except (OSError, StoreError) as error:
             call.error = error
-            changed = True  # what was leased before the error is in the answer
+            changed = True  # the answer has the leases before the error
         if changed:
             if call.attempt_id and not request.ordered and len(call.messages) > had:
                 table.remember_attempt(call.attempt_id)
@@ -143,7 +143,7 @@ class StoredLeases:
     def _answer(
         self, call: LeaseCall, request: LeaseRequest, wrote: bool, done: Callable[[LeaseResult | Failure], None]
     ) -> None:
-        """Answer a call; when it `wrote`, after its journal is written."""
+        """Answer a call; if it `wrote`, after its journal is written."""
         result: LeaseResult | Failure = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
         if call.error is not None:
             self._events.unreadable(call.error)
@@ -158,7 +158,7 @@ class StoredLeases:
             done(result)
 
     def _repeat(self, call: LeaseCall, request: LeaseRequest) -> bool:
-        """Lease again what an earlier call of this attempt got, all of it; False when it holds nothing any more."""
+        """Lease again all messages that an earlier call of this attempt still holds; False when it holds none."""
         ledger, topic = self._ledger, request.topic
         changed = False
         pairs: list[tuple[LeaseTable, Queue]] = []
@@ -179,7 +179,7 @@ class StoredLeases:
         return changed
 
     def _queues_to_lease_from(self, group: str, topic: str, queue_id: int) -> list[Queue]:
-        """The queues of a call in the order in which it visits them; `queue_id` is LeaseRequest.queue_id."""
+        """Queues of a call in the order of the visits; `queue_id` is LeaseRequest.queue_id."""
         entry = self._index.topics.get(topic)
         if entry is None:
             return []
@@ -276,7 +276,8 @@ class StoredLeases:
 
 
 def _unleased(group: str, topic: str, receipt: Receipt, queue: Queue | None) -> Failure:
-    """The failure of a receipt at or above the head: RECEIPT_EXPIRED when its message exists, since the group was reset."""
+    """Failure for a receipt at or above the head: RECEIPT_EXPIRED when the message exists (the group was reset), else
+    RECEIPT_INVALID."""
     past = queue is not None and receipt.queue_offset < queue.visible
     text = f"group {group} has no lease on offset {receipt.queue_offset} of {topic} queue {receipt.queue_id}"
     return Failure(ErrorCode.RECEIPT_EXPIRED if past else ErrorCode.RECEIPT_INVALID, text)

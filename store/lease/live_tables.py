@@ -1,4 +1,4 @@
-"""The live lease tables by place. One dictionary of a million would be copied in one turn when it grows: of 64, only one is."""
+"""The live lease tables by place, in 64 dictionaries: growth copies one of them per turn, not a million entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARTS: Final = 64
 
 @final
 class LiveTables:
-    """(group, topic, queue id) -> table, as a dict has them."""
+    """Mapping of (group, topic, queue id) -> live table."""
 
     __slots__ = ("_parts",)
 
@@ -36,11 +36,11 @@ class LiveTables:
         del self._parts[hash(place) & (PARTS - 1)][place]
 
     def get(self, place: Place) -> LeaseTable | None:
-        """The table of a place; None when it has no live one."""
+        """Live table of a place, or None."""
         return self._parts[hash(place) & (PARTS - 1)].get(place)
 
     def pop(self, place: Place) -> LeaseTable | None:
-        """Remove and return the table of a place; None when it has no live one."""
+        """Remove and return the live table of a place; None without one."""
         return self._parts[hash(place) & (PARTS - 1)].pop(place, None)
 
     def values(self) -> list[LeaseTable]:

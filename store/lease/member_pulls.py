@@ -1,10 +1,9 @@
-"""Pulls by members of a group, and their reports, with one ledger for members that pull and members that receive
-(docs/decisions/0015-one-ledger.md).
+"""Pulls and reports by members of a group, on the same ledger as receives (docs/decisions/0015-one-ledger.md).
 
 without receivers      a pull is a read, and the group's position is one number; the pull progress is in memory only
-with receivers         what was pulled and not reported becomes leases of the puller; from then on a pull leases what it
-                       returns, and a report settles what the puller holds below it
-receivers have left    once all leases are the puller's, the queue has one number again
+with receivers         messages pulled and not reported become leases of the puller; from then on a pull leases the messages
+                       that it returns, and a report settles the puller's leases below it
+receivers have left    once all leases are the puller's, the position is one number again
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from store.reads.repair_waits import unreadable
 from store.startup_queue import StartupQueue
 
 RENEW_MS: Final = 30_000
-"""The leases of a puller are extended at most this often."""
+"""Shortest time between two extensions of a puller's leases."""
 LATE_RETURN_MS: Final = 30_000
-"""A late return moves to the retry topic of its group when no receiver has leased it for this long."""
+"""Time without a receiver's lease after which a late return moves to the retry topic of its group."""
 LATE_RETURNS_PER_PULL_MAX: Final = 64
-"""Late returns that one pull moves to the retry topic."""
+"""Late returns that one pull moves to the retry topic, at most."""
 NO_RECEIVER_MS: Final = 600_000
-"""A queue counts as one without receivers when none has asked for this long."""
+"""Time since the last receive after which a queue counts as one without receivers."""
 
 
 @final
@@ -130,7 +129,7 @@ class StoredMemberPulls:
             self._ledger.freed(group, topic)
 
     def _move_late_returns(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
-        """Move late returns that no receiver leases to the group's retry topic; True when there were any."""
+        """Move late returns that no receiver leases to `retry_topic`; True when a message was moved or skipped."""
         table.expire(now)
         if table.last_receive_ms + LATE_RETURN_MS > now or not self._index.has_topic(retry_topic):
             return False
@@ -157,7 +156,7 @@ class StoredMemberPulls:
         for topic, queue_id, offset in offsets:
             table = ledger.tables.get((group, topic, queue_id))
             if table is None or not table.shared:
-                # Once a queue has had a receiver, a lower report may be outdated, or of a late return: it is ignored.
+                # On a queue that has had a receiver, a lower report may be outdated, or be of a late return: ignore it.
                 if table is None or not table.pop_ms or offset > table.floor:
                     plain.append((topic, queue_id, offset))
             elif failure is None:

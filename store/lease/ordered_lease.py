@@ -1,6 +1,6 @@
-"""Ordered leasing: a message is not delivered while another message of the same ordering key is leased.
+"""Ordered leasing: a message is not delivered while another message of its ordering key is leased.
 
-The ordering key is the message group (__SHARDINGKEY). Messages without one share the empty key, and block the queue besides:
+The ordering key is the message group (__SHARDINGKEY). Messages without one share the empty key, which also blocks the queue:
 while one of them is leased, a call stops at the next one, as in RocketMQ's ordered queues (ConsumerOrderInfoManager).
 
     head -> is its key leased?  no: leased    yes: deferred, a free lease with no delivery, until its key is settled
@@ -22,15 +22,15 @@ from store.queue.queue import Queue
 from store.queue.row import rows_within
 
 DEFERRED_MAX: Final = 1_024
-"""Deferred messages of one queue; when there are more, a call stops at the head."""
+"""Limit on deferred messages of one queue; at the limit a call stops at the head."""
 _STEP: Final = 64
-"""Index rows that are read at a time."""
+"""Index rows per read."""
 _KEY: Final = properties.SHARDING_KEY_START
 
 
 @final
 class OrderedLease(LeaseCall):
-    """One lease call of an ordered group: a repeated attempt gets its messages queue by queue, and no others of that queue."""
+    """Lease call of an ordered group: from a queue where it holds messages, a repeated attempt gets only these."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class OrderedLease(LeaseCall):
     def lease_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed.
 
-        `mine` are the leases of the same attempt, `out` the keys that leases of other attempts block.
+        `mine`: leases of the same attempt; `out`: keys that leases of other attempts block.
         """
         table.expire(self.now)
         table.ordered = True
@@ -77,9 +77,9 @@ class OrderedLease(LeaseCall):
         return changed
 
     def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
-        """Whether `lease_from` would lease a message. Counts the leases of the same attempt, not messages with a blocked key.
+        """True when `lease_from` would find a message with an unblocked key, or a lease of the same attempt.
 
-        Changes nothing but the cache of ordering keys.
+        Changes only the cache of ordering keys.
         """
         named_ms = table.attempt_pops.get(self.attempt_id, -1) if self.attempt_id else -1
         out: set[bytes] = set()
@@ -103,7 +103,7 @@ class OrderedLease(LeaseCall):
         return False
 
     def _lease_new_in_order(self, table: LeaseTable, queue: Queue, out: set[bytes], deferred: int) -> bool:
-        """Lease from the head on; defers messages whose key is in `out`. `deferred` is how many are deferred already."""
+        """Lease from the head on; defers messages whose key is in `out`. `deferred`: number of messages already deferred."""
         began = table.head
         most = limits.LEASES_PER_QUEUE_MAX
         cost = 1 if self.wanted is None else self.wanted.cost
@@ -135,11 +135,11 @@ class OrderedLease(LeaseCall):
                 else:
                     break
             if len(records) < len(chosen):
-                break  # nothing may overtake the message that cannot be read
+                break  # no message may overtake the unreadable one
         return table.head != began
 
     def _key(self, table: LeaseTable, queue: Queue, offset: int) -> bytes:
-        """The ordering key of a leased offset; read from the log when a restart has emptied the cache."""
+        """Ordering key of a leased offset, read from the log if it is not cached (after a restart)."""
         key = table.keys.get(offset)
         if key is None:
             records = self._source.records(self._index.rows(queue, offset, 1))

@@ -1,4 +1,4 @@
-"""Tells whether a lease call would find a message, without leasing it."""
+"""Checks whether a lease call would find a message, without a lease."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class LeasePeek:
                     return True
             except (OSError, StoreError) as error:
                 self._events.unreadable(error)
-                return True  # the caller asks, and gets the error
-        # One turn has no time for more: a lease call visits as many, and those that are empty are no candidates after it.
+                return True  # the lease call then reports the error
+        # Unchecked candidates remain: True, since a lease call visits VISITS_MAX and removes the empty ones.
         return candidates is not None and len(candidates) > VISITS_MAX
 
     def places(self) -> Sequence[tuple[str, str, int]]:

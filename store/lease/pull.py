@@ -1,4 +1,4 @@
-"""One pull of a queue with receivers: it leases what it returns."""
+"""One pull of a queue with receivers: it leases the messages that it returns."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _STEP: Final = 64
 class PullCall:
     """One pull: the request, and the records leased so far.
 
-    changed    True when the table has changed and has to be journaled
-    error      why a record could not be read, None when all could
-    _pop_ms    pop time of the leases
-    _records   records of the answer, `_size` bytes together
+    changed    True when the table has to be journaled
+    error      the last read error, None when all records were readable
+    _pop_ms    pop time of the leases, wall-clock ms
+    _size      bytes of `_records`, the records of the answer
     """
 
     __slots__ = (
@@ -61,10 +61,10 @@ class PullCall:
         self.error: OSError | StoreError | None = None
 
     def run(self, offset: int, backward: bool) -> ReadResult:
-        """Lease from `offset` on what no other member holds; `pop_ms` of the result is 0 when nothing was leased.
+        """Lease messages from `offset` on that no other member holds; `pop_ms` of the result is 0 without leases.
 
-        Raises StoreError and OSError when the first message cannot be read; an answer ends before a later one that cannot.
-        With `backward`, late returns come first, in an answer of their own (returned_messages.py).
+        Raises StoreError and OSError when the first message cannot be read; the answer ends before a later unreadable one.
+        With `backward`, late returns come first, in a separate answer (returned_messages.py).
         """
         table, queue = self._table, self._queue
         first, end = queue.first, queue.visible
@@ -79,7 +79,7 @@ class PullCall:
         if table.ordered and any(not (lease.free or lease.pulled) for lease in table.leases.values()):
             return ReadResult("EMPTY", [], offset, first, end)
         while table.head < at:
-            # The offset was read before the queue had receivers, or the member skips it: its next report settles it.
+            # The member read the offset before receivers joined, or skips it: its next report settles it.
             self._hold(table.head, True)
         if backward:
             self._deliver_late_returns(offset)
@@ -94,7 +94,7 @@ class PullCall:
         return ReadResult("EMPTY" if blocked or next_offset == offset else "NO_MATCH", [], next_offset, first, end)
 
     def _deliver_late_returns(self, offset: int) -> None:
-        """Lease free messages before `offset`, with a pop time of their own."""
+        """Lease late returns before `offset`, with a separate pop time."""
         table = self._table
         late = returned_messages.find(table, offset, self._limit)
         if not late:
@@ -116,7 +116,7 @@ class PullCall:
             returned_messages.record_leased(table, taken)
 
     def _redeliver(self, at: int) -> int:
-        """Lease what is free or held by the puller, from `at` to the head. The next offset when the answer is full, else -1."""
+        """Lease offsets from `at` to the head that are free or the puller's; the next offset if the answer is full, else -1."""
         table = self._table
         if at >= table.head:
             return -1
@@ -135,7 +135,7 @@ class PullCall:
         return -1
 
     def _record_or_skip(self, offset: int) -> bytes | None:
-        """The record at an offset that was leased before; None when it is deleted or rejected: the offset is then settled."""
+        """Record at an offset that was leased before; None if it is deleted or rejected, and then settles the offset."""
         found = self._source.records(self._index.rows(self._queue, offset, 1))
         if found and self._wants(found[0]):
             return found[0]
@@ -143,7 +143,7 @@ class PullCall:
         return None
 
     def _deliver_new(self, at: int) -> int:
-        """Lease from the head on; the next offset."""
+        """Lease messages from the head on; returns the next offset."""
         table, queue = self._table, self._queue
         began = table.head
         cost = 1 if self._wanted is None else self._wanted.cost
@@ -166,11 +166,11 @@ class PullCall:
                 elif not self._add(record, table.head, True):
                     return table.head
             if len(records) < len(chosen):
-                break  # the next pull begins at the message that cannot be read, and gets the error
+                break  # the next pull begins at the unreadable message and gets the error
         return max(table.head, at)
 
     def _readable(self, rows: Sequence[Row]) -> list[bytes]:
-        """The records of `rows` up to one that cannot be read; raises its error when the answer would be empty."""
+        """Records of `rows` up to the first unreadable one; raises its error when the answer would be empty."""
         found, error = readable(self._source.records, rows)
         if error is not None:
             self.error = error
@@ -179,7 +179,7 @@ class PullCall:
         return found
 
     def _wants(self, record: bytes) -> bool:
-        """False for a rejected record, and for one that was lost (b"")."""
+        """False for a rejected record and for a lost one (b"")."""
         return bool(record) if self._wanted is None or not record else self._wanted.matches(Record(record).properties)
 
     def _skip(self, offset: int) -> None:
@@ -187,7 +187,7 @@ class PullCall:
         self.changed = True
 
     def _add(self, record: bytes, offset: int, attempt: bool) -> bool:
-        """Lease one message and add its record to the answer; False when it would exceed the bytes of the answer."""
+        """Lease one message and add its record to the answer; False when the record would exceed the bytes of the answer."""
         if self._records and self._size + len(record) > self._max_bytes:
             return False
         attempts = self._hold(offset, attempt)

@@ -1,4 +1,4 @@
-"""Pull progress: which member pulls from a queue that has no receivers, and how far. In memory only, never journaled."""
+"""Pull progress: the member that pulls from a queue without receivers, and its offsets. In memory only, never journaled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from domain import limits
 from store.lease.table import LeaseTable
 
 PULL_LEASE_MS: Final = 120_000
-"""Duration of a puller's leases: a member may be silent for this long before its messages are redelivered."""
+"""Duration of a puller's leases: the silence after which its messages are redelivered."""
 
 PULL_PROGRESS_MAX: Final = 262_144
-"""Queues whose pull progress is kept; the oldest is forgotten first."""
+"""Limit on queues with pull progress; the oldest is forgotten first."""
 
 Place = tuple[str, str, int]
 """(consumer group, topic, queue id)."""
@@ -19,11 +19,9 @@ Place = tuple[str, str, int]
 
 @final
 class PullProgress:
-    """What a member was given and has not reported yet.
+    """Offsets [start, end) that a member has pulled from one queue.
 
     member   client id of the puller
-    start    the lowest offset that it was given
-    end      the offset after the last one that it was given
     """
 
     __slots__ = ("end", "member", "start")
@@ -34,7 +32,7 @@ class PullProgress:
         self.end = end
 
     def become_leases(self, table: LeaseTable, end: int, now: int) -> None:
-        """Turn what the member was given, below `end` of the queue, into its leases: a receiver has joined."""
+        """Lease the pulled messages below `end` of the queue to the member: a receiver has joined."""
         pop_ms = table.next_pop_ms(now)
         stop = min(self.end, end, table.floor + limits.LEASES_PER_QUEUE_MAX)
         while table.head < stop:
@@ -61,7 +59,7 @@ class PullProgressTable:
         return len(self._progress)
 
     def get(self, place: Place) -> PullProgress | None:
-        """The progress on a queue; None when nobody pulls from it, or when receivers share it."""
+        """Progress on a queue; None without a puller, or when receivers share the queue."""
         return self._progress.get(place)
 
     def put(self, place: Place, progress: PullProgress) -> None:
@@ -72,19 +70,19 @@ class PullProgressTable:
         self.add_queue(progress.member, place)
 
     def drop(self, place: Place) -> PullProgress | None:
-        """Remove and return the progress on a queue."""
+        """Remove and return the progress on a queue, None without one."""
         return self._progress.pop(place, None)
 
     def add_queue(self, member: str, place: Place) -> None:
-        """Note that `member` pulls from `place`."""
+        """Record that `member` pulls from `place`."""
         self._places.setdefault((place[0], member), {})[place] = None
 
     def queues_of(self, group: str, member: str) -> list[Place]:
-        """The places that a member pulls from."""
+        """Places that a member pulls from."""
         return list(self._places.get((group, member), ()))
 
     def remove_queue(self, member: str, place: Place) -> None:
-        """Note that `member` no longer pulls from `place`."""
+        """Record that `member` no longer pulls from `place`, and drop its progress there."""
         places = self._places.get((place[0], member))
         if places is not None:
             places.pop(place, None)

@@ -8,11 +8,7 @@ from typing import final
 
 @final
 class Ranges:
-    """Disjoint half-open ranges in ascending order. Invariant: two neighbours never touch.
-
-    starts   first offset of each range
-    ends     offset after the last one of each range, same length as `starts`
-    """
+    """Disjoint half-open ranges in ascending order: `starts` and exclusive `ends`. Invariant: two neighbours never touch."""
 
     __slots__ = ("ends", "starts")
 
@@ -28,12 +24,12 @@ class Ranges:
         return at >= 0 and offset < self.ends[at]
 
     def around(self, offset: int) -> tuple[int, int] | None:
-        """The range (start, end) that holds `offset`; None when `offset` is not in the set."""
+        """Range (start, end) that holds `offset`, or None."""
         at = bisect_right(self.starts, offset) - 1
         return (self.starts[at], self.ends[at]) if at >= 0 and offset < self.ends[at] else None
 
     def count_from(self, offset: int) -> int:
-        """How many offsets from `offset` on are in the set."""
+        """Number of offsets of the set that are `offset` or above."""
         at = bisect_right(self.ends, offset)
         return sum(self.ends[at:]) - sum(self.starts[at:]) - max(0, offset - self.starts[at] if at < len(self.starts) else 0)
 
@@ -54,7 +50,7 @@ class Ranges:
     def pop_from(self, offset: int) -> int:
         """Remove all offsets below `offset` and the range that holds `offset`.
 
-        Returns the lowest offset, from `offset` on, that is not in the set.
+        Returns the lowest offset not below `offset` that is not in the set.
         """
         starts, ends = self.starts, self.ends
         at = bisect_right(starts, offset)

@@ -1,4 +1,4 @@
-"""Releases of leases before they end, without settling them."""
+"""Releases of leases before their end, without settling them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.lease.table import LeaseTable
 class LeaseRelease:
     """Releases fleeting leases of the previous process, and leases whose messages were never delivered.
 
-    Construct it after recovery: the fleeting leases of the tables are then those of the previous process.
+    Construct it after recovery, when all fleeting leases of the tables are of the previous process.
     """
 
     __slots__ = ("_clock", "_ledger", "_previous")

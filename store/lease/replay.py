@@ -1,7 +1,7 @@
-"""Values of lease tables that recovery has read from the log, until it knows which of them count.
+"""Replay of the lease table values that recovery reads from the log.
 
-A table that is leased and settled behind the checkpoint has several values there, and a whole one replaces all before it. So a
-value waits for the next one of its table: only what is left at the end becomes a table with its objects.
+A table may have several values behind the checkpoint, and a whole value replaces all before it. A value therefore waits for
+the next one of its table: only the values left at the end become a table with its objects.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
 
 WAITING_MAX: Final = 32
-"""Values of one table that wait; they are applied when there is one more."""
+"""Waiting values of one table, at most; one more applies them."""
 
 
 @final
 class LeaseReplay:
     """Applies the values of tables, in the order of the log. Call `finish` after the last one.
 
-    _waiting   state key -> (value, base of its segment) of the last whole value and those behind it
+    _waiting   state key -> (value, base of its segment) of the last whole value and the later ones
     """
 
     __slots__ = ("_tables", "_turn", "_waiting")
@@ -32,7 +32,7 @@ class LeaseReplay:
         self._waiting: dict[bytes, list[tuple[bytes, int]]] = {}
 
     def put(self, key: bytes, value: bytes, base: int) -> None:
-        """Take account of the next value of a table, which was read from the segment at `base`."""
+        """Add the next value of a table, read from the segment at `base`."""
         if self._tables.put_idle(key, value, base):
             self._waiting.pop(key, None)
         elif value[0] & journal.WHOLE_FLAG:
@@ -47,7 +47,7 @@ class LeaseReplay:
             values.append((value, base))
 
     def remove(self, key: bytes) -> None:
-        """Remove a table, or all tables of a topic when `key` is the beginning of their keys."""
+        """Remove a table, or all tables of a topic when `key` is the prefix of their keys."""
         if journal.is_key(key):
             self._waiting.pop(key, None)
             table = self._tables.pop(journal.parse_key(key))
@@ -59,7 +59,7 @@ class LeaseReplay:
             self._turn.drop(table)
 
     def finish(self) -> None:
-        """Apply all that waits."""
+        """Apply all waiting values."""
         waiting, self._waiting = self._waiting, {}
         for key, values in waiting.items():
             self._apply(key, values)
@@ -70,7 +70,7 @@ class LeaseReplay:
         for value, base in values:
             table = self._tables.live.get(place)
             if table is None:
-                # An idle table has no offsets between floor and head, so this value holds all that has changed since.
+                # An idle table has no offsets between floor and head: this value holds all changes since.
                 table = self._tables[place] = LeaseTable(*place, 0)
             journal.apply(table, value)
             if value[0] & journal.WHOLE_FLAG or journal.is_idle(table):

@@ -9,10 +9,10 @@ from store.delay import parking
 
 
 def retry_copy(record: bytes, retry_topic: str, topic: str, attempts: int, first_ms: int, sent_back: bool = False) -> Message:
-    """A message for queue 0 of `retry_topic`, made from `record` of `topic` (RocketMQ's PopReviveService).
+    """Message for queue 0 of `retry_topic`, made from `record` of `topic` (RocketMQ's PopReviveService).
 
-    `attempts` deliveries since `first_ms` (wall-clock ms) are added to its reconsume times. RETRY_TOPIC keeps the first topic.
-    `sent_back`: the topic is that of the group for what its consumers give back, and the copy is marked as these are.
+    The reconsume times grow by `attempts`, the deliveries since `first_ms` (wall-clock ms). RETRY_TOPIC keeps the first topic.
+    `sent_back`: `retry_topic` is the one for messages that consumers send back, and the copy is marked like those.
     """
     view = Record(record)
     stored = view.properties

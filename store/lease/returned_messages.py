@@ -1,14 +1,14 @@
-"""Late returns: messages that became free behind the offset of the puller, which has no retry topic to read them from.
+"""Late returns: messages that became free behind the offset of a puller without a retry topic.
 
-    delivered     in an answer of their own, whose next offset is where the puller was; the lease is fleeting
-    settled       when the puller reports a position that proves that it has handled the message:
-                  above the head at the time of delivery, because the puller has handled a newer message since;
-                  or above the message and below the previous report, because the puller's lowest held offset went back to it
-    redelivered   when the puller pulls from a lower offset than expected, reconnects or leaves, and after a restart:
-                  in these cases the answer may have been lost
+    delivered     in a separate answer, whose next offset is the puller's own; the lease is fleeting
+    settled       by a report of the puller that proves that it has handled the message:
+                  above the head at the time of delivery, since the puller has handled a newer message;
+                  or above the message and below the previous report, since the puller's lowest held offset went back to it
+    redelivered   after the puller pulls from a lower offset than expected, reconnects or leaves, and after a restart:
+                  the answer may have been lost
 
 Clients report the lowest offset that they hold (ProcessQueue.removeMessage, of both Java and Go). Some clients never report a
-lower one than before: for them only the first proof works. A pull has one answer at a time, in order with earlier reports.
+lower offset than before: for them only the first proof works. A pull has one answer at a time, in order with earlier reports.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Final
 from store.lease.table import LeaseTable
 
 REPORTS_MOVED_BACK: Final = -1
-"""In `LeaseTable.reported`: the puller has gone back by itself, so that a lower report proves nothing from now on."""
+"""Value of `LeaseTable.reported` after the puller itself has gone back: lower reports no longer prove anything."""
 
 
 def find(table: LeaseTable, offset: int, limit: int) -> list[int]:
-    """At most `limit` free offsets below `offset`, lowest first, that the puller does not hold."""
+    """Free offsets below `offset` that the puller does not hold: the lowest `limit` of them, ascending."""
     returned = table.free_heap
     while returned:
         lease = table.leases.get(returned[0])
@@ -37,8 +37,8 @@ def find(table: LeaseTable, offset: int, limit: int) -> list[int]:
 
 
 def record_leased(table: LeaseTable, offsets: list[int]) -> None:
-    """Note that the puller has leased `offsets`, which lie before the offset that it asked for."""
-    # While it holds other late returns, a lower report may be about those: the second proof is not available.
+    """Record that the puller has leased `offsets`, which are below the offset of its pull."""
+    # A lower report may be about other late returns that the puller holds: the second proof is then not available.
     before = 0 if table.late_returns else max(table.reported, 0)
     for at in offsets:
         lease = table.leases[at]
@@ -47,7 +47,7 @@ def record_leased(table: LeaseTable, offsets: list[int]) -> None:
 
 
 def settle_handled(table: LeaseTable, reported: int) -> None:
-    """Settle the late returns that the puller has handled, as its report of the position `reported` proves."""
+    """Settle the late returns whose handling the puller's report of the position `reported` proves."""
     for at, (pop_ms, before, beyond) in list(table.late_returns.items()):
         if reported > beyond or at < reported < before:
             table.settle(at, pop_ms)
@@ -57,16 +57,16 @@ def settle_handled(table: LeaseTable, reported: int) -> None:
 
 
 def puller_moved_back(table: LeaseTable, now: int) -> bool:
-    """Free the late returns of a puller that pulls from a lower offset than expected: it lost an answer, or was set back.
+    """Free the late returns of a puller that pulls from a lower offset than expected: it lost an answer, or was reset.
 
-    Its next reports may refer to lower offsets again, so they no longer prove anything. True when a lease was freed.
+    Its next reports may be of lower offsets and no longer prove anything. True when a lease was freed.
     """
     table.reported = REPORTS_MOVED_BACK
     return release_leased(table, now)
 
 
 def release_leased(table: LeaseTable, now: int) -> bool:
-    """Free the late returns that the puller holds: their answer may be lost. True when a lease was freed."""
+    """Free the late returns that the puller holds, since their answer may be lost. True when a lease was freed."""
     late, table.late_returns = table.late_returns, {}
     freed = [at for at, (pop_ms, _, _) in late.items() if table.release(at, pop_ms, now) is not None]
     return bool(freed)

@@ -1,7 +1,7 @@
-"""When lease tables have to be looked at, because a lease of theirs may end. A table that is dropped leaves at once.
+"""Times at which lease tables are checked for ended leases. A dropped table is removed at once.
 
-Tables that are due soon are under their exact time, others under a time before it: so there are few different times, and no
-step costs more the more tables there are.
+A table that is due soon has its exact time, any other an earlier, rounded one. The number of different times is thus bounded,
+and the cost of a step does not grow with the number of tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, final
 from store.lease.table import LeaseTable
 
 NEAR_MS: Final = 4_096
-"""A lease that ends later than this is looked at up to so much before its end, and scheduled again. A power of two."""
+"""Rounding of times further away than this: the table is checked up to NEAR_MS early, and scheduled again. A power of two."""
 
 
 @final
@@ -20,7 +20,7 @@ class LeaseSchedule:
     """Tables by the time at which they are due, wall-clock ms.
 
     count     number of tables
-    _due      time -> tables, each at its `expiry_place`; a time stays without tables until it is the earliest
+    _due      time -> tables, each at index `expiry_place`; an empty time is removed when it is the earliest
     _times    heap of the keys of `_due`
     """
 
@@ -32,7 +32,7 @@ class LeaseSchedule:
         self._times: list[int] = []
 
     def put(self, table: LeaseTable, end_ms: int, now: int) -> None:
-        """Schedule `table` for `end_ms`, or before it when that is far from `now`; no longer for any other time."""
+        """Schedule `table` for `end_ms`, rounded down when it is far from `now`; replaces an earlier schedule."""
         self.remove(table)
         due_ms = end_ms if end_ms - now <= NEAR_MS else end_ms - end_ms % NEAR_MS
         tables = self._due.get(due_ms)
@@ -45,7 +45,7 @@ class LeaseSchedule:
         self.count += 1
 
     def remove(self, table: LeaseTable) -> None:
-        """Take `table` out, if it is in: the last table of its time gets its place."""
+        """Remove `table` if it is scheduled; the last table of its time moves to its index."""
         due_ms = table.expiry_ms
         if due_ms == 0:
             return
@@ -59,7 +59,7 @@ class LeaseSchedule:
         self.count -= 1
 
     def first_ms(self) -> int:
-        """The earliest time with tables; 0 when there are none."""
+        """Earliest time with tables, 0 for none."""
         times = self._times
         while times:
             if self._due[times[0]]:
@@ -68,7 +68,7 @@ class LeaseSchedule:
         return 0
 
     def take(self, now: int, most: int) -> list[LeaseTable]:
-        """Take out at most `most` tables of the earliest time, if that is `now` or before; none when nothing is due."""
+        """Remove and return at most `most` tables of the earliest time, if it is `now` or earlier."""
         first_ms = self.first_ms()
         if first_ms == 0 or first_ms > now:
             return []

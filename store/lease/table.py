@@ -9,26 +9,27 @@ from domain.errors import ErrorCode, Failure
 from store.lease.ranges import Ranges
 
 FLOOR_SPAN_MAX: Final = 10_000
-"""A free offset further than this below the head moves to the retry topic, so that the floor can advance."""
+"""Largest distance of a free offset from the head; beyond it the message moves to the retry topic, and the floor advances."""
 FLOOR_HELD_MS_MAX: Final = 600_000
-"""A free offset that was first delivered longer ago than this moves to the retry topic."""
+"""Longest time since the first delivery of a free offset; after it the message moves to the retry topic."""
 ATTEMPTS_MAX: Final = 32
-"""Attempt ids that one queue of an ordered group remembers; the oldest is forgotten first."""
+"""Remembered attempt ids per queue of an ordered group; the oldest is forgotten first."""
 ATTEMPTS_UNORDERED_MAX: Final = 100
-"""The same for other groups, whose members receive from one queue at the same time."""
+"""The same for other groups, whose members receive from one queue concurrently."""
 
 
 @final
 class Lease:
-    """One offset between floor and head that is not settled. Times are wall-clock milliseconds.
+    """State of an unsettled offset between floor and head. Times are wall-clock milliseconds.
 
-    pop_ms     the pop time that names this lease in receipts; it changes with each delivery
-    end_ms     when the lease ends, unless it is settled or extended before
+    pop_ms     pop time that identifies the lease in receipts; each delivery changes it
+    end_ms     end of the lease, unless it is settled or extended before
     free       True when the lease has ended: the message waits for redelivery
     attempts   deliveries so far; 0 when an ordered call deferred the message before its first delivery
     first_ms   time of the first delivery
     pulled     True when the queue's puller holds the lease; its report of a higher position settles it
-    fleeting   True when the lease ends with the process that gave it out: the next process releases it (LeaseRelease.lapse)
+    fleeting   True when the lease is valid only in the process that granted it: the next process releases it
+               (LeaseRelease.lapse)
     """
 
     __slots__ = ("attempts", "end_ms", "first_ms", "fleeting", "free", "pop_ms", "pulled")
@@ -45,43 +46,43 @@ class Lease:
 
 @final
 class LeaseTable:
-    """Leases of one consumer group on one queue. Times are wall-clock milliseconds, handed in.
+    """Leases of one consumer group on one queue. Times are wall-clock milliseconds from the caller.
 
-    Invariant: an offset below `floor` is settled, one from `head` on has never been leased, and one between is either in
-    `leases` (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
+    Invariants: an offset below `floor` is settled; an offset from `head` on has never been leased; an offset between is either
+    in `leases` (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
 
     Key: group, topic, queue_id
     The state of each offset, all of it journaled
-        floor            all offsets below are settled: the group's committed offset
+        floor            the group's committed offset: all offsets below it are settled
         head             the lowest offset that has never been leased
         leases           offset -> lease, held or free, between floor and head
         settled          settled offsets between floor and head
-        pop_ms           the newest pop time that was used
-    Heaps that find the next offset; an entry that no longer matches its lease is ignored
+        pop_ms           the newest pop time in use
+    Heaps for the next offset; an entry that no longer matches its lease is ignored
         end_heap         (end_ms, offset) of held leases
         free_heap        offsets of free leases
     Attempts of clients
-        attempt_pops     attempt id -> pop time of the leases that this attempt got, oldest first
-        fresh_attempts   how many of them, the newest, are not in the last journal value
+        attempt_pops     attempt id -> pop time of its leases, oldest first
+        fresh_attempts   number of the newest ones that are not in the last journal value
     Ordered groups (ordered_lease.py)
         ordered          True when messages of one key are delivered one after the other
-        keys             offset -> ordering key, for leased offsets whose key has been read
+        keys             offset -> ordering key: a cache for leased offsets
     Members that pull (member_pulls.py)
-        shared           True when receivers lease from this queue too: a member that pulls then leases what it reads
+        shared           True when receivers lease from this queue too: pulls then lease
         puller           client id of the member that pulls, "" when unknown
-        pull_offset      offset from which the puller is expected to pull next
-        reported         position of the puller's latest report, or late_returns.REPORTS_MOVED_BACK
+        pull_offset      expected offset of the puller's next pull
+        reported         position of the puller's latest report, or returned_messages.REPORTS_MOVED_BACK
         late_returns     offset -> (pop_ms, previous report, head at that time) of late returns that the puller holds
-        last_receive_ms  when a receiver last asked for messages
-        renewed_ms       when the puller's leases were last renewed
+        last_receive_ms  time of the last receive
+        renewed_ms       time of the last renewal of the puller's leases
     Bookkeeping
-        changed_offsets  offsets whose state has changed since the last journal value
-        whole_due        True when the next journal value has to hold the whole table
-        expiry_ms        the time under which the table is in schedule.py, 0 when it is not
-        expiry_place     its place among the tables of that time
+        changed_offsets  offsets changed since the last journal value
+        whole_due        True when the next journal value has to be a whole value
+        expiry_ms        time of the table in LeaseSchedule, 0 when it is not scheduled
+        expiry_place     index among the tables of that time
         dropped          True when the table has been removed or packed: its leases are void
-        anchor           base of the log segment with the newest whole value, -1 while there is none
-        serial           number of the table among those that have become live (tables.py)
+        anchor           base of the log segment with the newest whole value, -1 for none
+        serial           number of the table in the order of becoming live (tables.py)
     """
 
     __slots__ = (
@@ -121,7 +122,7 @@ class LeaseTable:
         self.serial = 0
 
     def next_pop_ms(self, now: int) -> int:
-        """The pop time for leases taken now: `now`, or one more than the newest pop time."""
+        """Pop time for leases at `now`: `now`, or one more than the newest pop time."""
         return now if now > self.pop_ms else self.pop_ms + 1
 
     def expire(self, now: int) -> list[int]:
@@ -138,11 +139,11 @@ class LeaseTable:
         return ended
 
     def next_end_ms(self) -> int:
-        """When the next lease may end, possibly too early; 0 when no lease is held."""
+        """Lower bound of the next end of a lease; 0 when no lease is held."""
         return self.end_heap[0][0] if self.end_heap else 0
 
     def redeliverable(self, limit: int) -> list[int]:
-        """At most `limit` offsets that wait for redelivery, lowest first. They stay free until they are leased."""
+        """The lowest `limit` offsets that wait for redelivery, ascending. They stay free until they are leased."""
         found: list[int] = []
         returned = self.free_heap
         while returned and len(found) < limit:
@@ -155,7 +156,7 @@ class LeaseTable:
         return found
 
     def lease(self, offset: int, pop_ms: int, end_ms: int, attempt: bool = True) -> Lease:
-        """Lease a free offset again, or lease `head`. `pop_ms` comes from `next_pop_ms`; `attempt` counts it as a delivery."""
+        """Lease a free offset again, or lease `head`. `pop_ms` comes from `next_pop_ms`; `attempt`: count a delivery."""
         lease = self.leases.get(offset)
         if lease is None:
             assert offset == self.head
@@ -177,7 +178,7 @@ class LeaseTable:
         return lease
 
     def defer(self) -> None:
-        """Move `head` past a message that another message of its ordering key blocks: it is free, with no delivery so far."""
+        """Move `head` past a message that another message of its ordering key blocks; it becomes free, without a delivery."""
         offset = self.head
         lease = self.leases[offset] = Lease(0, 0, 0, 0)
         lease.free = True
@@ -186,13 +187,13 @@ class LeaseTable:
         self.changed_offsets[offset] = None
 
     def skip(self, offset: int) -> None:
-        """Settle `offset`, which is free or `head`, without a delivery: the filter rejects it, or its record is gone."""
+        """Settle `offset`, which is free or `head`, without a delivery: the filter rejects it, or the record is gone."""
         if offset == self.head:
             self.head = offset + 1
         self._retire(offset)
 
     def skip_to(self, offset: int) -> None:
-        """Settle all offsets from `head` to `offset`, excluding `offset`, without a delivery."""
+        """Settle all offsets from `head` up to and excluding `offset`, without a delivery."""
         if offset > self.head:
             start, self.head = self.head, offset
             if start == self.floor:
@@ -228,12 +229,12 @@ class LeaseTable:
         return None
 
     def remember_attempt(self, attempt_id: str) -> None:
-        """Note that the leases with the newest pop time were given to this attempt."""
+        """Record that this attempt got the leases with the newest pop time."""
         self.note_attempt(attempt_id, self.pop_ms)
         self.fresh_attempts += 1
 
     def note_attempt(self, attempt_id: str, pop_ms: int) -> None:
-        """Note that an attempt got the leases of `pop_ms`; forgets the oldest attempt beyond the bound."""
+        """Record that an attempt got the leases of `pop_ms`; forgets the oldest attempt beyond the limit."""
         pops = self.attempt_pops
         pops.pop(attempt_id, None)
         if len(pops) >= (ATTEMPTS_MAX if self.ordered else ATTEMPTS_UNORDERED_MAX):
@@ -241,7 +242,7 @@ class LeaseTable:
         pops[attempt_id] = pop_ms
 
     def held_by(self, attempt_id: str) -> list[int]:
-        """Offsets that the attempt holds, lowest first."""
+        """Offsets that the attempt holds, ascending."""
         pop_ms = self.attempt_pops.get(attempt_id, -1)
         if pop_ms < 0:
             return []
@@ -256,7 +257,7 @@ class LeaseTable:
             self.free_heap = sorted([offset for offset, lease in self.leases.items() if lease.free])
 
     def release(self, offset: int, pop_ms: int, now: int) -> Lease | None:
-        """Free a lease before it ends; None when there is no such lease, or a later one."""
+        """Free a held lease before its end; None when the offset has no held lease of `pop_ms`."""
         lease = self.leases.get(offset)
         if lease is None or lease.free or lease.pop_ms != pop_ms:
             return None
@@ -268,7 +269,7 @@ class LeaseTable:
         return lease
 
     def release_puller(self, now: int) -> bool:
-        """Free all leases of the puller, which has gone. True when it held one."""
+        """Free all leases of the puller, which has left. True when it held one."""
         found = [offset for offset, lease in self.leases.items() if lease.pulled]
         for offset in found:
             lease = self.leases[offset]
@@ -283,7 +284,7 @@ class LeaseTable:
         return bool(found)
 
     def renew(self, now: int, end_ms: int) -> None:
-        """Extend all leases of the puller to `end_ms`: it has shown that it lives."""
+        """Extend all leases of the puller to `end_ms`, after a sign of life."""
         self.renewed_ms = now
         for offset, lease in self.leases.items():
             if lease.pulled and not lease.free:
@@ -292,27 +293,27 @@ class LeaseTable:
                 self.changed_offsets[offset] = None
 
     def report(self, offset: int) -> None:
-        """Settle what the puller holds below `offset`, except late returns. A report never moves the floor back."""
+        """Settle the puller's leases below `offset`, except late returns. A report never moves the floor back."""
         for at in [at for at, lease in self.leases.items() if lease.pulled and not lease.fleeting and at < offset]:
             self._retire(at)
         self.skip_to(offset)
 
     def end_sharing(self) -> None:
-        """Forget all leases and return to a plain position: no receiver has taken part for a while."""
+        """Forget all leases and return to one position, the floor: receivers have left."""
         self.head = self.floor
         self.leases.clear()
         self._clear()
         self.shared = False
 
     def blocks_floor(self, offset: int, now: int) -> bool:
-        """True when the free `offset` has held the floor back for too long or too far, and must move to the retry topic."""
+        """True when the free `offset` exceeds FLOOR_SPAN_MAX or FLOOR_HELD_MS_MAX and must move to the retry topic."""
         lease = self.leases[offset]
         if not lease.attempts:
             return False
         return self.head - offset > FLOOR_SPAN_MAX or now - lease.first_ms >= FLOOR_HELD_MS_MAX
 
     def commit(self, offset: int) -> None:
-        """Set the floor. Forward settles everything below `offset`; backward is `reset`."""
+        """Set the floor. A higher one settles all offsets below `offset`; a lower one is `reset`."""
         if offset < self.floor:
             self.reset(offset)
             return
@@ -324,7 +325,7 @@ class LeaseTable:
         self._advance(offset)
 
     def reset(self, offset: int) -> None:
-        """Restart at `offset`: forget all leases, so that everything from `offset` on is delivered as new."""
+        """Restart at `offset`: forget all leases, and deliver all messages from `offset` on as new ones."""
         self.floor = self.head = offset
         self.leases.clear()
         self._clear()

@@ -1,6 +1,6 @@
-"""Lease tables by (group, topic, queue id). Most are idle: an idle table is a row of a few numbers (idle_tables.py).
+"""Lease tables by (group, topic, queue id). Most are idle: a row of three numbers each (idle_tables.py).
 
-    live  --no lease; lite queues: at the end of the turn, others: when nothing has changed for a while-->  idle
+    live  --no lease; lite queues: at the end of the turn, others: after a time without a change-->  idle
     idle  --get-->  live, and journaled again in that turn
 
 The other attributes of an idle table are those of a new one.
@@ -22,17 +22,16 @@ from store.lease.table import LeaseTable
 from store.state.view import LEASE
 
 FORGET_COST: Final = 8
-"""What it costs to forget a live table, in visits."""
+"""Cost of forgetting a live table, in visits."""
 
 
 @final
 class Removal:
-    """A topic whose tables have been removed, and whose live tables have still to be forgotten.
+    """A deleted topic whose rows are removed and whose live tables remain to be forgotten.
 
-    topic    its name
-    lite     what the names of its lite queues begin with
-    serial   later tables belong to a later topic of the same name
-    chunks   the rows of its tables
+    lite     prefix of the names of its lite queues
+    serial   highest serial of its tables; tables with a higher one belong to a later topic of the same name
+    chunks   rows of its tables
     """
 
     __slots__ = ("chunks", "lite", "serial", "topic")
@@ -49,17 +48,16 @@ class LeaseTables:
     """All lease tables. Invariant: a table is live or idle, never both, and has a row.
 
     live         (group, topic, queue id) -> table
-    rows         a row for each table, by state key
+    rows         one row per table, by state key
     removals     removals whose live tables are still in `live`
-    schedule     the live tables with leases; a table that is no longer live is not in it
+    schedule     the live tables with leases
     _serial      number of tables that have become live
-    _activated   called with a table that has become live again, and has to be journaled in this turn
     """
 
     __slots__ = ("_activated", "_serial", "live", "removals", "rows", "schedule")
 
     def __init__(self, activated: Callable[[LeaseTable], None]) -> None:
-        """`activated(table)` is called when an idle table becomes live: it has to be journaled in this turn."""
+        """`activated(table)` is called with an idle table that becomes live and has to be journaled in this turn."""
         self._activated = activated
         self._serial = 0
         self.rows = IdleTables()
@@ -86,7 +84,7 @@ class LeaseTables:
         table.serial = self._serial
 
     def get(self, place: Place) -> LeaseTable | None:
-        """The table of a place; an idle one becomes live. None when there is none."""
+        """Table of a place; an idle one becomes live. None without a table."""
         table = self.awake(place)
         if table is not None:
             return table
@@ -103,7 +101,7 @@ class LeaseTables:
         return table
 
     def awake(self, place: Place) -> LeaseTable | None:
-        """The table of a place if it is live. An idle one has no leases and no puller; it stays idle."""
+        """Live table of a place, or None. An idle table stays idle: it has no leases and no puller."""
         table = self.live.get(place)
         if table is None or not self.removals or not self.is_removed(table):
             return table
@@ -112,12 +110,12 @@ class LeaseTables:
         return None
 
     def _drop(self, table: LeaseTable) -> None:
-        """Note that `table` is no longer in `live`."""
+        """Mark `table`, which has left `live`, as dropped, and unschedule it."""
         table.dropped = True
         self.schedule.remove(table)
 
     def is_removed(self, table: LeaseTable) -> bool:
-        """True when `table` was removed with its topic, and is still in `live`."""
+        """True when `table` was removed with its topic but may still be in `live`."""
         for removal in self.removals:
             if table.serial <= removal.serial and (table.topic == removal.topic or table.topic.startswith(removal.lite)):
                 return True
@@ -136,11 +134,11 @@ class LeaseTables:
         return table
 
     def places(self) -> list[Place]:
-        """The places of all tables, live and idle. Takes time proportional to their number."""
+        """Places of all tables, live and idle. Takes time proportional to their number."""
         return [journal.parse_key(key) for chunk in self.chunks() for key in chunk.keys]
 
     def places_after(self, place: Place | None, limit: int) -> list[Place]:
-        """At most `limit` places in the order of their keys, from the one behind `place` on."""
+        """The next `limit` places behind `place`, in the order of their keys."""
         key = b"" if place is None else journal.key(*place)
         found: list[Place] = []
         while len(found) < limit:
@@ -152,7 +150,7 @@ class LeaseTables:
         return found
 
     def chunks(self) -> Iterator[Chunk]:
-        """Copies of all rows, in the order of their keys. Tables may change between two chunks."""
+        """Copies of all rows in the order of their keys, chunk by chunk. Tables may change between two chunks."""
         chunk = self.rows.after(b"")
         while chunk is not None:
             last = chunk.keys[-1]
@@ -160,9 +158,9 @@ class LeaseTables:
             chunk = self.rows.after(last)
 
     def take(self, topic: str) -> list[bytes]:
-        """Remove the tables of a topic and of its lite queues: at once, but `forget` has to follow.
+        """Remove the rows of a topic and of its lite queues at once; `forget` has to follow for the live tables.
 
-        Returns the beginnings of their state keys for which there was a table.
+        Returns the prefixes of state keys for which there was a table.
         """
         found: list[bytes] = []
         chunks: list[Chunk] = []
@@ -194,9 +192,9 @@ class LeaseTables:
         return keys, live
 
     def forget(self, table_of: Callable[[bytes, LeaseTable | None], None]) -> Iterator[int]:
-        """Forget what `take` has removed; yields the cost of each step, in visits.
+        """Forget the tables that `take` has removed, in steps; yields the cost of each one, in visits.
 
-        `table_of(key, table)` is called with each state key, and its table when it was live.
+        `table_of(key, table)` is called with each state key, and with the table if it was live.
         """
         while self.removals:
             removal = self.removals[0]
@@ -220,7 +218,7 @@ class LeaseTables:
             self.removals.pop(0)
 
     def floor(self, place: Place) -> int:
-        """The floor at a place, -1 when there is no table. An idle table stays idle."""
+        """Floor at a place, -1 without a table. An idle table stays idle."""
         table = self.awake(place)
         if table is not None:
             return table.floor
@@ -228,16 +226,16 @@ class LeaseTables:
         return -1 if row < 0 else self.rows.floor(row)
 
     def is_idle_at(self, place: Place, end: int) -> bool:
-        """True when the table of a place is idle with its floor at `end`: nothing can be leased there."""
+        """True when the table of a place is idle with its floor at `end`: it has no message to lease."""
         if place in self.live:
             return False
         row = self.rows.find(journal.key(*place))
         return row >= 0 and self.rows.floor(row) == end
 
     def put_idle(self, key: bytes, value: bytes, base: int) -> bool:
-        """Put the table of a state value as idle, while recovery reads the log; False for any other value.
+        """Put the value of an idle table, while recovery reads the log; False for any other value.
 
-        Such a value is the whole of a table: one that earlier values made live is idle again at once.
+        The value is a whole one: a table that earlier values made live becomes idle again.
         """
         facts = journal.idle_facts(value)
         if facts is None:
@@ -255,13 +253,13 @@ class LeaseTables:
         return True
 
     def load(self, chunk: Chunk) -> None:
-        """Put the idle tables of a frame of a snapshot."""
+        """Put the idle tables of a snapshot frame."""
         self.rows.load(chunk)
 
     def make_idle(self, table: LeaseTable, base: int, resting: bool) -> bool:
-        """Pack `table`, whose newest whole value is in the segment at `base`. False when it has to stay live.
+        """Pack `table`, whose newest whole value is in the segment at `base`; False when it has to stay live.
 
-        `resting`: it has not changed for a while. Tables of lite queues are packed before that.
+        `resting`: the table has not changed for a while; only tables of lite queues are packed without that.
         """
         if table.head != table.floor or not journal.is_idle(table) or table.puller or table.late_returns:
             return False
@@ -276,9 +274,9 @@ class LeaseTables:
         return True
 
     def rewritten(self, chunk: Chunk, before: int, base: int) -> list[StateChange]:
-        """The values of the idle tables of `chunk` whose newest ones are before position `before`.
+        """Changes for the idle tables of `chunk` whose newest values are before position `before`.
 
-        They are to be written into the segment at `base`. `chunk` is a copy that was made in this turn.
+        The caller writes them into the segment at `base`. `chunk` is a copy made in this turn.
         """
         found: list[StateChange] = []
         if not chunk.bases or min(chunk.bases) >> 1 >= before:
@@ -292,7 +290,7 @@ class LeaseTables:
         return found
 
     def live_in(self, chunk: Chunk) -> list[LeaseTable]:
-        """The live tables among the rows of `chunk`, which was copied in this turn: in later ones others are live."""
+        """Live tables among the rows of `chunk`, which was copied in this turn; in a later turn other tables may be live."""
         found: list[LeaseTable] = []
         if LIVE not in chunk.floors:
             return found
