@@ -1,4 +1,4 @@
-"""The adapters of CoAP, a protocol of datagrams, streams and WebSockets, and its declaration."""
+"""The adapters of CoAP for datagrams, streams and WebSockets, and the declaration of the protocol."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from protocols.setting import Setting
 
 @final
 class CoapAdapter:
-    """The datagram adapter of CoAP over UDP and DTLS.
-
-    setting   facts about the node
-    config    the settings of CoAP
-    """
+    """The datagram adapter of CoAP over UDP and DTLS."""
 
     name = "coap"
 
@@ -31,7 +27,7 @@ class CoapAdapter:
         self.config = config
 
     def bind(self, now: int) -> CoapEndpoint:
-        """State for one bound socket, of UDP or of DTLS."""
+        """State of one bound socket, of UDP or of DTLS."""
         return CoapEndpoint(self.setting, self.config, now)
 
 
@@ -39,7 +35,7 @@ class CoapAdapter:
 class CoapStreamAdapter:
     """The stream adapter of CoAP over TCP and TLS (RFC 8323).
 
-    over_websockets   the adapter that a WebSocket carries
+    over_websockets   the adapter for CoAP inside WebSockets, with the same shared state
     """
 
     name = "coap"
@@ -55,10 +51,10 @@ class CoapStreamAdapter:
 
 @final
 class CoapWebSocketAdapter:
-    """The adapter of CoAP inside WebSockets: one message of the WebSocket is one of CoAP (RFC 8323, section 4).
+    """The adapter of CoAP inside WebSockets: a WebSocket message is a CoAP message (RFC 8323, section 4).
 
-    message_bytes_max   the most bytes that a message may have
-    uploads             bounds the bytes of unfinished messages, of all protocols together
+    message_bytes_max   largest message, in bytes
+    uploads             budget for the bytes of unfinished messages, of all protocols together
     """
 
     name = "coap"

@@ -35,30 +35,32 @@ from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.upload import Upload
 
 PONG_NS: Final = 30 * SECOND_NS
-"""Time for anything to come from a peer after a Ping."""
+"""Longest silence of a peer after a Ping."""
 PINGS_MAX: Final = 16
-"""Pings with Custody that wait for the requests before them; further ones are answered without Custody."""
+"""Pings with Custody that may wait for earlier requests; further ones are answered without Custody."""
 NOTIFIED_BYTES: Final = 64 * 1024
-"""Bytes of notifications that are encoded in one turn."""
+"""Bytes of notifications encoded per turn."""
 READS_MAX: Final = 32
-"""Requests of one connection for values that are in execution at once: each may be answered with a large one."""
+"""Requests for values in execution at once, per connection: each response may be large."""
 UNWRITTEN_BYTES: Final = 1024 * 1024
-"""Bytes that wait to be written, above which no request of the connection is begun."""
+"""Bytes waiting to be written above which the connection starts no request."""
 OPTION_ROOM: Final = 512
-"""Bytes of a message that options of a response may take."""
+"""Bytes of a message reserved for the options of a response."""
 
 
 @final
 class CoapConnection:
-    """A `protocols.adapter.Connection`. Requests are executed as over UDP; a peer may have `requests_stream_max` in execution.
+    """A `protocols.adapter.Connection` with at most `requests_stream_max` requests in execution.
 
-    _born_ns    when it was made
-    _held       True: messages that have come wait until fewer requests are in execution
-    _open       True: its CSM was received
+    _active_ns  monotonic ns of the last bytes from the peer
+    _born_ns    monotonic ns of the start of the connection
+    _frame_ns   monotonic ns of the begin of the incomplete message
+    _held       True: received messages wait until fewer requests are in execution
+    _open       True: the CSM of the peer was received
     _pings      (number of the last request before it, token) of Pings with Custody, in order
-    _ready      observations that have something to send
+    _ready      observations with a notification to send
     _rest       True: more notifications are encoded in the next turn
-    _serial     number of the last request: its message id over UDP
+    _serial     number of the last request; it replaces the message id of UDP
     """
 
     __slots__ = (
@@ -96,7 +98,7 @@ class CoapConnection:
         self._replier.write(signal.CSM, b"", signal.capabilities(streams.config.message_bytes_max), b"")
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Decode bytes from the peer, over WebSockets one message, and return their commands; b"" is end of stream."""
+        """Decode bytes from the peer (over WebSockets one message) and return their commands; b"" is end of stream."""
         if self.closed:
             return ()
         self._now = now
@@ -111,7 +113,7 @@ class CoapConnection:
         return self._take_messages(now)
 
     def _take_messages(self, now: int) -> Sequence[Command]:
-        """Execute messages that have come, until too many are in execution; the rest follows when some are answered."""
+        """Execute received messages while there is room for requests; the others wait for responses."""
         framing = self._framing
         commands: list[Command] = []
         self._held = False
@@ -147,7 +149,7 @@ class CoapConnection:
         self._after()
 
     def outgoing(self) -> Sequence[bytes]:
-        """Take encoded messages: responses and signals, then notifications as far as they fit into one turn."""
+        """Take encoded messages: responses and signals, then at most NOTIFIED_BYTES of notifications."""
         replier = self._replier
         self._notify()
         out, replier.out = replier.out, []
@@ -156,7 +158,7 @@ class CoapConnection:
         return out
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops: send Release; the connection is closed with the last response (section 5.5)."""
+        """Send Release, since the node stops; the connection closes after the last response (section 5.5)."""
         self._now = now
         if not self.closed:
             self._replier.write(signal.RELEASE, b"", b"", b"")
@@ -164,7 +166,7 @@ class CoapConnection:
         return ()
 
     def deadline(self) -> int | None:
-        """When the CSM, an incomplete message or the answer to a Ping is overdue, or a Ping is due; 0: commands wait."""
+        """Monotonic ns at which the CSM, an incomplete message or a Pong is overdue, or a Ping is due; 0: commands wait."""
         if self.closed:
             return None
         if self._outcomes.later or self._rest or (self._held and self._has_room):
@@ -177,7 +179,7 @@ class CoapConnection:
         return min(due, self._frame_ns + limits.FRAME_NS) if self._framing.unfinished else due
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Return commands of an earlier turn; send a Ping, or Abort what is overdue."""
+        """Return commands of an earlier turn; send a due Ping, or Abort when the peer is overdue."""
         self._now = now
         due = self.deadline()
         if due is None or now < due:
@@ -213,7 +215,7 @@ class CoapConnection:
         if signal.is_signal(code):
             return self._signal(code, frame.token, pairs, now)
         if not 0 < code < 32:
-            # Empty messages are ignored (section 3.4); a response answers nothing that the server has asked.
+            # Empty messages are ignored (section 3.4), and so are responses: the server sends no requests.
             self._streams.count("ignored")
             return ()
         raw = frame.rest[:end]
@@ -227,12 +229,12 @@ class CoapConnection:
 
     @property
     def _has_room(self) -> bool:
-        """True when one more request may be begun."""
+        """True when one more request may start."""
         replier = self._replier
         return len(replier.open) < self._requests_max and replier.reads < READS_MAX and replier.unwritten <= UNWRITTEN_BYTES
 
     def _unopened(self) -> str:
-        """What is wrong with any other message while no CSM has come."""
+        """Error text for a message before the CSM; "" after the CSM."""
         return "" if self._open else "the first message is not a CSM"
 
     def _request(self, exchange: Exchange, payload: bytes, now: int) -> Sequence[Command]:
@@ -277,12 +279,12 @@ class CoapConnection:
         return ()
 
     def _pong(self, token: bytes, custody: bool) -> None:
-        """Custody: all requests before the Ping have been answered (section 5.4)."""
+        """Send a Pong. `custody`: all requests before the Ping have been answered (section 5.4)."""
         options = message.join([(signal.CUSTODY, b"")]) if custody else b""
         self._replier.write(signal.PONG, token, options, b"")
 
     def _after(self) -> None:
-        """What follows from settled requests: Pongs with Custody, the end after Release, and reading."""
+        """Update the connection after settled requests: send Pongs with Custody, close after Release, set `reading`."""
         ready = self._streams.observations.ready
         if ready:
             self._ready.extend(ready)
@@ -295,13 +297,13 @@ class CoapConnection:
         if replier.unwritten > UNCOUNTED_BYTES_MAX:
             self._unread.hold(replier.unwritten)
         if self._released and not replier.open:
-            self._leave()  # the shell tells the node that it is closed
+            self._leave()  # the shell reports the end to the node
         self.reading = (
             not self.closed and not self._released and not self._upload.retry_ns and not self._held and self._has_room
         )
 
     def _notify(self) -> None:
-        """Encode notifications, of each observer in turn one."""
+        """Encode notifications, one of each observer in turn."""
         replier, observations = self._replier, self._streams.observations
         before = replier.unwritten
         while self._ready and replier.unwritten - before < NOTIFIED_BYTES:
@@ -319,16 +321,16 @@ class CoapConnection:
         self._rest = len(self._ready) > 0
 
     def _await_room(self, now: int) -> None:
-        """Count the incomplete message with the unfinished requests. Nothing is read while there is no room for it."""
+        """Charge the incomplete message to the budget of uploads; reading pauses until there is room."""
         waited = self._upload.retry_ns > 0
         if self._upload.begin(self._framing.unfinished, now) and waited:
-            self._active_ns = self._frame_ns = now  # its silence was not the client's
+            self._active_ns = self._frame_ns = now  # the pause was the node's, not the peer's
         self.reading = not self._upload.retry_ns
 
     # The end
 
     def _release(self, reason: str) -> Sequence[Command]:
-        """Take no more requests; close with the last response."""
+        """Take no more requests; close after the last response."""
         self._released = True
         self.reading = False
         if self._replier.open:
@@ -336,7 +338,7 @@ class CoapConnection:
         return self._end(reason)
 
     def _abort(self, why: str, word: str, options: bytes = b"") -> Sequence[Command]:
-        """Tell the peer why, and close (section 5.6)."""
+        """Send Abort with the reason, and close (section 5.6). `word`: the reason that is counted."""
         self._replier.write(signal.ABORT, b"", options, why.encode())
         return self._end(word)
 
@@ -345,7 +347,7 @@ class CoapConnection:
         return (Disconnected(reason),)
 
     def _leave(self) -> None:
-        """End the observations of the peer, and give back what is held for it."""
+        """End the observations of the peer, and release its bodies and its share of uploads."""
         self.closed = True
         self.reading = False
         for observation in self._streams.observations.all_of(self._remote):
@@ -356,5 +358,5 @@ class CoapConnection:
 
 
 def _identity(exchange: Exchange) -> str:
-    """Requests of one connection with one security context are of one principal."""
+    """Identity of the principal: requests of one connection with one security context have the same one."""
     return f"{exchange.remote.key}:{exchange.owner[1].decode()}"

@@ -1,4 +1,4 @@
-"""The ticket of commands about the numbers of a security context, whose outcome changes that and answers what has waited."""
+"""The ticket of commands about the sequence numbers of a security context."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from domain.errors import Failure
 
 @final
 class Claim:
-    """A command about a security context (`domain.admin.oscore`) that is under way.
+    """Ticket of a pending command about a security context (`domain.admin.oscore`).
 
-    settled   gets its outcome, a run or a failure, and the time in monotonic ns
+    settled   called with its outcome (a run or a failure) and the time in monotonic ns
     """
 
     __slots__ = ("settled",)

@@ -42,9 +42,9 @@ from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000
 SWEPT_ON_NS: Final = 20 * MILLISECOND_NS
-"""Time until the next slice of a sweep that is not done."""
+"""Time until the next slice of an unfinished sweep."""
 NOTIFIED_MAX: Final = 256
-"""Observers that get a notification in one turn of the loop."""
+"""Observers notified per turn of the loop."""
 
 
 @final
@@ -52,10 +52,10 @@ class CoapEndpoint:
     """One bound socket and all its peers.
 
     amplification, datagram_bytes_max, requests_max, requests_peer_max   as in the settings
-    period_ns      what one request of a peer takes of its rate; 0: there is no rate
+    period_ns      ns of a peer's rate that one request uses up; 0: no rate limit
     ack_delay_ns   time after which a confirmable request gets an empty ACK
     known          the decoded options of recent requests
-    remotes        addresses that have sent something recently
+    remotes        addresses of recent senders
     assemblies     unfinished Block1 bodies of all transports
     pinned         values that peers of all transports read block by block
     observations   the observers
@@ -63,11 +63,11 @@ class CoapEndpoint:
     transmitter    sends and retransmits datagrams
     outcomes       turns events into responses
     resources      turns requests into commands
-    rights         by whose rights those are carried out
+    rights         sets the principals of these commands
     guard          opens protected requests (OSCORE)
     awaiting_ack   (monotonic ns of its empty ACK, confirmable request), in order of arrival
-    notified       observers that got a notification in this turn of the loop
-    sweep_ns       monotonic ns at which old entries are removed next
+    notified       observers notified in this turn of the loop
+    sweep_ns       monotonic ns of the next removal of old entries
     """
 
     __slots__ = (
@@ -161,7 +161,7 @@ class CoapEndpoint:
         return commands
 
     def forget(self, peer: Peer, now: int) -> Sequence[Command]:
-        """The session of this peer has ended: its observations end, and what waits for it is dropped."""
+        """End the observations of a peer whose session has ended, and drop the messages that wait for it."""
         remote = self.remotes.remove(peer)
         if remote is None:
             return ()
@@ -183,18 +183,18 @@ class CoapEndpoint:
         return self.replier.counts
 
     def answer(self, event: Event, now: int) -> None:
-        """Send the response or the notification for an event. Ignores events whose ticket is not of this endpoint."""
+        """Send the response or the notification for an event. Ignores events with a foreign ticket."""
         self.outcomes.answered(event, now)
         if self.observations.ready:
             self._notify(now)
 
     def _notify(self, now: int) -> None:
-        """Send notifications, to at most NOTIFIED_MAX observers in one turn of the loop; `expire` goes on in the next."""
+        """Notify at most NOTIFIED_MAX observers per turn of the loop; `expire` continues in the next turn."""
         if self.notified < NOTIFIED_MAX:
             self.notified += self.outcomes.notify(NOTIFIED_MAX - self.notified, now)
 
     def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
-        """Take the (datagram, address) pairs to be sent, in order."""
+        """Take the (datagram, address) pairs to send, in order."""
         self.notified = 0
         out = self.transmitter.out
         if out:
@@ -204,7 +204,7 @@ class CoapEndpoint:
     def deadline(self) -> int | None:
         """Monotonic ns of the next empty ACK, retransmission or sweep; None for never.
 
-        0 while commands are pending, or notifications: at once, but in another turn of the loop.
+        0 while commands or notifications are pending: in the next turn of the loop.
         """
         if self.outcomes.later or self.observations.ready:
             return 0
@@ -221,7 +221,7 @@ class CoapEndpoint:
         return due
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Send empty ACKs that are due, retransmit unacknowledged messages, remove old entries; return pending commands."""
+        """Send due empty ACKs, retransmit unacknowledged messages, remove old entries; return pending commands."""
         waiting = self.awaiting_ack
         while waiting and (waiting[0][0] <= now or waiting[0][1].settled):
             exchange = waiting.popleft()[1]
@@ -282,7 +282,7 @@ class CoapEndpoint:
         return opened
 
     def _verify(self, exchange: Exchange, now: int) -> None:
-        """An Echo value of this endpoint verifies the address."""
+        """Mark the address as verified if the request repeats a valid Echo value of this endpoint."""
         echo = exchange.options.echo
         if echo and self.replier.echoes.proves(exchange.origin, echo, now):
             exchange.remote.verified_ns = now + VERIFIED_NS
@@ -295,7 +295,7 @@ class CoapEndpoint:
         return self.resources.handle(exchange, body, now)
 
     def _too_fast(self, exchange: Exchange, is_notified: bool, now: int) -> None:
-        """The peer is above its rate: 4.29 with Max-Age (RFC 8516) when it is to be `is_notified`, or silence."""
+        """Refuse a request above the peer's rate: with 4.29 and Max-Age (RFC 8516) if `is_notified`, else silently."""
         if is_notified:
             self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many requests in a second"), now)
         else:
@@ -303,9 +303,9 @@ class CoapEndpoint:
             self.replier.release(exchange)
 
     def _duplicate(self, recent: RecentRequests, remote: Remote, token: bytes, mid: int, answered: bool, now: int) -> None:
-        """Handle a request that is in the duplicate table (section 4.5): send the same bytes again if there are any.
+        """Handle a request that is in the duplicate table (section 4.5): send the same response again if it is kept.
 
-        Nothing is sent while the request is in execution, nor for a non-confirmable request: it was not `answered`.
+        answered   False while the request is in execution, and for a non-confirmable one: nothing is sent
         """
         self.replier.count("duplicate")
         if answered:
@@ -313,7 +313,7 @@ class CoapEndpoint:
             if answer and (remote.credit >= len(answer) or self.replier.proved(remote, now)):
                 self.transmitter.send(remote, answer)
 
-    # What is not a request
+    # Messages other than requests
 
     def _not_request(self, data: bytes, remote: Remote, kind: int, code: int, now: int) -> Sequence[Command]:
         """Handle Empty messages, responses and reserved codes (sections 4.2, 4.3, 12.1)."""
@@ -359,7 +359,7 @@ class CoapEndpoint:
         return commands
 
     def _format_error(self, remote: Remote, kind: int, mid: int) -> Sequence[Command]:
-        """Reject a message with a format error: RST for a confirmable one, nothing for another (sections 4.2, 4.3)."""
+        """Reject a message with a format error: RST for a confirmable one, no answer for others (sections 4.2, 4.3)."""
         if kind == message.CON:
             return self._reset(remote, mid, "format-error")
         self.replier.count("format-error")

@@ -1,4 +1,4 @@
-"""The words that CoAP counts refusals under -> their reasons (domain/refusal.py)."""
+"""Mapping of the words under which CoAP counts refusals to their reasons (domain/refusal.py)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a node that does not serve CoAP says to a datagram.
+"""Answers of a node that does not serve CoAP to datagrams.
 
-A confirmable request gets a piggybacked 5.03 (RFC 7252, sections 5.2.1 and 5.9.3.4): its client tries again, or elsewhere. All
+A confirmable request gets a piggybacked 5.03 (RFC 7252, sections 5.2.1 and 5.9.3.4): its client retries, here or elsewhere. All
 other confirmable messages, malformed ones too, are rejected by a Reset (section 4.2).
 """
 
@@ -16,10 +16,9 @@ _RETRY: Final = join([(option.MAX_AGE, uint(status.RETRY_AFTER_S))])
 
 
 def refusal(data: bytes) -> bytes:
-    """5.03 with Max-Age for a confirmable request, a Reset for another confirmable message; b"" for all else, which its sender
-    repeats or gives up by itself.
+    """5.03 with Max-Age for a confirmable request, a Reset for another confirmable message, b"" for any other datagram.
 
-    It is never longer than `data`: a request without options has no room for Max-Age, and gets a Reset too.
+    The answer is never longer than `data`: a request without options has no room for Max-Age, and gets a Reset too.
     """
     if len(data) < HEADER_BYTES or data[0] >> 6 != 1 or data[0] >> 4 & 3 != CON:
         return b""

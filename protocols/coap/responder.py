@@ -1,4 +1,4 @@
-"""The interface between resources and the message layer, and what a request in execution keeps for its response."""
+"""The interface between resources and the message layer, and the states of requests that wait for an event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Responder(Protocol):
         """True: notifications are confirmable messages, whose ACK acknowledges them."""
 
     def enter(self, exchange: Exchange, now: int) -> bool:
-        """Add a request that must not be executed twice to the duplicate table. False: no room, and it was refused."""
+        """Add a request that must not be executed twice to the duplicate table. False: no room; the request is refused."""
 
     def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
         """Answer a request. Later answers to the same exchange are ignored."""
@@ -32,30 +32,30 @@ class Responder(Protocol):
         """End the exchange without a response."""
 
     def challenge(self, exchange: Exchange, now: int) -> None:
-        """Answer 4.01 with Echo: the address must be verified before it gets a response of that size (RFC 9175 section 2.4)."""
+        """Answer 4.01 with Echo, since only a verified address gets a response of that size (RFC 9175 section 2.4)."""
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
-        """Bytes that the response may have, when it is part of a body of `total` bytes."""
+        """Limit on the bytes of a response that is part of a body of `total` bytes."""
 
     def count(self, why: str) -> None:
         """Count a refusal under a reason."""
 
     def proved(self, remote: Remote, now: int) -> bool:
-        """True when the address is verified, or when no address has to be."""
+        """True when the address is verified, or needs no verification."""
 
     def separate(self, exchange: Exchange) -> None:
-        """Make the response a confirmable message of its own, whose ACK verifies the address."""
+        """Make the response a separate confirmable message, whose ACK verifies the address."""
 
     def notify(self, observation: Observation, now: int) -> bool:
-        """The observation has a value to send. False: it cannot be sent, too much waits already."""
+        """Queue the next notification of an observation. False: too many messages wait."""
 
     def abandon(self, observation: Observation, now: int) -> None:
-        """The observation was removed: drop its notifications."""
+        """Drop the notifications of a removed observation."""
 
 
 @final
 class Condition:
-    """A request with If-Match or If-None-Match that waits for the latest value. `then` makes its command when they hold."""
+    """A request with If-Match or If-None-Match that waits for the latest value. `then` creates its command if they hold."""
 
     __slots__ = ("then",)
 
@@ -65,7 +65,7 @@ class Condition:
 
 @final
 class Check:
-    """The ticket of the QueryLatest that makes a notification for an observer silent for a day (RFC 7641 section 4.5)."""
+    """Ticket of the QueryLatest for the liveness check of a silent observer (RFC 7641 section 4.5)."""
 
     __slots__ = ("observation",)
 
@@ -75,7 +75,7 @@ class Check:
 
 @final
 class Publishing:
-    """A PUT that is being stored, and the ticket of the QueryLatest before it. `first`: there was no value before."""
+    """A PUT in execution, and the ticket of the QueryLatest before it. `first`: True: there was no value before."""
 
     __slots__ = ("first",)
 
@@ -85,7 +85,7 @@ class Publishing:
 
 @final
 class Lease:
-    """The lease of a message in a response to a GET with `group=`, until the response has arrived."""
+    """Lease of the message in a response to a GET with `group=`; it ends if the response does not arrive."""
 
     __slots__ = ("group", "receipt", "topic")
 

@@ -1,4 +1,4 @@
-"""Events to responses and notifications. `responder` and `observe` make the datagrams."""
+"""Conversion of events to responses and notifications. `responder` and `observe` encode the datagrams."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from protocols.coap.responder import Check, Condition, Lease, Publishing, Respon
 from protocols.coap.settings import CoapSettings
 
 LATER_PER_TURN: Final = 192
-"""Commands that events have caused, of which so many are carried out in one turn of the loop: three for each datagram of it."""
+"""Commands of `Responses.later` per turn of the loop: three for each datagram of a turn."""
 SILENT: Final = 2 | 8 | 16
-"""No-Response bits of a request that wants no response of any class (RFC 7967 section 2.1)."""
+"""No-Response bits of a request that waives the responses of all classes (RFC 7967 section 2.1)."""
 
 
 @final
 class Responses:
     """Turns the events of one endpoint into responses and notifications.
 
-    later       commands that events have caused, such as the store command of a conditional request; `expire` returns them
-    of_topics   takes the events that are not named here: those about topics of the publish-subscribe draft
+    later       commands caused by events, such as the store command of a conditional request; `expire` returns them
+    of_topics   handler of all other events: those about topics of the publish-subscribe draft
     """
 
     __slots__ = ("config", "later", "observations", "of_topics", "pinned", "responder", "wall_ms")
@@ -56,7 +56,7 @@ class Responses:
         self.of_topics: Callable[[Event, int], None] = _ignore
 
     def answered(self, event: Event, now: int) -> None:
-        """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
+        """Send the response or the notification for an event. Ignores foreign tickets."""
         if isinstance(event, Sent):
             self._sent(event, now)
         elif isinstance(event, WatchStarted):
@@ -90,15 +90,15 @@ class Responses:
             self.of_topics(event, now)
 
     def take_later(self) -> list[Command]:
-        """Take the first LATER_PER_TURN of `later`; the others have their turn next."""
+        """Take the first LATER_PER_TURN commands of `later`; the others follow in later turns."""
         some = self.later[:LATER_PER_TURN]
         del self.later[:LATER_PER_TURN]
         return some
 
     def undelivered(self, exchange: Exchange, now: int) -> None:
-        """The response has not arrived, or is an error.
+        """Undo a response that has not arrived, or is an error.
 
-        The lease of the message in it ends at once, so that it is redelivered; the observation that it has begun ends.
+        The lease of its message ends at once, so that the message is redelivered; the observation that it has begun ends.
         """
         intent = exchange.intent
         if isinstance(intent, Lease):
@@ -108,7 +108,7 @@ class Responses:
             self.later.extend(self.cancel(intent, now))
 
     def notify(self, most: int, now: int) -> int:
-        """Send notifications to at most `most` observers that are ready for them. Returns how many there were."""
+        """Notify at most `most` ready observers; returns their number."""
         ready = self.observations.ready
         done = 0
         while ready and done < most:
@@ -120,7 +120,7 @@ class Responses:
         return done
 
     def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
-        """The command that stores `body`. A NON request that waives every response (No-Response) ends here."""
+        """Command that stores `body`. A NON request that waives every response (No-Response) ends here."""
         retain = RETAIN_SET if exchange.code == message.PUT else RETAIN_NONE
         stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms() if plan.delay_ms or plan.ttl_ms else 0)
         if not exchange.confirmable and exchange.options.no_response & SILENT == SILENT:
@@ -129,7 +129,7 @@ class Responses:
         return Send(exchange, [stored], True, plan.typed)
 
     def cancel(self, observation: Observation, now: int) -> Sequence[Command]:
-        """Remove an observation and its waiting notifications. Returns the commands that end what it alone needs."""
+        """Remove an observation and its waiting notifications. Returns commands that end its Watch, lease or subscription."""
         commands: list[Command] = []
         if observation.topic_id and not observation.cancelled:
             commands.append(LeaveDataTopic(observation))
@@ -174,7 +174,7 @@ class Responses:
         if isinstance(intent, Condition):
             self._conditional(ticket, intent, value, now)
         elif isinstance(intent, Observation) and not intent.cancelled:
-            if value is None and intent.topic_id and not intent.started:  # a topic that is half created cannot be observed
+            if value is None and intent.topic_id and not intent.started:  # a half created topic cannot be observed
                 self.later.extend(self.cancel(intent, now))
                 self.fault(ticket, Fault(message.NOT_FOUND, "no value"), now)
             else:
@@ -229,7 +229,7 @@ class Responses:
         self.content(exchange, leased, option.ABSENT, now)
 
     def _selected(self, feed: Feed, data: bytes) -> Representation | None:
-        """The value of a record for the observers of a FETCH, with its path; None when they do not want it."""
+        """Value of a record for the observers of a FETCH, with its path; None when the filter rejects it."""
         record = Record(data)
         if feed.filter is not None and not feed.filter.matches(record.properties):
             return None
@@ -245,7 +245,7 @@ class Responses:
             self._registered(exchange, observation, None, now)
 
     def _leased(self, feed: Feed, member: Member, event: Received, now: int) -> None:
-        """A member of a group gets its next message, or waits on. The first event answers its registration."""
+        """Send a member of a group its next message, or receive again. The first event answers its registration."""
         receipt = event.messages[0].receipt if event.messages else None
         if not feed.observers:
             if receipt is not None:
@@ -257,7 +257,7 @@ class Responses:
             self._registered(exchange, observation, None, now)
         value = None if receipt is None else translate.representation(event.messages[0].record, self.wall_ms())
         if value is None or receipt is None:
-            # One that has expired or cannot be read is not held: its lease ends by itself, and others follow.
+            # An expired or unreadable message is not held: its lease ends by itself, and the next message follows.
             self.later.append(member.receive(feed))
             return
         member.held = receipt
@@ -266,7 +266,7 @@ class Responses:
         self._queue(feed, leased)
 
     def _queue(self, feed: Feed, value: Representation) -> None:
-        """Append a value to a feed. Members whose message had to be dropped for it give it back, and are ended with 5.03."""
+        """Append a value to a feed. A member whose message is dropped for it releases the lease, and is ended with 5.03."""
         observations = self.observations
         observations.queue(feed, value)
         for displaced in observations.displaced:
@@ -296,14 +296,14 @@ class Responses:
             self._revoked(event.ticket, status.CODES[event.failure.code], now)
 
     def _revoked(self, observation: Observation, code: int, now: int) -> None:
-        """The gateway has ended or refused an observation: send an error response if it has started."""
+        """End an observation that the gateway has ended or refused, with an error response if it has started."""
         if observation.started:
             self.observations.refuse(observation, code)
         else:
             self.later.extend(self.cancel(observation, now))
 
     def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
-        """Refuse a request in this adapter, and count it by its response code."""
+        """Refuse a request in this adapter, and count it by its response code (4.04 is not counted)."""
         if fault.code != message.NOT_FOUND:
             self.responder.count(message.name(fault.code))
         self._refuse(exchange, fault, now)
@@ -321,7 +321,7 @@ class Responses:
         self.responder.reply(exchange, fault.code, pairs, fault.text.encode(), now)
 
     def content(self, exchange: Exchange, value: Representation, observe: int, now: int) -> None:
-        """Send 2.05 with the value or the largest block that the peer may get, 2.03 for a matching ETag, or an error."""
+        """Send 2.05 with the value or the largest block allowed, 2.03 for a matching ETag, or an error."""
         options = exchange.options
         wall_ms = self.wall_ms()
         if value.etag and value.etag in options.etags:
@@ -360,7 +360,7 @@ class Responses:
     def _fit(
         self, exchange: Exchange, value: Representation, observe: int, number: int, exponent: int, now: int
     ) -> tuple[Pairs, bytes] | None:
-        """Options and payload of the requested block, in the largest block size that may be sent; None: 16 bytes are too many.
+        """Options and payload of the requested block, in the largest block size that fits; None: 16 bytes do not fit.
 
         A response may have a smaller block that begins at the same byte as the requested one (RFC 7959 section 2.4).
         """
@@ -386,9 +386,9 @@ class Responses:
         return pairs, payload
 
     def _registers(self, exchange: Exchange, now: int) -> bool:
-        """True when the response begins an observation of an address that must be verified before it gets notifications.
+        """True when the response begins an observation of an unverified address.
 
-        The response is a confirmable message then: nothing more is sent before its ACK (RFC 7641 section 7).
+        The response is then a confirmable message, and nothing more is sent before its ACK (RFC 7641 section 7).
         """
         return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
 

@@ -1,4 +1,4 @@
-"""By whose rights commands are carried out: those of who has proven to be a user, or those of the gateway itself."""
+"""Principals of commands: the authenticated user of the request, or the gateway itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from protocols.coap.exchange.exchange import Exchange, Proof, Remote
 from protocols.coap.observe.observations import Feed, Observation
 
 _OF_CLIENT: Final = (Send, DeleteLatest, DeleteDataTopic, QueryLatest, Receive, Watch, JoinDataTopic)
-"""Commands that events cause and a client has asked for: they are carried out by its rights."""
+"""Commands of `Responses.later` that have the rights of the requesting client; others have those of the gateway."""
 
 
 @final
 class Rights:
-    """Sets the principals of commands. `authority`: checks what was proven; None: access is not controlled."""
+    """Sets the principals of commands. `authority`: authenticates proofs; None: no access control."""
 
     __slots__ = ("authority",)
 
@@ -26,9 +26,9 @@ class Rights:
         self.authority = authority
 
     def give(self, commands: Sequence[Command], remote: Remote, proof: Proof) -> None:
-        """Set the principal of who has proven `proof` at `remote`, except on commands of the gateway.
+        """Set the principal that `proof` authenticates at `remote`, except on commands of the gateway.
 
-        Without one the gateway refuses them with 4.01.
+        Commands without a principal are refused with 4.01 by the gateway.
         """
         if self.authority is None or not commands:
             return
@@ -39,7 +39,7 @@ class Rights:
                     command.principal = principal
 
     def give_later(self, commands: Sequence[Command]) -> None:
-        """The same for commands that events have caused: those of a client are carried out by its rights."""
+        """Set the principals of commands caused by events: that of the requesting client, or the gateway."""
         if self.authority is None:
             return
         for command in commands:
@@ -50,9 +50,9 @@ class Rights:
                 command.principal = GATEWAY
 
     def identity(self, exchange: Exchange) -> str:
-        """The principal that commands of this request have, and its address, which policies may name; "" without one.
+        """Identity of the principal of a request: user, and address, which policies may name; "" without a principal.
 
-        With a security context, that too: what it may no longer have ends, whatever others of the same user may.
+        A security context is part of it: a revoked context loses its observations, other contexts of the user keep theirs.
         """
         principal = self._principal(exchange.remote, exchange.proof)
         if principal is None:
@@ -69,7 +69,7 @@ class Rights:
 
 
 def _asker_of(command: Command) -> Exchange | Observation | None:
-    """Who has asked for a command of `Responses.later`; None: the gateway."""
+    """Requester of a command of `Responses.later`; None: the gateway."""
     if not isinstance(command, _OF_CLIENT):
         return None
     ticket = command.ticket

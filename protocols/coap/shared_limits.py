@@ -1,4 +1,4 @@
-"""What peers make a node hold by CoAP: one bound each for UDP, DTLS, TCP, TLS and WebSockets together."""
+"""State of peers that a node keeps for CoAP, with limits common to UDP, DTLS, TCP, TLS and WebSockets."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from protocols.coap.settings import CoapSettings
 from protocols.setting import Setting
 
 NON_SHARE: Final = 8
-"""One part in so many of the duplicate table is for non-confirmable requests, which are not answered again."""
+"""Divisor of the duplicate table: 1/8 is for non-confirmable requests, whose responses are not kept."""
 COMPARED: Final = 16
-"""Feeds of which the largest loses values when all feeds together have too many bytes."""
+"""Feeds compared to find the one that loses values at the byte limit of all feeds."""
 PROTOCOL: Final = "coap"
 
 
 class HeldFeed(Protocol):
-    """What an audience needs to know of a feed (protocols/coap/observe/observations.py) to keep it or end it."""
+    """Properties of a feed (protocols/coap/observe/observations.py) that an audience reads."""
 
     @property
     def bytes(self) -> int:
@@ -26,7 +26,7 @@ class HeldFeed(Protocol):
 
     @property
     def member(self) -> object | None:
-        """The member of a consumer group that observes it; None: it is no feed of a member."""
+        """The member of a consumer group that observes it; None: a feed without a member."""
 
     @property
     def registry(self) -> object:
@@ -43,7 +43,7 @@ class Audience(Generic[Feed]):
     count      number of observations
     networks   network -> number of its observations
     bytes      memory of the values of all feeds
-    behind     feeds with values, by when they began to have some
+    behind     feeds with waiting values; the first have waited longest, or were compared longest ago
     """
 
     __slots__ = ("behind", "bytes", "count", "networks")
@@ -55,12 +55,12 @@ class Audience(Generic[Feed]):
         self.behind: dict[Feed, None] = {}
 
     def enter(self, network: int) -> None:
-        """One more observation of a network."""
+        """Count one more observation of a network."""
         self.count += 1
         self.networks[network] = self.networks.get(network, 0) + 1
 
     def leave(self, network: int) -> None:
-        """One less."""
+        """Count one observation of a network less."""
         self.count -= 1
         left = self.networks[network] - 1
         if left:
@@ -69,10 +69,10 @@ class Audience(Generic[Feed]):
             del self.networks[network]
 
     def largest(self, asker: object, newest: Feed) -> Feed:
-        """The largest of the COMPARED feeds that have been behind for longest; they are compared last the next time.
+        """Largest of the first COMPARED feeds of `behind`, which then move to its end.
 
-        The message of a member of a group is given back by the observations that it belongs to: those of others are left out.
-        `newest`: the feed of `asker` that has just got a value, when there is no other.
+        Feeds of members of a group count only if their registry is `asker`: another registry cannot release the lease.
+        `newest`: the feed of `asker` with the newest value, returned when no feed counts.
         """
         compared = list(islice(self.behind, COMPARED))
         for feed in compared:
@@ -86,11 +86,11 @@ class Audience(Generic[Feed]):
 class SharedLimits:
     """The shared state of all CoAP adapters of one node.
 
-    recent_con   confirmable requests of late, with their responses
-    recent_non   other requests of late
+    recent_con   duplicate table of confirmable requests
+    recent_non   duplicate table of non-confirmable requests
     assemblies   unfinished Block1 bodies
     pinned       values that peers read block by block
-    audience     observers, and what waits for them
+    audience     observers, and the values that wait for them
     """
 
     __slots__ = ("assemblies", "audience", "pinned", "recent_con", "recent_non")
@@ -105,7 +105,7 @@ class SharedLimits:
 
 
 def shared_limits_of(setting: Setting, config: CoapSettings) -> SharedLimits:
-    """The holdings of the node with this setting: made for the first adapter, the same for all others."""
+    """Shared state of the node with this setting: created for the first adapter, and reused by the others."""
     found = setting.kept.get(PROTOCOL)
     if not isinstance(found, SharedLimits):
         found = setting.kept[PROTOCOL] = SharedLimits(config)

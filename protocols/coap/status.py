@@ -1,4 +1,4 @@
-"""ErrorCode -> CoAP response code."""
+"""Mapping of ErrorCode to CoAP response codes."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ RETRY_AFTER_S: Final = 2
 
 
 def has_retry(code: int) -> bool:
-    """True for response codes whose Max-Age is the time before which the client must not repeat the request."""
+    """True for response codes whose Max-Age is the least time before a retry."""
     return code in (message.UNAVAILABLE, message.TOO_MANY_REQUESTS)

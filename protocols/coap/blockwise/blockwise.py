@@ -1,4 +1,4 @@
-"""Block-wise transfer (RFC 7959): assembly of Block1 bodies, and values pinned while a peer reads their Block2 blocks.
+"""Block-wise transfer (RFC 7959): assembly of Block1 bodies, and values pinned for the reads of their Block2 blocks.
 
 A Block option is a number: block number << 4 | more << 3 | size exponent, block size 2 ** (exponent + 4).
 """
@@ -11,19 +11,19 @@ from typing import Final, final
 ASSEMBLY_NS: Final = 93_000_000_000
 PINNED_NS: Final = 93_000_000_000
 BERT_EXPONENT: Final = 7
-"""Over a stream: the payload has several blocks of 1,024 bytes (RFC 8323, section 6). Reserved over UDP."""
+"""Size exponent of a payload of several blocks of 1,024 bytes, on streams only (RFC 8323, section 6). Reserved over UDP."""
 BLOCK_BYTES_MAX: Final = 1_024
 ASSEMBLY_BYTES: Final = 1_024
-"""Memory of an unfinished body besides its bytes and the texts that identify it."""
+"""Memory of an unfinished body besides its bytes and the texts of its key."""
 NETWORK_SHARE: Final = 8
-"""A network that has more than one part in so many of the unfinished bodies makes room by its own."""
+"""Divisor of the budget: a network with more than 1/8 of it loses its own oldest body first."""
 PINNED_BYTES: Final = 512
 """Memory of a pinned value besides its bytes: its key, its options and its entry."""
 KEY_PART_BYTES: Final = 64
-"""Memory of a text that identifies a body, besides its characters."""
+"""Memory of a text of a body's key, besides its characters."""
 
 ReadKey = tuple[tuple[int, bytes], str]
-"""Who reads a value (`Exchange.owner`), and its resource."""
+"""(reader of the value: `Exchange.owner`, resource)."""
 
 
 def block(number: int, more: bool, exponent: int) -> int:
@@ -37,7 +37,7 @@ def exponent_of(size: int) -> int:
 
 
 def start_of(number: int, exponent: int) -> int:
-    """Where block `number` begins in the body. Blocks of BERT_EXPONENT are counted in units of 1,024 bytes."""
+    """Byte of the body at which block `number` begins. Blocks of BERT_EXPONENT are counted in units of 1,024 bytes."""
     return number << (min(exponent, 6) + 4)
 
 
@@ -45,12 +45,12 @@ def start_of(number: int, exponent: int) -> int:
 class Assembly:
     """An unfinished Block1 body.
 
-    key      what identifies the body: peer, method, path, queries, Request-Tag
-    shares   that of its peer and that of its network
-    due      monotonic ns at which it is dropped
+    key      identity of the body: peer, method, path, queries, Request-Tag
+    shares   the shares of its peer and of its network
+    due      monotonic ns of the drop
     bytes    the blocks so far
-    size     bytes so far
-    charge   bytes that it counts for in the budgets: `size`, ASSEMBLY_BYTES, and those of its key
+    size     number of these bytes
+    charge   bytes counted in the budgets: `size`, ASSEMBLY_BYTES, and those of the key
     """
 
     __slots__ = ("bytes", "charge", "due", "key", "shares", "size")
@@ -68,9 +68,9 @@ class Assembly:
 class Share:
     """Unfinished bodies of one peer, or of one network.
 
-    name     of the peer, or of the network
-    open     by key, oldest first
-    charge   bytes that they count for in the budgets together
+    name     (False, peer) or (True, network)
+    open     bodies by key, oldest first
+    charge   bytes of these bodies counted in the budgets
     """
 
     __slots__ = ("charge", "name", "open")
@@ -85,17 +85,17 @@ class Share:
 class Assemblies:
     """Unfinished Block1 bodies of all peers. Each is dropped 93 s (MAX_TRANSMIT_WAIT) after its first block.
 
-    Without room the oldest body goes: of the network that asks, when it has more than NETWORK_SHARE of the budget, else of any.
-    So no network can drop all bodies of the others.
+    Above the total budget the oldest body is dropped: one of the requesting network if that has more than 1/NETWORK_SHARE of
+    the budget, else of any network. No network can thus drop all bodies of the others.
 
-    Invariant: `charge` is the sum over `open`; the charge of each share is the sum over the bodies in it.
+    Invariant: `charge` is the sum over `open`; the charge of each share is the sum over its bodies.
 
     open        bodies by key, oldest first
-    shares      (False, peer) or (True, network) -> its bodies
-    charge      bytes that all bodies count for
-    peer_max    bytes for the bodies of one peer
-    total_max   bytes for all bodies
-    dropped     bodies that were dropped for a budget or for their age
+    shares      (False, peer) or (True, network) -> share
+    charge      bytes of all bodies counted in the budget
+    peer_max    budget in bytes for the bodies of one peer
+    total_max   budget in bytes for all bodies
+    dropped     bodies dropped because of a budget or their age
     """
 
     __slots__ = ("charge", "dropped", "open", "peer_max", "shares", "total_max")
@@ -109,7 +109,7 @@ class Assemblies:
         self.dropped = 0
 
     def begin(self, key: object, key_bytes: int, peer: int, network: int, now: int) -> None:
-        """Start a body with block 0, whose key takes `key_bytes` of memory. Drops an unfinished body with the same key."""
+        """Start a body with block 0. `key_bytes`: memory of its key. Drops an unfinished body with the same key."""
         self.drop(key)
         shares = self._share((False, peer)), self._share((True, network))
         assembly = self.open[key] = Assembly(key, shares, now + ASSEMBLY_NS)
@@ -124,12 +124,12 @@ class Assemblies:
         return share
 
     def size(self, key: object) -> int:
-        """Bytes received so far; -1 when there is no such body."""
+        """Bytes received so far; -1 without such a body."""
         assembly = self.open.get(key)
         return -1 if assembly is None else assembly.size
 
     def add(self, key: object, at: int, payload: bytes) -> bool:
-        """Append the block that starts at byte `at`. False (4.08): a gap, no such body, or the body exceeded a budget."""
+        """Append the block that starts at byte `at`. False (4.08): a gap, no such body, or a body above a budget."""
         assembly = self.open.get(key)
         if assembly is None or assembly.size != at:
             return False
@@ -145,13 +145,13 @@ class Assemblies:
         return key in self.open
 
     def finish(self, key: object) -> bytes:
-        """Remove the body and return its bytes. KeyError when there is none."""
+        """Remove the body and return its bytes. KeyError without such a body."""
         body = bytes(self.open[key].bytes)
         self.drop(key)
         return body
 
     def drop(self, key: object) -> None:
-        """Drop an unfinished body. Does nothing when there is none."""
+        """Drop an unfinished body, if there is one."""
         assembly = self.open.pop(key, None)
         if assembly is None:
             return
@@ -162,12 +162,12 @@ class Assemblies:
                 del self.shares[share.name]
 
     def leave(self, peer: int) -> None:
-        """Drop all bodies of a peer that is gone."""
+        """Drop all bodies of a peer that has left."""
         while (share := self.shares.get((False, peer))) is not None:
             self.drop(next(iter(share.open)))
 
     def expire(self, now: int) -> None:
-        """Drop bodies whose first block came more than 93 s ago."""
+        """Drop bodies 93 s after their first block."""
         while self.open:
             oldest = next(iter(self.open.values()))
             if oldest.due > now:
@@ -187,11 +187,11 @@ class Assemblies:
 
 @final
 class Pinned:
-    """Values that peers read block by block: all blocks are of one version. Each is dropped 93 s after it was last read.
+    """Values that peers read block by block, so that all blocks are of one version. Each is dropped 93 s after its last read.
 
-    values      (peer, resource) -> (value, its bytes, monotonic ns at which it is dropped), least recently read first
+    values      (peer, resource) -> (value, its bytes, monotonic ns of the drop), least recently read first
     bytes       bytes of all values and of the names of their resources, each with PINNED_BYTES
-    bytes_max   the most that `bytes` can be; the least recently read value is dropped first
+    bytes_max   limit on `bytes`; the least recently read value is dropped first
     """
 
     __slots__ = ("bytes", "bytes_max", "values")
@@ -202,7 +202,7 @@ class Pinned:
         self.values: OrderedDict[ReadKey, tuple[object, int, int]] = OrderedDict()
 
     def put(self, key: ReadKey, value: object, size: int, now: int) -> None:
-        """Pin `value` of `size` bytes in place of the one under `key`. A value larger than `bytes_max` is not pinned."""
+        """Pin `value` of `size` bytes under `key`, replacing an earlier one. A value larger than `bytes_max` is not pinned."""
         self.drop(key)
         size += PINNED_BYTES + len(key[1])
         if size > self.bytes_max:
@@ -213,7 +213,7 @@ class Pinned:
         self.bytes += size
 
     def get(self, key: ReadKey, now: int) -> object | None:
-        """The pinned value, or None. Keeps it for another 93 s."""
+        """Pinned value, or None. It is kept for another 93 s."""
         found = self.values.get(key)
         if found is None:
             return None
@@ -222,13 +222,13 @@ class Pinned:
         return found[0]
 
     def drop(self, key: ReadKey) -> None:
-        """Drop a value. Does nothing when there is none."""
+        """Drop a value, if there is one."""
         found = self.values.pop(key, None)
         if found is not None:
             self.bytes -= found[1]
 
     def expire(self, now: int) -> None:
-        """Drop values that were not read for 93 s."""
+        """Drop values 93 s after their last read."""
         while self.values:
             key, found = next(iter(self.values.items()))
             if found[2] > now:

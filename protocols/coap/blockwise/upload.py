@@ -1,4 +1,4 @@
-"""Bodies of requests: whole, or sent in Block1 blocks (RFC 7959)."""
+"""Bodies of requests: in one message, or in Block1 blocks (RFC 7959)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WITH_BODY: Final = (message.POST, message.PUT, message.FETCH, message.IPATCH)
 
 
 def assemble(assemblies: Assemblies, outcomes: Responses, exchange: Exchange, payload: bytes, now: int) -> bytes | None:
-    """The whole body of a request, of which `payload` may be one block (RFC 7959 section 2.5).
+    """Whole body of a request; `payload` may be one block of it (RFC 7959 section 2.5).
 
-    None when the request is answered: 2.31 when more blocks must come, an error when the body is refused and dropped.
-    A body is identified by peer, method, path, queries and Request-Tag (RFC 9175 section 3). Sets `exchange.block1` to the
+    None when the request is answered: with 2.31 when more blocks must follow, with an error when the body is refused and
+    dropped. Peer, method, path, queries and Request-Tag identify a body (RFC 9175 section 3). Sets `exchange.block1` to the
     option that the response repeats.
     """
     body_max = outcomes.config.block1_bytes_max
@@ -39,7 +39,7 @@ def assemble(assemblies: Assemblies, outcomes: Responses, exchange: Exchange, pa
 
 
 def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: bytes, now: int) -> bytes | Fault | None:
-    """Add one block. Returns the whole body after the last one, None when more must come, a Fault when it is refused."""
+    """Add one block. Returns the whole body after the last block, None before it, or the Fault that refuses the body."""
     options = exchange.options
     number = options.block1 >> 4
     more = bool(options.block1 & 8)
@@ -74,7 +74,7 @@ def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: byt
 
 
 def _is_block(size: int, exponent: int, more: bool) -> bool:
-    """True when a payload of `size` bytes is what the Block1 option says: one block, or with BERT several."""
+    """True when a payload of `size` bytes agrees with the Block1 option: one block, or several with BERT."""
     if exponent == blockwise.BERT_EXPONENT:
         return not more or (size > 0 and size % blockwise.BLOCK_BYTES_MAX == 0)
     block = 1 << (exponent + 4)

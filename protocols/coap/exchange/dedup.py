@@ -1,9 +1,9 @@
 """The duplicate table: a request that arrives twice is executed once and answered with the same bytes
 (RFC 7252, sections 4.2 and 4.5).
 
-Two parts: that a request came, with the code of its response, in pages of about five bytes a request (`mid_page`); and the
-response, if it has more than a code, in some 200 bytes. Where memory is short, responses go first: a later duplicate then gets
-its code without options and payload. Nobody stores a message twice for it.
+It has two parts: pages with the codes of the responses, about five bytes per request (`message_ids`), and the responses that
+have more than a code, about 200 bytes each. When memory is short, responses are removed first: a later duplicate is then
+answered with the code alone, and still not executed again.
 """
 
 from __future__ import annotations
@@ -25,39 +25,43 @@ PAGE_BYTES: Final = 200
 ANSWER_BYTES: Final = 160
 """Memory of a response besides its bytes."""
 CROWDED: Final = 0.25
-"""Share of the table up to which one network may fill it."""
+"""Filled share of the table from which on NETWORK_SHARE limits each network."""
 EXPIRED_PAGES_MAX: Final = 64
 EXPIRED_ANSWERS_MAX: Final = 1_024
-"""So many are removed at once."""
+"""Limits of one call of `expire`."""
 FREED_MAX: Final = 16
-"""Pages and responses that are removed for one request."""
+"""Pages and responses removed for one new request, at most."""
 KEY_PORT_BITS: Final = 48
-"""A key ends with 32 bits for the port and 16 for the message id."""
+"""Low bits of a key: 32 for the port and 16 for the message id."""
 MAPPED: Final = 0xFFFF
-"""What precedes an IPv4 address that is mapped to IPv6 (RFC 4291, 2.5.5.2)."""
+"""Bits before an IPv4 address that is mapped to IPv6 (RFC 4291, 2.5.5.2)."""
 NETWORK_SHARE: Final = 0.125
-"""Share of the table that a network has whatever the others do."""
+"""Share of the table that a network may fill in a CROWDED table."""
 
 
 @final
 class RecentRequests:
     """The recent requests by key (remote and message id), with their responses.
 
-    Invariant: every page is in one list of `_queued`, under the second of its newest entry or an earlier one, and none under a
-    second before `_oldest`. `networks` adds up to `bytes`. Whatever changes pages sets `_asked` to -1.
+    Invariants: every page is in one list of `_queued`, under the second of its newest entry or an earlier one, and none under a
+    second before `_oldest`. The values of `networks` add up to `bytes`. Each change of pages sets `_asked` to -1.
 
     pages         upper bits of a key -> page
-    answers       key -> encoded response, where it has more than a code
+    answers       key -> encoded response that has more than a code
     bytes         memory of all pages and responses
-    bytes_max     the most that `bytes` can be before a response
-    lifetime_s    age at which a request is forgotten, at most 247
-    evicted       requests that were forgotten before `lifetime_s` to make room
-    reduced       responses that were removed before PROTECTED_S to make room
-    _asked        the last key whose code was asked for, with `_name`, `_page` and `_at` of its page and entry
-    _first_s      the second of the first of `_reducible`; -1 while nobody has looked
-    _last         the network that was counted last, and `_more`, what it has besides `_counted`
-    _reducible    keys of responses that may be removed before their requests, oldest first; some are gone already
-    _second       the second of the last call
+    bytes_max     limit on `bytes` for new requests; a response may exceed it
+    lifetime_s    age in s at which a request is forgotten, at most 247
+    evicted       requests forgotten before `lifetime_s` to make room
+    reduced       responses removed before PROTECTED_S to make room
+    _asked        key of the last `code_of`; `_name`, `_page` and `_at` are those of its page and entry
+    _counted      network -> memory, without `_more`
+    _first_s      second of the first key of `_reducible`; -1 when not looked up
+    _last         network of the last change of memory
+    _more         memory of `_last` that is not in `_counted` yet
+    _oldest       earliest second in `_queued`
+    _queued       second -> names of pages
+    _reducible    keys of responses that may be removed before their requests, oldest first; some are already removed
+    _second       second of the last call
     """
 
     __slots__ = (
@@ -90,7 +94,7 @@ class RecentRequests:
         self._share_bytes = math.ceil(bytes_max * NETWORK_SHARE)
 
     def code_of(self, key: int, now: int) -> int:
-        """What became of the request: EXECUTING, EMPTY_ACK or the code of its response. NONE for a request that is new."""
+        """State of a request: EXECUTING, EMPTY_ACK or the code of its response; NONE for a new request."""
         self._asked = key
         name = self._name = key >> SLOT_BITS
         page = self._page = self.pages.get(name)
@@ -102,9 +106,9 @@ class RecentRequests:
         return page[at + 3]
 
     def answer(self, key: int, token: bytes) -> bytes:
-        """The acknowledgement for a duplicate of a confirmable request that was answered.
+        """Acknowledgement for a duplicate of an answered confirmable request.
 
-        b"" when the token shows that this is another request under the same message id: it was not executed.
+        b"" when the token differs: another request under the same message id, which was not executed.
         """
         kept = self.answers.get(key)
         if kept is not None:
@@ -119,10 +123,10 @@ class RecentRequests:
         return message.encode(message.ACK, code, key & 0xFFFF, token, b"", b"")
 
     def begin(self, key: int, token: bytes, now: int, network: int = -1) -> bool:
-        """Add a request before it is executed. False: no room, do not execute it. `network` is that of the key, if it is known.
+        """Add a request before its execution. False: no room, do not execute it. `network`: network of the key, -1: unknown.
 
-        There is no room when all requests are young; nor, in a table that is CROWDED, for a network that has more than
-        NETWORK_SHARE of it. `code_of` is NONE for `key`.
+        There is no room when all requests are young, nor, in a CROWDED table, for a network with NETWORK_SHARE of it or more.
+        `code_of` is NONE for `key`.
         """
         second = self._second = now // SECOND_NS
         if network < 0:
@@ -162,10 +166,10 @@ class RecentRequests:
         return True
 
     def settle(self, key: int, code: int, answer: bytes, whole: bool, network: int = -1) -> None:
-        """The request was answered with `code`. Does nothing when it was forgotten. `network` as in `begin`.
+        """Set the response code of a request, unless the request was forgotten. `network` as in `begin`.
 
-        answer   the datagram, if it has more than the code; else b""
-        whole    without its options and payload the response would be of no use, so it is kept as long as the request
+        answer   the datagram if it has more than the code, else b""
+        whole    True: the code alone would be useless, and the response is kept as long as the request
         """
         page = self.pages.get(key >> SLOT_BITS)
         at = message_ids.find(page, key & (SLOTS - 1)) if page is not None else message_ids.NONE
@@ -183,20 +187,20 @@ class RecentRequests:
                 self._reducible.append(key)
                 if self._first_s <= self._second - PROTECTED_S:
                     self._age_answers(2)
-            for _ in range(2):  # here too: a request that begins finds room though many were answered since the last one began
+            for _ in range(2):  # two per response: the next `begin` has room even after many responses
                 if not self._short(network) or not self._reducible:
                     return
                 self._reduce()
 
     def expire(self, now: int) -> bool:
-        """Forget requests older than `lifetime_s`, and responses older than PROTECTED_S, in slices. True: more are left."""
+        """Forget requests older than `lifetime_s` and responses older than PROTECTED_S, in slices. True: more are left."""
         second = self._second = now // SECOND_NS
         handled = self._drop(second - self.lifetime_s, EXPIRED_PAGES_MAX)
         aged = self._age_answers(EXPIRED_ANSWERS_MAX)
         return handled == EXPIRED_PAGES_MAX or aged == EXPIRED_ANSWERS_MAX
 
     def _age_answers(self, most: int) -> int:
-        """Forget at most `most` responses, those to requests older than PROTECTED_S. Returns how many were forgotten."""
+        """Forget at most `most` responses to requests older than PROTECTED_S; returns the number of keys handled."""
         last = self._second - PROTECTED_S
         for done in range(most):
             if not self._reducible:
@@ -211,13 +215,13 @@ class RecentRequests:
         return most
 
     def _begun(self, key: int) -> int:
-        """The second of the request; NONE when it is forgotten."""
+        """Second of the request; NONE when it is forgotten."""
         page = self.pages.get(key >> SLOT_BITS)
         at = message_ids.find(page, key & (SLOTS - 1)) if page is not None else message_ids.NONE
         return message_ids.second_of(page, at) if page is not None and at >= 0 else message_ids.NONE
 
     def _free(self, network: int, second: int) -> bool:
-        """Make room for a request of the network, of which there is none. False: there is none to make."""
+        """Make room for a request of the network. False: there is nothing more to remove."""
         for _ in range(FREED_MAX):
             if not self._short(network):
                 return True
@@ -228,13 +232,13 @@ class RecentRequests:
         return False
 
     def _short(self, network: int) -> bool:
-        """True when there is no room for more of the network."""
+        """True when there is no room for another request of the network."""
         if self.bytes < self._crowded_bytes:
             return False
         return self.bytes >= self.bytes_max or self.networks.get(network, 0) >= self._share_bytes
 
     def _reduce(self) -> None:
-        """Remove the oldest response that may go."""
+        """Remove the oldest removable response."""
         key = self._reducible.popleft()
         self._first_s = -1
         if key in self.answers:
@@ -242,7 +246,7 @@ class RecentRequests:
             self._forget_answer(key, network_of(key))
 
     def _drop(self, last: int, most: int) -> int:
-        """Remove pages without an entry younger than the second `last`, at most `most`. Returns the number of pages handled."""
+        """Remove pages without an entry after the second `last`. Handles at most `most` pages; returns their number."""
         handled = 0
         while handled < most and self._oldest <= last and self.pages:
             names = self._queued.get(self._oldest)
@@ -308,7 +312,7 @@ class RecentRequests:
 
 
 def network_of(key: int) -> int:
-    """The network of a remote's key: its IPv4 address, mapped to IPv6 or not, or the first 64 bits of its IPv6 address."""
+    """Network of a remote's key: its IPv4 address (also one mapped to IPv6), or the first 64 bits of its IPv6 address."""
     address = key >> KEY_PORT_BITS
     if address >> 32 == 0 or address >> 32 == MAPPED:
         return address & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Values of the Echo option (RFC 9175, section 2), which verify an address or show that a request is fresh, without state."""
+"""Values of the Echo option (RFC 9175, section 2): stateless proofs of an address and of the freshness of a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ECHO_BYTES: Final = 8
 
 @final
 class Echoes:
-    """A value is a keyed hash of who has to send it back, and of the time. It is valid for 2 to 4 minutes."""
+    """Echo values: keyed hashes of the origin that has to send the value back, and of the time. Valid for 2 to 4 minutes."""
 
     __slots__ = ("secret",)
 
@@ -19,7 +19,7 @@ class Echoes:
         self.secret = secret
 
     def value(self, origin: bytes, now: int) -> bytes:
-        """The Echo value that `origin` has to send back."""
+        """Echo value that `origin` has to send back."""
         return self._value(origin, now // ECHO_WINDOW_NS)
 
     def proves(self, origin: bytes, echo: bytes, now: int) -> bool:

@@ -24,54 +24,54 @@ MAX_RETRANSMIT: Final = 4
 EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
 VERIFIED_NS: Final = 600_000_000_000
 NOTIFIED_NS: Final = 100_000_000
-"""How long requests of a peer above its rate are dropped after it was told."""
+"""Time for which further requests of a peer above its rate are dropped after a 4.29."""
 PAID: Final = 0
 TOO_FAST: Final = 1
 SILENCED: Final = 2
 Proof = tuple[Credentials | None, str]
-"""What a peer has proven, and the name in its verified certificate, "": it has none."""
+"""(proven credentials of a peer, name in its verified certificate, "" without one)."""
 NO_PROOF: Final[Proof] = (None, "")
 ALWAYS_NS: Final = 1 << 62
-"""Until when the address of a connection or a session counts as verified: as long as that lasts."""
+"""`Remote.verified_ns` of a connection or a session: its address is verified to its end."""
 CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
 STRAY_ACKS_MAX: Final = 3
 REPEATED_ACKS: Final = 16
-"""An ACK for one of this many last message ids may be a duplicate; an ACK for another message id counts as stray."""
+"""Last message ids for which an ACK may be a duplicate; an ACK for any other message id counts as stray."""
 MIDS_PER_LAP: Final = 4_096
 LAPS: Final = 16
 
 
 class Outbound(Protocol):
-    """Source of confirmable messages to one remote, which are sent one at a time (NSTART is 1)."""
+    """Source of confirmable messages to one remote, sent one at a time (NSTART is 1)."""
 
     @property
     def proven(self) -> bool:
-        """True when the address has acknowledged a message of this source, so that it is not somebody else's."""
+        """True when the address has acknowledged a message of this source: it is not forged."""
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
-        """Encode the message with message id `mid` when it can be sent; None when there is nothing to send any more."""
+        """Encode the next message with message id `mid`; None when there is nothing more to send."""
 
 
 @final
 class Remote:
     """One remote address.
 
-    address        (host, port); of a session, its number in the place of the port
+    address        (host, port); for a session, its number instead of the port
     born_host      the address in the form that records store
     key            the address as a number whose low 16 bits are free for a message id
     mid            message id of the last message to it
     credit         bytes that may be sent to it while it is unverified
-    verified_ns    monotonic ns until which the address counts as verified; 0: it is unverified
-    stray          ACK and RST messages that match no message to it: possibly guessed
+    verified_ns    monotonic ns until which the address counts as verified; 0: unverified
+    stray          ACK and RST messages that match no message to it, possibly guessed
     outstanding    the confirmable message that waits for its ACK, None: none
     waiting        sources of the next confirmable messages, in order
-    network        its network (`network_of`): bounds of a network count all its ports and hosts
+    network        its network (`network_of`): limits of a network count all its ports and hosts
     executing      number of its requests in execution
     observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
-    paid_ns        monotonic ns up to which its requests have used up its rate; odd: when its silence ends
-    proof          what its session has proven, and the name in its verified certificate
-    whole_bytes    largest payload of one message of a stream; 0: what has more than `block_bytes` is sent in blocks
+    paid_ns        monotonic ns up to which its requests have used up its rate; an odd number: end of its silence
+    proof          proof of its session
+    whole_bytes    largest payload of one message of a stream; 0: payloads above `block_bytes` are sent in blocks
     bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
     """
 
@@ -100,13 +100,13 @@ class Remote:
         self.bert = False
 
     def name(self, source: bytes) -> None:
-        """Tell it from other remotes by `source`, in place of its address."""
+        """Derive the key from `source` instead of the address."""
         self.key = int.from_bytes(source, "big") << 16
 
     def pay(self, period_ns: int, now: int) -> int:
-        """Take one request from its rate, a token bucket that holds a second's requests: PAID, TOO_FAST, or SILENCED.
+        """Charge one request to the rate, a token bucket that holds the requests of one second.
 
-        It is TOO_FAST once, and SILENCED for NOTIFIED_NS then.
+        Returns PAID; above the rate TOO_FAST once, then SILENCED for NOTIFIED_NS.
         """
         paid_ns = self.paid_ns
         if paid_ns & 1:
@@ -122,11 +122,11 @@ class Remote:
 
     @property
     def idle(self) -> bool:
-        """True when the remote has no outstanding message, none waiting, no observation and no request: it may be forgotten."""
+        """True when the remote may be forgotten: no outstanding or waiting message, no observation, no request."""
         return self.outstanding is None and not self.waiting and not self.observers and not self.executing
 
     def next_mid(self, now: int) -> int:
-        """The next unused message id, or -1 when all have been used within the last 247 s (section 4.4)."""
+        """Next unused message id, or -1 when all have been used within the last 247 s (section 4.4)."""
         mid = (self.mid + 1) & 0xFFFF
         if not mid % MIDS_PER_LAP:
             if not self.laps:
@@ -139,7 +139,7 @@ class Remote:
         return mid
 
     def mid_due(self) -> int:
-        """Monotonic ns from which `next_mid` returns a message id again after it returned -1."""
+        """Monotonic ns at which the next message id becomes free, after `next_mid` has returned -1."""
         return self.laps[((self.mid + 1) & 0xFFFF) // MIDS_PER_LAP] + EXCHANGE_LIFETIME_NS
 
 
@@ -148,10 +148,9 @@ class Transmission:
     """A confirmable message that waits for its ACK.
 
     remote       the receiver
-    mid          its message id
     data         the datagram
     owner        the source of the message
-    timeout_ns   time until the next retransmission; doubles with each
+    timeout_ns   time until the next retransmission; each one doubles it
     attempts     retransmissions so far
     """
 
@@ -168,14 +167,12 @@ class Transmission:
 
 @final
 class Exchange:
-    """One request in execution. It is the ticket of its command.
+    """One request in execution, and the ticket of its command.
 
     remote         the sender
     confirmable    True: a CON, False: a NON
     code           the method
     mid            message id of the request
-    token          token of the request
-    options        its decoded options
     key            key in the duplicate table; -1 for a request that may be executed twice
     acknowledged   an empty ACK was sent: the response is a separate confirmable message
     separate       encoded separate response, kept until it is sent
@@ -183,8 +180,8 @@ class Exchange:
     block1         Block1 option that the response repeats; ABSENT for none
     size           bytes of its datagram
     path           the MQTT topic of the resource
-    intent         how to answer when the command's event comes: an Observation, a Condition, a Lease, or None
-    seal           how its responses are protected (OSCORE); None: it came without protection of its own
+    intent         state for the event of the command: an Observation, a Condition, a Lease, …, or None
+    seal           protection of its responses (OSCORE); None: the request was not protected
     """
 
     __slots__ = (
@@ -211,49 +208,49 @@ class Exchange:
 
     @property
     def proven(self) -> bool:
-        """False: only the address as a whole can be verified."""
+        """Always False: a request has no proof besides that of the address (`Remote.verified_ns`)."""
         return False
 
     def protect(self, seal: Seal, code: int, options: Options) -> None:
-        """Become the request that was inside a protected one: its method, its options, and the protection of its responses."""
+        """Become the inner request of a protected one: its method, its options, and the protection of its responses."""
         self.seal = seal
         self.code = code
         self.options = options
 
     @property
     def overhead(self) -> int:
-        """Bytes by which protection makes a response larger."""
+        """Bytes that protection adds to a response, at most."""
         return 0 if self.seal is None else OVERHEAD
 
     @property
     def proof(self) -> Proof:
-        """What the request has proven, and the name in the verified certificate of its session."""
+        """Proof of the request: of its security context, else of its session."""
         return self.remote.proof if self.seal is None else (self.seal.association.proof, "")
 
     @property
     def owner(self) -> tuple[int, bytes]:
-        """Who has what the request leaves behind: unfinished bodies, values that are being read. Another context is another."""
+        """Owner of the request's unfinished bodies and pinned values: the address with the security context."""
         return self.remote.key, b"" if self.seal is None else self.seal.association.name
 
     @property
     def origin(self) -> bytes:
-        """Who is to send an Echo value back: this address, with this context."""
+        """Origin that has to send an Echo value back: the address with the security context."""
         return self.remote.born_host if self.seal is None else self.remote.born_host + self.seal.association.name
 
     @property
     def observer(self) -> bytes:
-        """Tells its observation from others of the same peer: the token, and the context."""
+        """Name of its observation among those of the peer: the token with the security context."""
         return self.token if self.seal is None else self.seal.association.name + self.token
 
     def waives(self, code: int) -> bool:
-        """True when No-Response names the class of this response code: the client does not want it (RFC 7967)."""
+        """True when No-Response names the class of this response code (RFC 7967): no response is sent."""
         return self.options.no_response > 0 and self.options.no_response >> (code >> 5) - 1 & 1 > 0
 
     def response(self, code: int, options: bytes, payload: bytes, room: int) -> tuple[int, bytes, bytes] | None:
-        """Code, options and payload of a response as it is sent: small enough, and protected as the request was.
+        """Code, options and payload of a response as sent: cut to the room, and protected like the request.
 
-        Cuts a diagnostic payload; content is in blocks that fit already. None: no number is left to protect it.
-        room   bytes that token, options and payload may have
+        A diagnostic payload is cut; content already has blocks that fit. None: no sequence number is left for the protection.
+        room   limit on the bytes of token, options and payload
         """
         room -= len(self.token) + len(options) + self.overhead
         if payload and len(payload) >= room:
@@ -263,7 +260,7 @@ class Exchange:
         return (code, options, payload) if self.seal is None else self.seal.response(code, options, payload)
 
     def encoded(self, pairs: Pairs) -> bytes:
-        """The encoded options of a response that has `pairs`, and the Block1 option that it repeats."""
+        """Encoded options of a response: `pairs`, and the Block1 option that it repeats."""
         if self.block1 != ABSENT:
             pairs = [*pairs, (BLOCK1, uint(self.block1))]
         return join(pairs) if pairs else b""

@@ -1,9 +1,9 @@
-"""A page: what is remembered of the requests of one remote whose message ids share their upper eight bits.
+"""A page of the duplicate table: the requests of one remote whose message ids share their upper eight bits.
 
     first slot 1 | base second 4 | entries of 4: tick 1 (0: none) | hash of the token 2 | code 1
 
-The entry of a message id is at its lower eight bits minus `first slot`. A page ends with its last message id, so that a lone
-request has four bytes; most clients count their message ids up, and fill the page. The second of an entry is
+The entry of a message id has the index of its lower eight bits minus `first slot`. A page ends with its last message id: a
+lone request takes one entry, and most clients, which count their message ids up, fill the page. The second of an entry is
 `base second + tick - 1`.
 """
 
@@ -14,16 +14,16 @@ from typing import Final
 from domain.message.crc32 import crc32
 
 SLOT_BITS: Final = 8
-"""Lower bits of a message id, which name an entry in its page."""
+"""Lower bits of a message id, which select the entry in the page."""
 SLOTS: Final = 256
 HEAD_BYTES: Final = 5
 STRIDE: Final = 4
 TICKS_MAX: Final = 254
-"""Seconds from the base second on that a tick can tell."""
+"""Range of a tick, in seconds from the base second on."""
 NONE: Final = -1
 EXECUTING: Final = 0x00
 EMPTY_ACK: Final = 0xFF
-"""The request was acknowledged, and its response is a message of its own."""
+"""Code of a request with an empty ACK: its response is a separate message."""
 
 
 def new(slot: int, second: int) -> bytearray:
@@ -32,12 +32,12 @@ def new(slot: int, second: int) -> bytearray:
 
 
 def hash_of(token: bytes) -> int:
-    """16 bits of a token: they tell a retransmission from another request under the same message id."""
+    """Hash of a token, 16 bits: it distinguishes a retransmission from another request under the same message id."""
     return crc32(token) & 0xFFFF
 
 
 def find(page: bytearray, slot: int) -> int:
-    """Where the entry of `slot` is; NONE without one."""
+    """Byte index of the entry of `slot`; NONE without one."""
     first = page[0]
     if slot < first:
         return NONE
@@ -46,22 +46,22 @@ def find(page: bytearray, slot: int) -> int:
 
 
 def second_of(page: bytearray, at: int) -> int:
-    """The second of the entry at `at`."""
+    """Second of the entry at byte `at`."""
     return base_of(page) + page[at] - 1
 
 
 def base_of(page: bytearray) -> int:
-    """The second of an entry with tick 1."""
+    """Second of an entry with tick 1."""
     return page[1] << 24 | page[2] << 16 | page[3] << 8 | page[4]
 
 
 def newest(page: bytearray) -> int:
-    """The second of its newest entry."""
+    """Second of the newest entry."""
     return base_of(page) + max(page[HEAD_BYTES::STRIDE]) - 1
 
 
 def put(page: bytearray, slot: int, tick: int, token_hash: int) -> None:
-    """Write the entry of a request in execution. `tick` is at most TICKS_MAX (`age` sees to that)."""
+    """Write the entry of a request in execution. `tick` is at most TICKS_MAX; call `age` before to ensure it."""
     if len(page) == HEAD_BYTES:
         page[0] = slot
     first = page[0]
@@ -79,7 +79,7 @@ def put(page: bytearray, slot: int, tick: int, token_hash: int) -> None:
 
 
 def age(page: bytearray, oldest: int) -> list[int]:
-    """Make `oldest` the base second: remove entries that are older. Returns the slots of those removed."""
+    """Make `oldest` the base second, and remove older entries. Returns the slots of the removed entries."""
     first = page[0]
     later = oldest - base_of(page)
     gone: list[int] = []

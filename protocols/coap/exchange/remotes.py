@@ -13,14 +13,14 @@ LAP_NS: Final = 247_000_000_000
 
 @final
 class Remotes:
-    """Remotes by address, in two generations. An idle remote that sent nothing during a whole generation is forgotten.
+    """Remotes by address, in two generations. An idle remote that was silent for a whole generation is forgotten.
 
     A generation ends after 247 s, or when it has half of `peers_max` addresses.
 
-    young      born host, or source of a session -> remote, for addresses that sent something in this generation
-    old        the same for the generation before, and for older remotes that are not idle
-    half       the most addresses of one generation
-    since_ns   monotonic ns at which this generation began
+    young      born host, or source of a session -> remote, of the senders in this generation
+    old        the same for the previous generation, and for older remotes that are not idle
+    half       limit on the addresses of one generation
+    since_ns   monotonic ns of the begin of this generation
     """
 
     __slots__ = ("entropy", "half", "old", "since_ns", "young")
@@ -33,7 +33,7 @@ class Remotes:
         self.since_ns = now
 
     def add(self, peer: Peer, now: int) -> Remote:
-        """The remote of an address that is not in `young`: moved from `old`, or made."""
+        """Remote of an address that is not in `young`: moved from `old`, or created."""
         if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
             self._next_generation(now)
         source = peer.source or peer.born_host
@@ -48,7 +48,7 @@ class Remotes:
         return remote
 
     def remove(self, peer: Peer) -> Remote | None:
-        """Forget the remote of an address; None when there is none."""
+        """Forget and return the remote of an address; None without one."""
         source = peer.source or peer.born_host
         return self.young.pop(source, None) or self.old.pop(source, None)
 

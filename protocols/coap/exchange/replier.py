@@ -27,13 +27,14 @@ class Replier:
     amplification, block_bytes   as in the settings
     executing   number of requests without a response so far
     counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
-    recent_con  the duplicate table of confirmable requests, and `recent_non` of others, which all endpoints of the node share
+    recent_con  the duplicate table of confirmable requests, shared by all endpoints of the node
+    recent_non  the same for non-confirmable requests
     """
 
     __slots__ = ("amplification", "block_bytes", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
     def __init__(self, config: CoapSettings, entropy: Entropy, holdings: SharedLimits) -> None:
-        """`holdings`: has the duplicate tables."""
+        """`holdings`: the source of the duplicate tables."""
         self.amplification = config.amplification
         self.block_bytes = config.block_bytes
         self.counts: dict[str, int] = {}
@@ -45,7 +46,7 @@ class Replier:
 
     @property
     def confirms(self) -> bool:
-        """True: notifications are confirmable messages, whose ACK acknowledges them."""
+        """Always True: notifications are confirmable messages."""
         return True
 
     def enter(self, exchange: Exchange, now: int) -> bool:
@@ -99,15 +100,15 @@ class Replier:
             self.recent_con.settle(exchange.key, code, data if options or payload else b"", whole, remote.network)
 
     def challenge(self, exchange: Exchange, now: int) -> None:
-        """Answer 4.01 with an Echo value: the request that repeats it verifies the address."""
+        """Answer 4.01 with an Echo value; the request that repeats it verifies the address."""
         self.count("challenged")
         self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.origin, now))], b"", now)
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
-        """Bytes that the response may have, when it is part of a body of `total` bytes.
+        """Limit on the bytes of a response that is part of a body of `total` bytes.
 
-        An unverified address may use all its credit when that suffices for the whole body. Otherwise the size of each request
-        bounds its response, so that the later blocks of the body are not refused for lack of credit.
+        An unverified address may use all its credit if that suffices for the whole body. Otherwise the size of each request
+        limits its response, so that credit remains for the later blocks of the body.
         """
         remote = exchange.remote
         if self.proved(remote, now):
@@ -122,15 +123,15 @@ class Replier:
         return remote.verified_ns > now or not self.amplification
 
     def notify(self, observation: Observation, now: int) -> bool:
-        """Queue the next notification of an observation. False: too much waits for this peer, or in all."""
+        """Queue the next notification of an observation. False: too many messages wait, for this peer or in total."""
         return self.transmitter.confirm(observation.remote, observation, now)
 
     def abandon(self, observation: Observation, now: int) -> None:
-        """The observation was removed: drop its queued and outstanding notifications."""
+        """Drop the queued and outstanding notifications of a removed observation."""
         self.transmitter.forget(observation.remote, observation, now)
 
     def overload(self, exchange: Exchange, why: str, now: int) -> None:
-        """Refuse a request for lack of room: 5.03 with Max-Age for a confirmable one, no response for another."""
+        """Refuse a request for lack of room: 5.03 with Max-Age for a confirmable one, no response for others."""
         self.count(why)
         if exchange.confirmable:
             pairs: Pairs = [(option.MAX_AGE, message.uint(status.RETRY_AFTER_S))]
@@ -154,7 +155,7 @@ class Replier:
         exchange.remote.executing -= 1
 
     def separate(self, exchange: Exchange) -> None:
-        """Make the response a confirmable message of its own, also for a NON request: its ACK verifies the address."""
+        """Make the response a separate confirmable message, also for a NON request: its ACK verifies the address."""
         if exchange.confirmable and not exchange.acknowledged:
             self.acknowledge(exchange)
         exchange.acknowledged = True

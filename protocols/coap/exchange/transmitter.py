@@ -1,4 +1,4 @@
-"""Sending of datagrams: order, retransmission (RFC 7252, section 4.2), one confirmable message at a time to each peer (4.7)."""
+"""Sending of datagrams: order, retransmission (RFC 7252, section 4.2), one confirmable message per peer at a time (4.7)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RESENT_MAX: Final = 512
 
 @final
 class Transmitter:
-    """Datagrams to be sent now, and confirmable messages that may have to be sent again.
+    """Datagrams to send now, and confirmable messages that may be retransmitted.
 
     entropy   randomness of the initial timeout (ACK_RANDOM_FACTOR)
     limited   True: an unverified address gets no more bytes than its credit
-    out       (datagram, address) pairs to be sent, in order
-    heap      (due, serial, what): a Transmission that waits for its ACK, or a Remote without an unused message id.
-              Entries that are no longer needed stay until they are due, and are skipped then
-    serial    number of the last heap entry; entries with the same due time are ordered by it
+    out       (datagram, address) pairs to send, in order
+    heap      (due, serial, entry): a Transmission that waits for its ACK, or a Remote without an unused message id.
+              An obsolete entry stays until it is due, and is then skipped
+    serial    number of the last heap entry; it orders entries of the same due time
     resent    number of retransmissions
-    withheld  confirmable messages that were not sent when they were due, since the address is unverified and has no credit
+    withheld  confirmable messages not sent when due, since the address is unverified and has no credit
     """
 
     __slots__ = ("entropy", "heap", "limited", "out", "resent", "serial", "withheld")
@@ -46,9 +46,9 @@ class Transmitter:
         self.out.append((data, remote.address))
 
     def confirm(self, remote: Remote, owner: Outbound, now: int) -> bool:
-        """Queue `owner` to send its next confirmable message to `remote`. Does nothing when it is queued already.
+        """Queue `owner`, unless it is queued, to send its next confirmable message to `remote`.
 
-        False: WAITING_MAX sources wait for this peer, or UNSETTLED_MAX entries are in the heap; nothing will be sent.
+        False: WAITING_MAX sources wait for this peer, or UNSETTLED_MAX entries are in the heap; `owner` is not queued.
         """
         if owner not in remote.waiting:
             if len(remote.waiting) >= WAITING_MAX or len(self.heap) >= UNSETTLED_MAX:
@@ -59,7 +59,7 @@ class Transmitter:
         return True
 
     def acknowledged(self, remote: Remote, now: int) -> None:
-        """The ACK or RST of the outstanding message has come: send the next message to this peer."""
+        """Send the next message to this peer, after the ACK or RST of the outstanding one."""
         remote.outstanding = None
         self._next(remote, now)
 
@@ -71,7 +71,7 @@ class Transmitter:
             self._next(remote, now)
 
     def drop(self, remote: Remote) -> None:
-        """Drop everything that waits for a remote that is gone."""
+        """Drop all messages to a remote that has left."""
         remote.waiting.clear()
         remote.outstanding = None
 
@@ -80,9 +80,9 @@ class Transmitter:
         return self.heap[0][0] if self.heap else None
 
     def expire(self, now: int) -> list[tuple[Remote, Outbound]]:
-        """Retransmit messages that are due. Returns (remote, owner) of those unacknowledged after MAX_RETRANSMIT attempts.
+        """Retransmit due messages. Returns (remote, owner) of those unacknowledged after MAX_RETRANSMIT attempts.
 
-        Handles at most RESENT_MAX entries; `deadline` then has passed already, and the next call goes on.
+        Handles at most RESENT_MAX entries; `deadline` is then in the past, and the next call continues.
         """
         failed: list[tuple[Remote, Outbound]] = []
         for _ in range(RESENT_MAX):
@@ -126,7 +126,7 @@ class Transmitter:
             return
 
     def _transmit(self, what: Transmission, now: int) -> bool:
-        """Send a confirmable message. False: the address is unverified and has no credit left, so it was not sent this time."""
+        """Send a confirmable message. False: it was withheld, since the address is unverified and has no credit left."""
         remote = what.remote
         if self.limited and not what.owner.proven and remote.verified_ns <= now and remote.credit < len(what.data):
             self.withheld += 1

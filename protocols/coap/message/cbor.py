@@ -1,4 +1,4 @@
-"""CBOR (RFC 8949) of bounded size and depth, with definite lengths: what bodies of requests and of responses are."""
+"""CBOR (RFC 8949) of bounded size and depth, with definite lengths, for the bodies of requests and responses."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import struct
 from typing import Any, Final, NamedTuple
 
 PAIRS_MAX: Final = 16
-"""Pairs of a map of texts."""
+"""Limit on the pairs of a map of texts."""
 ITEMS_MAX: Final = 256
-"""Items of one body."""
+"""Limit on the items of one body."""
 DEPTH_MAX: Final = 8
 _UINT: Final = 0
 _NEGATIVE: Final = 1
@@ -29,7 +29,7 @@ class Tagged(NamedTuple):
 
 
 class CborError(Exception):
-    """The bytes are no CBOR that is taken here."""
+    """The bytes are not CBOR of the accepted subset."""
 
 
 def decode(data: bytes) -> Any:
@@ -88,7 +88,7 @@ def _head(major: int, argument: int) -> bytes:
 
 
 class _Reader:
-    """Reads items; `at` is where the next one begins."""
+    """Reader of items; `at`: byte of the next one; `left`: items that may follow."""
 
     __slots__ = ("at", "data", "left")
 

@@ -3,7 +3,7 @@
     TCP         length nibble 4 bits | token length 4 bits | longer length 0, 1, 2 or 4 | code 1 | token | options | FF payload
     WebSocket   0 4 bits | token length 4 bits | code 1 | token | options | FF payload
 
-The length is that of options, marker and payload. A WebSocket message is one CoAP message, and needs none.
+The length counts options, marker and payload. A WebSocket message is one CoAP message and has no length.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _FOUR: Final = 65_805
 _EXTRA: Final = (0,) * 13 + (1, 2, 4)
 """Length nibble -> bytes of the longer length."""
 _BASE: Final = (*range(13), _ONE, _TWO, _FOUR)
-"""Length nibble -> the least length."""
+"""Length nibble -> smallest length."""
 
 
 @final
 class Frame:
     """One message of a stream.
 
-    code    method, response code, or code of a signal
+    code    method, response code, or signal code
     token   0 to 8 bytes
     rest    options, marker and payload
     """
@@ -40,10 +40,10 @@ class Frame:
 
 
 class Framing(Protocol):
-    """How messages are cut out of what a peer sends, and how they are encoded.
+    """Decoding of messages from the bytes of a peer, and their encoding.
 
-    fault        why what has come cannot be a message, "": it can
-    unfinished   bytes of the incomplete message in all; 0 without one
+    fault        error of the received bytes, "" for none
+    unfinished   total bytes of the incomplete message; 0 without one
     """
 
     fault: str
@@ -53,7 +53,7 @@ class Framing(Protocol):
         """Take bytes of the peer."""
 
     def take(self) -> Frame | None:
-        """The next message; None when it is incomplete or cannot be one."""
+        """Next message; None when it is incomplete or `fault` is set."""
 
     def encode(self, code: int, token: bytes, options: bytes, payload: bytes) -> bytes:
         """Encode one message."""
@@ -61,9 +61,9 @@ class Framing(Protocol):
 
 @final
 class StreamFraming:
-    """Messages in a stream of bytes (section 3.2): a `Framing`.
+    """The `Framing` of a byte stream (section 3.2).
 
-    bytes_max   the most bytes that one message may have
+    bytes_max   largest message, in bytes
     """
 
     __slots__ = ("_at", "_kept", "bytes_max", "fault", "unfinished")
@@ -83,7 +83,7 @@ class StreamFraming:
         self._kept += data
 
     def take(self) -> Frame | None:
-        """The next message; None when it is incomplete or `fault` is set."""
+        """Next message; None when it is incomplete or `fault` is set."""
         kept, at = self._kept, self._at
         left = len(kept) - at
         self.unfinished = left
@@ -125,7 +125,7 @@ class StreamFraming:
 
 @final
 class WebSocketFraming:
-    """Messages that a WebSocket has cut out already (section 4.2): a `Framing` that is fed one whole message at a time."""
+    """The `Framing` of WebSockets (section 4.2); each `feed` takes one whole message."""
 
     __slots__ = ("_messages", "fault", "unfinished")
 
@@ -139,7 +139,7 @@ class WebSocketFraming:
         self._messages.append(data)
 
     def take(self) -> Frame | None:
-        """The next message that was fed; None when there is none, or it cannot be one."""
+        """Next message that was fed; None without one, or when `fault` is set."""
         if not self._messages or self.fault:
             return None
         data = self._messages.popleft()

@@ -1,4 +1,4 @@
-"""Decoded options, kept by their bytes: peers repeat the same options, and decoding them is most of the work."""
+"""Cache of decoded options by their bytes: peers repeat the same options, and decoding is most of the work."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ KNOWN_OPTION_BYTES_MAX: Final = 512
 
 @final
 class KnownOptions:
-    """The options of recent requests.
-
-    by_bytes   encoded options -> decoded ones
-    """
+    """The decoded options of recent requests, by their encoded form."""
 
     __slots__ = ("by_bytes",)
 
@@ -25,7 +22,7 @@ class KnownOptions:
         self.by_bytes: dict[bytes, Options] = {}
 
     def decode(self, pairs: Pairs, raw: bytes) -> Options:
-        """Decode options, and keep them for the next request with the same bytes."""
+        """Decode options, and cache them for the next request with the same bytes."""
         options = option.read(pairs, raw)
         if options.plain and len(raw) <= KNOWN_OPTION_BYTES_MAX:
             if len(self.by_bytes) >= KNOWN_OPTIONS_MAX:

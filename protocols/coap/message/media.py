@@ -50,13 +50,13 @@ _WHOLE: Final[dict[str, int]] = {text.replace(" ", ""): number for number, text 
 
 
 def content_type(number: int) -> str:
-    """The media type of a Content-Format; a number that is not in the table is kept as a parameter of the media type."""
+    """Media type of a Content-Format; a number outside the table becomes a parameter of the media type."""
     known = TYPES.get(number)
     return known if known is not None else f"{UNREGISTERED}{number}"
 
 
 def content_format(text: str) -> int:
-    """The Content-Format of a media type, ABSENT when it has none. `charset=utf-8` is ignored."""
+    """Content-Format of a media type, ABSENT without one. `charset=utf-8` is ignored."""
     if text.startswith(UNREGISTERED):
         digits = text[len(UNREGISTERED) :]
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else ABSENT

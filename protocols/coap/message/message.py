@@ -84,7 +84,7 @@ class Packet:
 
 
 def split(data: bytes, at: int) -> tuple[Pairs, int] | None:
-    """Decode the options from `at` on -> (pairs, where they end: the payload marker or the end of `data`).
+    """Decode the options from `at` on -> (pairs, index of their end: the payload marker or the end of `data`).
 
     None for a format error: the reserved nibble 15, an incomplete value or extension, a number above 65,535 (section 3.1).
     """

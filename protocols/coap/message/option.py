@@ -67,7 +67,7 @@ _NUMBERS: Final = frozenset({CONTENT_FORMAT, ACCEPT, OBSERVE, BLOCK1, BLOCK2, SI
 
 @final
 class Fault:
-    """Why a request is refused: the response code and the diagnostic payload (5.5.2)."""
+    """Refusal of a request: the response code and the diagnostic payload (5.5.2)."""
 
     __slots__ = ("code", "text")
 
@@ -78,26 +78,18 @@ class Fault:
 
 @final
 class Options:
-    """The decoded options of one request. A number is ABSENT (-1) when its option is absent; Block values are the raw number.
+    """The decoded options of one request. A number is ABSENT (-1) without its option; Block values are raw.
 
     raw              the encoded options
     path             Uri-Path options, in order
     query            Uri-Query options, in order
-    content_format   Content-Format
-    accept           Accept
-    observe          Observe: 0 registers, 1 deregisters
-    block1           Block1
-    block2           Block2
-    size1            Size1: bytes of the whole request body
-    etags            ETag options
-    if_match         If-Match options
-    if_none_match    True: If-None-Match is present
-    no_response      No-Response, a bit set (RFC 7967)
-    echo             Echo
-    oscore           OSCORE, None: absent (RFC 8613)
-    request_tag      Request-Tag options (RFC 9175)
-    fault            why the request must be refused, None: valid; the other attributes are then incomplete
-    plan             the Publication or Fault of `translate`, kept here because peers repeat the same options
+    observe          0 registers, 1 deregisters
+    size1            bytes of the whole request body
+    no_response      bit set (RFC 7967)
+    oscore           None: absent (RFC 8613)
+    request_tag      RFC 9175
+    fault            the refusal of invalid options, with which the other attributes are incomplete; None: valid
+    plan             the Publication or Fault of `translate`, cached here because peers repeat the same options
     """
 
     __slots__ = (
@@ -127,7 +119,7 @@ class Options:
 
     @property
     def plain(self) -> bool:
-        """True when every request with the same option bytes can share this object: no block, ETag, condition, Echo, OSCORE."""
+        """True when all requests with the same option bytes can share this object: no block, ETag, condition, Echo, OSCORE."""
         if self.block1 != ABSENT or self.block2 != ABSENT or self.oscore is not None:
             return False
         return not self.echo and not self.if_match and not self.etags

@@ -19,7 +19,7 @@ CUSTODY: Final = 2
 BAD_CSM_OPTION: Final = 2
 
 MESSAGE_BYTES: Final = 1_152
-"""What a peer takes that has not told its Max-Message-Size (section 5.3.1)."""
+"""Largest message to a peer that has sent no Max-Message-Size (section 5.3.1)."""
 _CLASS: Final = 7
 
 
@@ -29,16 +29,16 @@ def is_signal(code: int) -> bool:
 
 
 def capabilities(message_bytes_max: int) -> bytes:
-    """The options of our CSM: the largest message that is taken, and blocks, several in one message (BERT)."""
+    """Options of the server's CSM: Max-Message-Size and Block-Wise-Transfer, which together allow BERT."""
     return message.join([(MAX_MESSAGE_SIZE, message.uint(message_bytes_max)), (BLOCK_WISE_TRANSFER, b"")])
 
 
 @final
 class Capabilities:
-    """What the CSMs of a peer say so far.
+    """Capabilities of a peer, from its CSMs so far.
 
-    message_bytes_max   the largest message that it takes
-    blocks              True: it knows blocks, and several in one message when it takes more than MESSAGE_BYTES
+    message_bytes_max   largest message that it accepts
+    blocks              True: it accepts blocks
     """
 
     __slots__ = ("blocks", "message_bytes_max")
@@ -49,11 +49,11 @@ class Capabilities:
 
     @property
     def bert(self) -> bool:
-        """True when it takes several blocks in one message (section 6)."""
+        """True when the peer accepts several blocks in one message (section 6)."""
         return self.blocks and self.message_bytes_max > MESSAGE_BYTES
 
     def apply(self, pairs: Pairs) -> None:
-        """Take the options of one CSM; elective options that are unknown or too long are ignored."""
+        """Apply the options of one CSM; elective options that are unknown or too long are ignored."""
         for number, value in pairs:
             if number == MAX_MESSAGE_SIZE and len(value) <= 4:
                 self.message_bytes_max = int.from_bytes(value, "big")
@@ -62,5 +62,5 @@ class Capabilities:
 
 
 def critical(pairs: Pairs) -> int:
-    """The first option of a signal that must be understood and is not, all signals' known options being elective; 0: none."""
+    """First critical option of a signal, 0 without one: all known options of signals are elective."""
     return next((number for number, _ in pairs if number & 1), 0)

@@ -3,7 +3,7 @@
     registered --Receive--> empty: Receive again | a message, leased --> CON --ACK--> Acknowledge, Receive
                                                                           `--RST, silence, Observe 1--> released at once, gone
 
-A member has one message at a time. Its ACK is the acknowledgement: what it was sent in a confirmable message is settled.
+A member has one message at a time. The ACK of the confirmable message settles it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.resources.translate import Reception
 
 SETTLING: Final = "settling"
-"""The ticket of commands whose outcome nobody waits for."""
+"""Ticket of commands whose outcome is ignored."""
 INVISIBLE_MS: Final = 120_000
-"""Least duration of a lease: a confirmable message is sent again for 93 s, and nobody else may get it meanwhile."""
+"""Least duration of a lease: longer than the 93 s of retransmissions of a confirmable message."""
 
 
 @final
 class Member:
-    """One member, which a Feed has in place of a watched path.
+    """Member of a consumer group; its Feed receives for it, and watches no path.
 
-    asked      group, topic, and where the group begins
-    filter     it receives messages that match; None: all of the topic
-    exchange   the registration, until it is answered; None: it was
-    held       the lease of the message that waits for its ACK; None: it has none
+    asked      group, topic, and start position of the group
+    filter     filter of its messages; None: all messages of the topic
+    exchange   the unanswered registration; None: it is answered
+    held       the lease of the message that waits for its ACK; None: no message
     """
 
     __slots__ = ("asked", "exchange", "filter", "held")
@@ -43,7 +43,7 @@ class Member:
         self.held: Receipt | None = None
 
     def receive(self, ticket: object, wait_ms: int = limits.WAIT_MS_MAX) -> Receive:
-        """The command for its next message."""
+        """Command for its next message."""
         asked = self.asked
         invisible_ms = max(asked.invisible_ms, INVISIBLE_MS)
         return Receive(
@@ -51,13 +51,13 @@ class Member:
         )
 
     def acknowledged(self, ticket: object) -> Sequence[Command]:
-        """The ACK of a notification has come: settle its message, and ask for the next one."""
+        """Settle the message of an acknowledged notification, and receive the next one."""
         held, self.held = self.held, None
         if held is None:
             return ()
         return Acknowledge(SETTLING, self.asked.group, self.asked.topic, [held]), self.receive(ticket)
 
     def release(self, receipt: Receipt | None = None) -> Sequence[Command]:
-        """The member is gone: its message, or one that has come too late, is available to others at once."""
+        """End the lease of a member that has left, or of a message received after that; it is redelivered at once."""
         held, self.held = (receipt or self.held), None
         return () if held is None else (Extend(SETTLING, self.asked.group, self.asked.topic, [held], 0),)

@@ -4,8 +4,8 @@
     notifying --Observe 1, RST, a CON never acknowledged--> gone
 
 Every message on the path becomes a notification. Notifications are confirmable and sent in order, one at a time to each peer.
-The values of a path are kept once for all its observers, until each of them has sent its ACK for them. When they are too many,
-the oldest go: an observer that is slow skips to newer ones.
+The values of a path are kept once for all its observers, until all of them have acknowledged them. Above a limit the oldest
+values are dropped: a slow observer skips to newer ones.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ VALUE_BYTES: Final = 256
 
 @final
 class Feed:
-    """One path with its observers, for one principal. It is the ticket of its Watch.
+    """One path with its observers, for one principal, and the ticket of its Watch.
 
     registry     the observations that it belongs to
     key          (path, name of the principal): the observers of a feed have the same rights
-    of_data      True: it is that of a topic's data, and ends when that is removed
-    member       its only observer is this member of a consumer group; None: messages on the path are watched
-    selects      True: it is that of a FETCH, and tells the path of each message
-    filter       only messages that match are sent; None: all
+    of_data      True: feed of a topic's data; it ends with the data
+    member       the member of a consumer group that is its only observer; None: messages on the path are watched
+    selects      True: feed of a FETCH; its notifications carry the path of each message
+    filter       filter of the messages to send; None: all
     joining      the first registration of a FETCH, which is answered when the watch has started; None: none waits
-    observers    its observations
-    idle         those that have sent their ACK for every value
+    idle         observations that have acknowledged every value
     values       values that some observer still needs, in order
-    first        number of values before `values[0]` since the feed began
+    first        number of `values[0]`, counted from the start of the feed
     bytes        memory of `values`
     """
 
@@ -69,7 +68,7 @@ class Feed:
 
     @property
     def end(self) -> int:
-        """The number of the next value."""
+        """Number of the next value."""
         return self.first + len(self.values)
 
 
@@ -80,25 +79,25 @@ class Observation:
     registry       the observations of the endpoint
     feed           the path, with its values
     remote         the observer's address
-    token          token of the registration; every notification carries it
-    name           tells it from other observations of the remote (`Exchange.observer`)
-    seal           how its notifications are protected; None: they are not
-    proof          what the registration has proven
-    owner          who reads its values in blocks
+    token          token of the registration, repeated in every notification
+    name           unique among the observations of the remote (`Exchange.observer`)
+    seal           protection of its notifications; None: not protected
+    proof          proof of the registration
+    owner          owner of its pinned values (`Exchange.owner`)
     options        options of the registration: Accept and Block2 apply to notifications
-    next           number of the next value in the feed to be sent
+    next           number in the feed of the next value to send
     started        the 2.05 to the registration was sent: further messages become notifications
     cancelled      the observation was removed
-    proven         the observer has acknowledged something: its address is real for as long as the observation lasts
+    proven         the observer has acknowledged a message: its address is verified for the life of the observation
     format         Content-Format of the first value that declared one; ABSENT before
-    refusal        response code of the error that ends the observation; 0: none. 4.06 for a value of another format, or that of
-                   the gateway's refusal
+    refusal        response code of the error that ends the observation: 4.06 for a value of another format, or the code of the
+                   gateway's refusal; 0: none
     refused        that error was sent
-    check          a value for this observer alone, which asks whether it is still there; None: there is none
+    check          a value for this observer alone, as a liveness check; None: none waits
     confirmed_ns   monotonic ns of its last acknowledgement, or of the registration
-    check_ns       time without an acknowledgement after which it is asked whether it is still there
+    check_ns       time without an acknowledgement after which a liveness check is due
     check_serial   its entry in `Observations.checks`
-    topic_id       the topic of the publish-subscribe draft whose subscriber it is; "": none
+    topic_id       id of the subscribed topic of the publish-subscribe draft; "": none
     """
 
     __slots__ = (
@@ -131,13 +130,13 @@ class Observation:
 
     @property
     def waiting(self) -> bool:
-        """True when there is something to be sent."""
+        """True when a notification or an error waits to be sent."""
         if self.refusal:
             return not self.refused
         return self.check is not None or self.next < self.feed.end
 
     def agrees(self, value: Representation) -> bool:
-        """False when `value` declares another Content-Format than earlier values did (section 4.2). Keeps the first one."""
+        """False when `value` declares another Content-Format than earlier values (section 4.2). Stores the first one."""
         if value.format == option.ABSENT:
             return True
         if self.format == option.ABSENT:
@@ -145,7 +144,7 @@ class Observation:
         return self.format == value.format
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
-        """Encode the next notification as a confirmable message; None when none waits, or none can be protected now."""
+        """Encode the next notification as a confirmable message; None when none waits or none can be protected now."""
         found = self.notification(now)
         if found is None:
             self.registry.settled(self)
@@ -156,7 +155,7 @@ class Observation:
     def notification(self, now: int) -> tuple[int, bytes, bytes] | None:
         """Code, options and payload of the next notification (section 4.2), or of its first block (RFC 7959 section 2.6).
 
-        None when none waits.
+        None when none waits, or when no sequence number is left to protect it: the value is then lost.
         """
         if self.cancelled or self.refused:
             return None
@@ -197,12 +196,12 @@ class Observations:
 
     audience     the observers of all endpoints and connections of the node
     by_remote    key of a remote -> name of an observation -> observation
-    feeds        the paths that are observed, by their key
-    ready        observations to which a new value is to be sent
-    checks       when observers are asked whether they are still there
-    displaced    feeds of members whose message was dropped because all feeds together had too many bytes
+    feeds        the observed paths, by key
+    ready        observations with a new value to send
+    checks       the times of the liveness checks
+    displaced    feeds of members whose message was dropped for the byte limit of all feeds
     count        number of observations
-    lost         values that observers skipped
+    lost         values that observers have not got
     """
 
     __slots__ = (
@@ -225,7 +224,7 @@ class Observations:
         self.sequence = 0
 
     def find(self, exchange: Exchange) -> Observation | None:
-        """The observation of the peer of a request with its token, or None."""
+        """Observation of the requesting peer with the token of the request, or None."""
         return self.by_remote.get(exchange.remote.key, {}).get(exchange.observer)
 
     def all_of(self, remote: Remote) -> list[Observation]:
@@ -233,10 +232,10 @@ class Observations:
         return list(self.by_remote.get(remote.key, {}).values())
 
     def add(self, exchange: Exchange, key: tuple[str, str], now: int) -> Observation | None:
-        """Add an observation; None when a bound is reached: the GET is answered as one without Observe.
+        """Add an observation; None at a limit: the GET is then answered as one without Observe.
 
-        The bounds are `observers_max` in all, `observers_network_max`, `observers_peer_max`, and `observers_path_max` of a peer
-        on one path; the first two count those of all transports. The first observation of a feed needs a Watch.
+        The limits are `observers_max` in total, `observers_network_max`, `observers_peer_max`, and `observers_path_max` of a
+        peer on one path; the first two count all transports. The first observation of a feed needs a Watch.
         """
         config = self.config
         remote = exchange.remote
@@ -263,7 +262,7 @@ class Observations:
         return observation
 
     def remove(self, observation: Observation) -> Feed | None:
-        """Remove an observation, unless it was removed before. Returns its feed when that has no observers any more."""
+        """Remove an observation, unless it was removed before. Returns its feed if that has no other observers."""
         if observation.cancelled:
             return None
         observation.cancelled = True
@@ -286,14 +285,14 @@ class Observations:
         return feed
 
     def next_sequence(self) -> int:
-        """The Observe value of the next response or notification."""
+        """Observe value of the next response or notification."""
         self.sequence = (self.sequence + 1) & 0xFFFFFF
         return self.sequence
 
     def queue(self, feed: Feed, value: Representation) -> None:
-        """Append a value to a feed, for all its observers. Above a bound the oldest values are dropped.
+        """Append a value to a feed, for all its observers. Above a limit the oldest values are dropped.
 
-        The bounds are `backlog_max` and `backlog_bytes_max` of a feed, and `backlogs_bytes_max` of all feeds of all transports.
+        The limits are `backlog_max` and `backlog_bytes_max` of a feed, and `backlogs_bytes_max` of all feeds of all transports.
         """
         if not feed.observers:
             return
@@ -311,11 +310,11 @@ class Observations:
         while audience.bytes > config.backlogs_bytes_max:
             largest = audience.largest(self, feed)
             if not largest.values:
-                break  # all that waits is held by members of groups at other endpoints
+                break  # only members of groups at other endpoints have waiting values
             self._drop_oldest(largest)
 
     def started(self, observation: Observation, value: Representation | None) -> None:
-        """The response to the registration is sent, with `value` if there was one: notifications follow that are newer."""
+        """Start notifications after the response to the registration, which carried `value` or none: newer values follow."""
         feed = observation.feed
         observation.started = True
         if value is not None:
@@ -327,7 +326,7 @@ class Observations:
         self.settled(observation)
 
     def settled(self, observation: Observation) -> None:
-        """Nothing that was sent to the observer waits for its ACK: what waits is sent next."""
+        """Continue with the next value, since no notification of the observer waits for its ACK."""
         if observation.cancelled:
             return
         if observation.waiting:
@@ -337,24 +336,24 @@ class Observations:
             self._prune(observation.feed)
 
     def ask(self, observation: Observation, value: Representation) -> None:
-        """Send a value to one observer alone, to learn whether it is still there."""
+        """Send a value to one observer alone, as a liveness check."""
         observation.check = value
         self._rouse(observation)
 
     def refuse(self, observation: Observation, code: int) -> None:
-        """End the observation with an error response (section 4.2), which replaces the waiting notifications."""
+        """End the observation with an error response (section 4.2), instead of the waiting notifications."""
         if not observation.refusal:
             observation.refusal = code
             self._rouse(observation)
 
     def check_every(self, observation: Observation, period_ns: int) -> None:
-        """Ask an observer whether it is still there when it has acknowledged nothing for so long."""
+        """Set the time without an acknowledgement after which a liveness check of the observer is due."""
         if not observation.cancelled and observation.check_ns != period_ns:
             observation.check_ns = period_ns
             self.checks.add(observation)
 
     def silent(self, until_ns: int, now: int) -> list[Observation]:
-        """Observations that have to be asked before `until_ns` whether they are still there; each is told once for a period."""
+        """Observations whose liveness check is due before `until_ns`; each is returned once per period."""
         return [observer for observer in self.checks.due(until_ns, now) if isinstance(observer, Observation)]
 
     def notification(self, observation: Observation, value: Representation, now: int) -> tuple[int, bytes, bytes]:
@@ -373,7 +372,7 @@ class Observations:
         return message.CONTENT, message.join(pairs), payload
 
     def postpone(self, observation: Observation) -> None:
-        """Nothing can be sent to this peer now: the observation waits for the next value of its feed."""
+        """Wait for the next value of the feed, since nothing can be sent to this peer now."""
         if not observation.cancelled:
             observation.feed.idle[observation] = None
 
@@ -383,7 +382,7 @@ class Observations:
             self.ready.append(observation)
 
     def _prune(self, feed: Feed) -> None:
-        """Drop the values of a feed when all its observers have got them."""
+        """Drop the values of a feed if all its observers have got them."""
         if feed.values and len(feed.idle) == len(feed.observers):
             feed.first = feed.end
             self.audience.bytes -= feed.bytes

@@ -1,4 +1,4 @@
-"""When observers are asked whether they are still there: once a day, or as often as their topic says (RFC 7641, 4.5)."""
+"""Times of the liveness checks of observers: once a day, or with the period of their topic (RFC 7641, 4.5)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final, Protocol, final
 
 CHECK_NS: Final = 86_400_000_000_000
 CHECKS_MAX: Final = 256
-"""Observers that one call of `due` examines."""
+"""Observers that one call of `due` examines, at most."""
 STALE_MAX: Final = 4_096
-"""Entries that may wait though they count no more."""
+"""Obsolete heap entries beyond which the heap is rebuilt (with twice the number of valid ones)."""
 
 
 class Checked(Protocol):
-    """An observer.
+    """An observer with a liveness check.
 
-    cancelled      True: it is no observer any more
-    check_ns       time without an acknowledgement after which it is asked
-    check_serial   the entry that counts for it
+    cancelled      True: the observation has ended
+    check_ns       time without an acknowledgement after which a check is due
+    check_serial   serial of its valid heap entry, 0 without one
     confirmed_ns   monotonic ns of its last acknowledgement
     """
 
@@ -29,10 +29,10 @@ class Checked(Protocol):
 
 @final
 class Checks:
-    """The observers by when they are asked next.
+    """The observers by the time of their next check.
 
-    heap     (monotonic ns, serial, observer); entries that count no more stay until they are due
-    counting number of entries that count
+    heap     (monotonic ns, serial, observer); obsolete entries stay until they are due
+    counting number of valid entries
     serial   number of the last entry
     """
 
@@ -44,7 +44,7 @@ class Checks:
         self.serial = 0
 
     def add(self, observer: Checked) -> None:
-        """A new observer, or one whose `check_ns` has changed: the entry that it has counts no more."""
+        """Schedule a new observer, or one whose `check_ns` has changed: its earlier entry becomes obsolete."""
         self.counting += not observer.check_serial
         self._push(observer)
         if len(self.heap) > STALE_MAX + 2 * self.counting:
@@ -52,12 +52,12 @@ class Checks:
             heapq.heapify(self.heap)
 
     def remove(self, observer: Checked) -> None:
-        """The observer is cancelled: its entry counts no more."""
+        """Make the entry of a cancelled observer obsolete."""
         self.counting -= observer.check_serial > 0
         observer.check_serial = 0
 
     def due(self, until_ns: int, now: int) -> list[Checked]:
-        """Those that have to be asked before `until_ns`; they count as confirmed `now`. The next call goes on."""
+        """Observers whose check is due before `until_ns`; they count as confirmed `now`. The next call continues."""
         found: list[Checked] = []
         for _ in range(CHECKS_MAX):
             if not self.heap or self.heap[0][0] > until_ns:

@@ -1,1 +1,1 @@
-"""OSCORE (RFC 8613): requests and responses that are protected one by one, whatever carries them."""
+"""OSCORE (RFC 8613): protection of each request and response, independent of the transport."""

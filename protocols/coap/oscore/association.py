@@ -1,11 +1,11 @@
-"""Security contexts in use by this process: keys, replay window, and numbers of responses.
+"""Security contexts in use by this process: keys, replay window, and sequence numbers of responses.
 
     unknown --first request: run reserved--> challenged --request with Echo: held--> executing
-                                                ^  another process holds it, or this one starts anew  |
-                                                `------------------------------------------------'
+                                                ^  another process holds it, or this one restarts  |
+                                                `--------------------------------------------------'
 
-The first request of a device is answered 4.01 with Echo, since what came before the start of the process is not known
-(RFC 8613, appendix B.1.2). The process that is told a fresh Echo holds the context; the windows of all others end then.
+The first request of a device is answered 4.01 with Echo, since the process does not know the requests before its start
+(RFC 8613, appendix B.1.2). The process that receives a fresh Echo holds the context, which ends the windows of all others.
 """
 
 from __future__ import annotations
@@ -23,25 +23,29 @@ from protocols.coap.oscore.window import ReplayWindow
 from protocols.setting import Setting
 
 ASSOCIATIONS_MAX: Final = 16_384
-"""Contexts in use; the least recently used one makes room, and its device is asked for Echo again."""
+"""Limit on contexts in use; the least recently used one is dropped, and its device is challenged again."""
 NUMBERS: Final = 1 << RUN_BITS
+"""Sequence numbers of one run."""
 AHEAD: Final = NUMBERS // 2
-"""Numbers left, below which more are reserved."""
+"""Remaining numbers below which another run is reserved."""
 TURN_BITS: Final = 20
-"""Bits of the number of a holder that count the windows of one run."""
+"""Low bits of the number of a holder, which count the windows of one run."""
 _SHARED: Final = "coap.oscore"
 
 
 @final
 class Association:
-    """One context in use.
+    """One security context in use.
 
-    context   the context
-    keys      its keys
-    proof     what a request has proven that it protects
-    name      tells its observations, unfinished bodies and values that are being read from those of others
-    window    numbers that have come; None: not known, so that a request needs a fresh Echo
-    run       the run of its numbers; 0: none yet
+    proof     credentials that a request protected with it has proven
+    name      unique name for its observations, unfinished bodies and pinned values
+    window    received sequence numbers; None: unknown, and a request needs a fresh Echo
+    run       current run of sender sequence numbers; 0: none yet
+    _before   stored number of the holder at the begin of the window
+    _held     number under which this process holds the context
+    _next     reserved run after `run`; 0: none
+    _turn     number of windows so far
+    _used     used numbers of `run`
     """
 
     __slots__ = ("_before", "_held", "_next", "_turn", "_used", "context", "keys", "name", "proof", "run", "window")
@@ -61,23 +65,23 @@ class Association:
 
     @property
     def turn(self) -> bytes:
-        """Changes with each window: what was fresh for one is not for another."""
+        """Text that changes with each window: an Echo value is fresh for one window only."""
         return b"%d.%d" % (self.run, self._turn)
 
     @property
     def left(self) -> int:
-        """Sender sequence numbers that are reserved and not used."""
+        """Number of reserved sender sequence numbers that are unused."""
         return (NUMBERS - self._used if self.run else 0) + (NUMBERS if self._next else 0)
 
     def reserved(self, run: int) -> None:
-        """A run is this process's own."""
+        """Add a run that was reserved for this process."""
         if self.run and self._used < NUMBERS:
             self._next = run
         else:
             self.run, self._used = run, 0
 
     def number(self) -> int:
-        """The next sender sequence number; -1: none is reserved."""
+        """Next sender sequence number; -1: none is reserved."""
         if self._used >= NUMBERS and self._next:
             self.run, self._next, self._used = self._next, 0, 0
         if not self.run or self._used >= NUMBERS:
@@ -86,7 +90,7 @@ class Association:
         return (self.run << RUN_BITS) + self._used - 1
 
     def accepts(self, holder: int) -> bool:
-        """True when the window counts: no other process has executed requests since it began. `holder`: as stored."""
+        """True when the window is valid: no other process has held the context since its begin. `holder`: the stored one."""
         if self.window is None:
             return False
         if holder == self._held:
@@ -96,9 +100,9 @@ class Association:
         return self.window is not None
 
     def hold(self, number: int, holder: int) -> int:
-        """Begin a window with a request that was proven fresh. Returns the number under which the context is to be held.
+        """Begin a window with a request that was proven fresh. Returns the number under which to hold the context.
 
-        No other window of any process has that number, so that a holder of before is never taken for the one of now.
+        The number is unique among the windows of all processes: an earlier holder is never taken for the current one.
         """
         self.window = ReplayWindow(number)
         self._turn += 1
@@ -106,16 +110,16 @@ class Association:
         return self._held
 
     def lose(self) -> None:
-        """The context is not held: the next request needs a fresh Echo."""
+        """End the window, since the context is not held: the next request needs a fresh Echo."""
         self.window = None
 
 
 @final
 class Associations:
-    """All contexts in use by one process, whatever the transport. Only those that a device has proven are kept.
+    """All contexts in use by one process, on all transports. Only contexts that a device has proven are kept.
 
-    contexts   the contexts of all users; None: access is not controlled, and there are none
-    echoes     Echo values that show that a request is fresh
+    contexts   the contexts of all users; None: no access control, and no contexts
+    echoes     Echo values that prove the freshness of a request
     """
 
     __slots__ = ("_live", "contexts", "echoes")
@@ -127,7 +131,7 @@ class Associations:
 
     @staticmethod
     def of(setting: Setting) -> Associations:
-        """Those of a node: all its adapters of CoAP share them."""
+        """Associations of a node, shared by all its CoAP adapters."""
         found = setting.kept.get(_SHARED)
         if not isinstance(found, Associations):
             found = Associations(setting.contexts, setting.entropy)
@@ -135,7 +139,7 @@ class Associations:
         return found
 
     def find(self, kid: bytes, id_context: bytes | None) -> Association | None:
-        """The association with the context that a request names; a new one when it is not in use. None: no such context."""
+        """Association with the context that a request names, new if it is not in use. None: no such context."""
         context = None if self.contexts is None else self.contexts.find(kid, id_context)
         if context is None:
             return None
@@ -143,7 +147,7 @@ class Associations:
         return found if found is not None and found.context == context else Association(context)
 
     def keep(self, association: Association) -> None:
-        """A device has proven that it has this context."""
+        """Keep an association whose context a device has proven, as the most recently used one."""
         user = association.context.user
         self._live[user] = association
         self._live.move_to_end(user)
@@ -151,5 +155,5 @@ class Associations:
             self._live.popitem(last=False)
 
     def holder(self, association: Association) -> int:
-        """The number under which a process holds the context, as stored; 0: none does."""
+        """Stored number under which a process holds the context; 0: none holds it."""
         return 0 if self.contexts is None else self.contexts.holder(association.context.user)

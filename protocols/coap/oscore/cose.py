@@ -1,4 +1,4 @@
-"""The COSE object of OSCORE, compressed (RFC 8613, section 6), and what its nonce and its additional data are made of.
+"""The compressed COSE object of OSCORE (RFC 8613, section 6), its nonce and its additional data.
 
 option: flags 1 = 000 h k nnn | Partial IV n | if h: length 1, ID Context | if k: the rest is the kid
 """
@@ -54,7 +54,7 @@ def read(value: bytes) -> Header | None:
 
 
 def option(piv: bytes) -> bytes:
-    """The option of a response: with a Partial IV of this node, or b"" for one that has the nonce of its request."""
+    """Option of a response: with a Partial IV of this node, or b"" for a response with the nonce of its request."""
     return bytes((len(piv),)) + piv if piv else b""
 
 
@@ -64,7 +64,7 @@ def partial_iv(number: int) -> bytes:
 
 
 def nonce(common_iv: bytes, sender: bytes, piv: bytes) -> bytes:
-    """The AEAD nonce (section 5.2): `sender` is the Sender ID of who has made the Partial IV."""
+    """AEAD nonce (section 5.2). `sender`: Sender ID of the maker of the Partial IV."""
     width = len(common_iv) - PIV_BYTES_MAX - 1
     text = bytes((len(sender),)) + sender.rjust(width, b"\x00") + piv.rjust(PIV_BYTES_MAX, b"\x00")
     return (int.from_bytes(text, "big") ^ int.from_bytes(common_iv, "big")).to_bytes(len(common_iv), "big")

@@ -52,9 +52,9 @@ class Guard:
         self._waiting: dict[Association, list[Exchange]] = {}
 
     def open(self, exchange: Exchange, payload: bytes, now: int) -> tuple[bytes, Sequence[Command]] | None:
-        """The payload inside a request, and what is to be done besides; None: it is answered, or will be.
+        """(payload inside a request, further commands); None: the request is answered, or will be.
 
-        `exchange` becomes the request inside: its code, its options, and the protection of its responses.
+        `exchange` becomes the inner request: its code, its options, and the protection of its responses.
         """
         found = self._unprotect(exchange, payload, now)
         if found is None:
@@ -81,7 +81,7 @@ class Guard:
         return body, commands
 
     def _unprotect(self, exchange: Exchange, payload: bytes, now: int) -> tuple[Association, int, bytes] | None:
-        """(context, sequence number, payload inside) of a request, which becomes the one inside. None: it was refused."""
+        """(context, sequence number, inner payload) of a request; `exchange` becomes the inner one. None: refused."""
         outer = exchange.options
         if exchange.code not in (message.POST, message.FETCH) or outer.block1 != option.ABSENT:
             self._refuse(exchange, OUTER, "oscore-cose", now)
@@ -111,21 +111,21 @@ class Guard:
             inner = self._known.decode(pairs[0], raw)
         if inner.observe != option.ABSENT and outer.observe == option.ABSENT:
             inner = option.read(pairs[0], raw)
-            inner.observe = option.ABSENT  # taken off on the way: the request is none of an observer (section 4.1.3.5.1)
+            inner.observe = option.ABSENT  # a proxy has removed the outer option: no observation (section 4.1.3.5.1)
         if inner.oscore is not None and inner.fault is None:
             inner.fault = Fault(message.BAD_OPTION, "OSCORE inside OSCORE")
         exchange.protect(Seal(association, header.piv, exchange.code, self._reserve), plain[0], inner)
         return association, number, plain[pairs[1] + 1 :]
 
     def _refuse(self, exchange: Exchange, fault: Fault, why: str, now: int) -> None:
-        """An error that is not protected, and that nobody keeps (section 8.2)."""
+        """Answer with an unprotected error of Max-Age 0 (section 8.2)."""
         self._responder.count(why)
         self._responder.reply(exchange, fault.code, [(option.MAX_AGE, b"")], fault.text.encode(), now)
 
     # Freshness
 
     def _ask(self, association: Association, exchange: Exchange, now: int) -> None:
-        """Ask whether a request is fresh, when there is a number for that."""
+        """Challenge a request of unproven freshness, after a number is reserved for the response."""
         if exchange.seal is not None:
             exchange.seal.forbid_reuse()
         if association.left:
@@ -136,7 +136,7 @@ class Guard:
 
     @staticmethod
     def _hold(association: Association, number: int, holder: int) -> Command:
-        """A request is fresh: begin a window, which counts unless another process does the same."""
+        """Begin a window with a fresh request; the window ends if another process holds the context instead."""
 
         def refused(_outcome: int | Failure, _now: int) -> None:
             association.lose()
@@ -151,7 +151,7 @@ class Guard:
         self._responder.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, echo)], b"", now)
 
     def _reserve(self, association: Association) -> None:
-        """Reserve numbers, unless that is under way. `_waiting` has the requests that wait for them."""
+        """Reserve a run of numbers, unless a reservation is pending. `_waiting` has the requests that wait for it."""
         if association in self._waiting:
             return
         self._waiting[association] = []

@@ -17,12 +17,11 @@ CHACHA: Final = 24
 
 @final
 class Keys:
-    """What this node derives from a context. Requests are opened with the device's key, responses sealed with the node's.
+    """Keys derived from a security context: the device's key opens requests, the node's key seals responses.
 
     algorithm   number of the AEAD algorithm
     device_id   Sender ID of the device
     node_id     Sender ID of this node
-    common_iv   Common IV
     """
 
     __slots__ = ("_device", "_node", "algorithm", "common_iv", "device_id", "node_id")
@@ -37,7 +36,7 @@ class Keys:
         self._node = _aead(context.algorithm, kind, derived(context, context.node_id, "Key", kind.key_bytes))
 
     def open(self, piv: bytes, ciphertext: bytes) -> bytes | None:
-        """The plaintext of a request (section 8.2); None: it was not protected with this context, or was changed."""
+        """Plaintext of a request (section 8.2); None: it was protected with another context, or changed."""
         data = cose.additional_data(self.algorithm, self.device_id, piv)
         try:
             return self._device.decrypt(cose.nonce(self.common_iv, self.device_id, piv), ciphertext, data)
@@ -45,9 +44,9 @@ class Keys:
             return None
 
     def seal(self, request_piv: bytes, piv: bytes, plaintext: bytes) -> bytes:
-        """The ciphertext of a response to the request with `request_piv` (section 8.3).
+        """Ciphertext of a response to the request with `request_piv` (section 8.3).
 
-        piv   Partial IV of this node; b"": the nonce of the request, which is used once
+        piv   Partial IV of this node; b"": use the nonce of the request, at most once
         """
         data = cose.additional_data(self.algorithm, self.device_id, request_piv)
         if piv:
@@ -58,7 +57,7 @@ class Keys:
 
 
 def derived(context: OscoreContext, ident: bytes, kind: str, size: int) -> bytes:
-    """A key or the Common IV of a context (section 3.2.1)."""
+    """Key or Common IV of a context (section 3.2.1)."""
     info = cose.derivation(ident, context.id_context, context.algorithm, kind, size)
     return HKDF(SHA256(), size, context.salt or None, info).derive(context.secret)
 

@@ -1,4 +1,4 @@
-"""How the responses to one protected request are protected (RFC 8613, sections 8.3 and 4.1.3.5)."""
+"""Protection of the responses to one protected request (RFC 8613, sections 8.3 and 4.1.3.5)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from protocols.coap.oscore.association import AHEAD, Association
 OBSERVE: Final = 6
 OSCORE: Final = 9
 OVERHEAD: Final = 32
-"""Bytes by which a protected response is larger, at most: code, marker, tag, and the OSCORE option."""
+"""Bytes that protection adds to a response, at most: code, marker, tag, and the OSCORE option."""
 
 
 @final
 class Seal:
-    """The protection of one request, which its responses and notifications have too.
+    """Protection of the responses and notifications to one request.
 
-    association   the context that the request came with
+    association   the security context of the request
     """
 
     __slots__ = ("_code", "_piv", "_reserve", "_reusable", "association")
 
     def __init__(self, association: Association, piv: bytes, outer_code: int, reserve: Callable[[Association], None]) -> None:
-        """Make the protection of a request.
+        """Create the protection for a request.
 
         piv          Partial IV of the request
         outer_code   POST or FETCH
-        reserve      is called when few numbers are left
+        reserve      called when fewer than AHEAD numbers are left
         """
         self.association = association
         self._piv = piv
@@ -39,13 +39,13 @@ class Seal:
         self._reusable = True
 
     def forbid_reuse(self) -> None:
-        """The request may be a repetition: its nonce is not used for a response."""
+        """Do not use the nonce of the request for a response, since the request may be a replay."""
         self._reusable = False
 
     def response(self, code: int, options: bytes, payload: bytes) -> tuple[int, bytes, bytes] | None:
         """Code, options and payload of a response -> those of the protected one. None: no number is left for its nonce.
 
-        A response with Observe has a number of its own when there is one, any other the nonce of the request, once.
+        A response with Observe uses a sequence number if one is left. Any other response uses the nonce of the request, once.
         """
         outer: Pairs = []
         if options:
@@ -64,7 +64,7 @@ class Seal:
         return self._code, message.join(outer), self.association.keys.seal(self._piv, piv, plain)
 
     def notification(self, code: int, options: bytes, payload: bytes) -> tuple[int, bytes, bytes] | None:
-        """Seal a notification: as `response`, with a number of its own. An error ends the observation and has no Observe."""
+        """Seal a notification: as `response`, with a sequence number. An error ends the observation and has no Observe."""
         self._reusable = False
         return self.response(code, options, payload)
 
@@ -76,7 +76,7 @@ class Seal:
 
 
 def _without_observe(options: bytes) -> tuple[bytes, Pairs]:
-    """Encoded options -> (those inside, the Observe option outside). Inside, Observe is empty (section 4.1.3.5.2)."""
+    """Encoded options -> (inner options, outer Observe option). The inner Observe is empty (section 4.1.3.5.2)."""
     found = message.split(options, 0)
     assert found is not None
     pairs = found[0]

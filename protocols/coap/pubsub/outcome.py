@@ -1,4 +1,4 @@
-"""Events about topics to responses, and to the commands that follow (draft-ietf-core-coap-pubsub-20, sections 2 and 3)."""
+"""Conversion of events about topics to responses and further commands (draft-ietf-core-coap-pubsub-20, sections 2 and 3)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from protocols.coap.responder import Condition, Publishing
 from protocols.coap.responses import Responses
 
 OF_DATA: Final = "\x00ps"
-"""What the second part of the key of a feed of data begins with: its observers are told when the data is gone."""
+"""Prefix of the second part of the key of a feed of data, whose observers are notified of the removal of the data."""
 
 
 @final
 class TopicOutcomes:
     """Answers requests on topics of one endpoint.
 
-    identity   the principal that a request is of, at its address; observers of one path with the same one share a Watch
+    identity   identity of the principal of a request; observers of one path with the same identity share a Watch
     """
 
     __slots__ = ("identity", "outcomes")
@@ -41,7 +41,7 @@ class TopicOutcomes:
         self.identity = identity
 
     def answered(self, event: Event, now: int) -> None:
-        """Go on with the request of a DataTopicFound, DataTopicIds or DataTopicJoined; ignores other events."""
+        """Continue the request of a DataTopicFound, DataTopicIds or DataTopicJoined; ignores other events."""
         if isinstance(event, DataTopicFound):
             exchange = event.ticket
             if isinstance(exchange, Exchange) and not exchange.settled:
@@ -50,7 +50,7 @@ class TopicOutcomes:
             exchange = event.ticket
             if isinstance(exchange, Exchange) and isinstance(exchange.intent, Listing):
                 body = representation.links(event.ids, exchange.intent.data)
-                # Without an ETag a short list fits into what an unverified address may get; its blocks are pinned.
+                # No ETag: a short list then fits into the credit of an unverified address; its blocks are pinned.
                 links = Representation(b"", media.LINK_FORMAT, 0, body)
                 self.outcomes.content(exchange, links, option.ABSENT, now)
         elif isinstance(event, DataTopicJoined) and isinstance(event.ticket, Observation):
@@ -81,7 +81,7 @@ class TopicOutcomes:
         return CBOR if exchange.options.accept == CBOR else FORMAT
 
     def _state(self, exchange: Exchange, code: int, pairs: Pairs, topic: DataTopic, now: int) -> None:
-        """Answer with the topic as it is now, or without it where an unverified address may not get so much."""
+        """Answer with the current topic, or without it when it exceeds the credit of an unverified address."""
         body = representation.encoded(topic)
         whole = [*pairs, (option.CONTENT_FORMAT, message.uint(self._format(exchange)))]
         size = message.HEADER_BYTES + len(exchange.token) + len(exchange.encoded(whole)) + 1 + len(body)
@@ -111,7 +111,7 @@ class TopicOutcomes:
         return self.outcomes.store(exchange, plan, body)
 
     def _read(self, exchange: Exchange, topic: DataTopic, now: int) -> None:
-        """Read the data, and begin or end a subscription."""
+        """Read the data of a topic, and begin or end a subscription."""
         outcomes, options = self.outcomes, exchange.options
         exchange.intent = None
         exchange.path = topic.name

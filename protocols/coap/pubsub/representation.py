@@ -13,7 +13,7 @@ from protocols.coap.message.option import ABSENT, Fault, Options
 ROOT: Final = "ps"
 DATA: Final = "data"
 FORMAT: Final = 606
-"""The Content-Format that the draft asks for."""
+"""Content-Format of the draft."""
 CBOR: Final = 60
 NAME, TOPIC_DATA, KIND, CONTENT_FORMAT, TYPE, EXPIRES, SUBSCRIBERS, CHECK, INITIALIZE, FILTER = range(10)
 """Keys of the map: topic-name, topic-data, resource-type, topic-content-format, topic-type, expiration-date, max-subscribers,
@@ -29,9 +29,9 @@ class Given:
 
     name         topic-name; "": absent
     identity     the id in topic-data; "": absent
-    foreign      True: topic-data is no resource of this server
+    foreign      True: topic-data is not a resource of this server
     kind         resource-type; "": absent
-    properties   all else
+    properties   the other properties
     """
 
     __slots__ = ("foreign", "identity", "kind", "name", "properties")
@@ -54,7 +54,7 @@ class Given:
 
 
 def read(options: Options, body: bytes) -> Given | Fault:
-    """The map of a request: Fault 4.15 for another format, 4.00 for what is none, or has a key or a value that is not known."""
+    """Map of a request, or Fault: 4.15 for another format, 4.00 for a body that is no map, or an unknown key or value."""
     found = _decoded(options, body)
     if isinstance(found, Fault):
         return found
@@ -68,7 +68,7 @@ def read(options: Options, body: bytes) -> Given | Fault:
 
 
 def wanted(options: Options, body: bytes) -> Sequence[int] | Fault:
-    """The keys that a FETCH of a topic asks for: the map {9: [keys]} of revision 20, or the array of revision 21."""
+    """Keys requested by a FETCH of a topic: the map {9: [keys]} of revision 20, or the array of revision 21."""
     found = _decoded(options, body)
     if isinstance(found, Fault):
         return found
@@ -88,7 +88,7 @@ def _decoded(options: Options, body: bytes) -> Any:
 
 
 def _wrong(key: Any, value: Any) -> str:
-    """Why a property is not taken; "" for nothing."""
+    """Error text of an invalid property; "" for a valid one."""
     if type(key) is not int or not NAME <= key <= INITIALIZE:
         return "a topic property is not known: keys are 0 to 8"
     if key in _NUMBERS:
@@ -103,7 +103,7 @@ def _wrong(key: Any, value: Any) -> str:
 
 
 def _is_date(value: Any) -> bool:
-    """True for a number of seconds since 1970 that is a time; NaN and infinities are none."""
+    """True for a valid number of seconds since 1970; False for NaN and infinities."""
     return type(value) in (int, float) and 0 <= value <= 1 << 42
 
 
@@ -113,7 +113,7 @@ def data_path(identity: str) -> str:
 
 
 def table(topic: DataTopic) -> dict[int, Any]:
-    """All properties of a topic by their keys, in order."""
+    """All properties of a topic, by their keys in ascending order."""
     given = topic.given
     found: dict[int, Any] = {NAME: topic.name, TOPIC_DATA: data_path(topic.id), KIND: RESOURCE_TYPE}
     expires = None
@@ -133,13 +133,13 @@ def table(topic: DataTopic) -> dict[int, Any]:
 
 
 def encoded(topic: DataTopic, keys: Sequence[int] | None = None) -> bytes:
-    """The representation of a topic, with these properties only. None: all but `initialize`, which may be long."""
+    """Representation of a topic with the properties of `keys`; None: all but `initialize`, which may be long."""
     if keys is None:
         keys = range(INITIALIZE)
     return cbor.encode({key: value for key, value in table(topic).items() if key in keys})
 
 
 def links(ids: Sequence[str], data: bool) -> bytes:
-    """The link list of topics, or of their data (RFC 6690)."""
+    """Link list of topics, or of their data (RFC 6690)."""
     place = f"/{ROOT}/{DATA}" if data else f"/{ROOT}"
     return ",".join(f"<{place}/{identity}>" for identity in ids).encode()

@@ -1,4 +1,4 @@
-"""Requests on /ps, /ps/{id} and /ps/data/{id} to commands (draft-ietf-core-coap-pubsub-20, sections 2 and 3)."""
+"""Conversion of requests on /ps, /ps/{id} and /ps/data/{id} to commands (draft-ietf-core-coap-pubsub-20, sections 2 and 3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RETAINED: Final = properties.entry(properties.MQTT_RETAIN, "true")
 
 @final
 class TopicResources:
-    """The resources of topics at one endpoint. `outcomes` answers what needs no command."""
+    """The resources of topics at one endpoint. `outcomes` answers requests that need no command."""
 
     __slots__ = ("outcomes",)
 
@@ -43,7 +43,7 @@ class TopicResources:
         self.outcomes = outcomes
 
     def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
-        """Return the command of a request whose first Uri-Path option is `ps`; () when it is answered already."""
+        """Return the command of a request whose first Uri-Path option is `ps`; () when the request is answered."""
         path = exchange.options.path[1:]
         code = exchange.code
         reserved = exchange.options.block2 != ABSENT and exchange.options.block2 & 7 == blockwise.BERT_EXPONENT
@@ -76,7 +76,7 @@ class TopicResources:
         return Fault(message.METHOD_NOT_ALLOWED, "GET, FETCH and POST")
 
     def _listed(self, exchange: Exchange) -> Command | Fault:
-        """GET: links that the queries select (RFC 6690, section 4.1)."""
+        """GET: links selected by the queries (RFC 6690, section 4.1)."""
         if exchange.options.accept not in (ABSENT, media.LINK_FORMAT):
             return Fault(message.NOT_ACCEPTABLE, "topics are listed in link format (40)")
         data, name, identity, kind = False, "", "", None
@@ -91,13 +91,13 @@ class TopicResources:
             elif key == "href" and value.startswith((f"/{ROOT}/", f"/{ROOT}/{DATA}/")):
                 identity = value.rsplit("/", 1)[1]
                 data = data or value.startswith(f"/{ROOT}/{DATA}/")
-            else:  # an attribute that no link has, or a value: nothing matches
+            else:  # no link has this attribute or value
                 return self._none(exchange)
         exchange.intent = Listing(data)
         return ListDataTopics(exchange, name, identity, TopicProperties(type=kind), True)
 
     def _filtered(self, exchange: Exchange, body: bytes) -> Command | Fault:
-        """FETCH: links to the topics that have each property with this value."""
+        """FETCH: links to the topics with all properties of the body."""
         given = representation.read(exchange.options, body)
         if isinstance(given, Fault):
             return given
@@ -108,7 +108,7 @@ class TopicResources:
 
     @staticmethod
     def _none(exchange: Exchange) -> Command:
-        """A list that has no topics: no id is `-`."""
+        """Command for an empty list: no topic has the id `-`."""
         exchange.intent = Listing(False)
         return ListDataTopics(exchange, id="-")
 
@@ -125,7 +125,7 @@ class TopicResources:
         return MakeDataTopic(exchange, given.name, given.properties, host, self._first(exchange, given))
 
     def _first(self, exchange: Exchange, given: Given) -> Message | None:
-        """The message that sets the first data."""
+        """Message with the first data of a topic (`initialize`), or None."""
         body, number = given.properties.initialize, given.properties.content_format
         if body is None or number is None or len(body) > INITIALIZE_BYTES_MAX:
             return None
@@ -182,7 +182,7 @@ class TopicResources:
         return QueryDataTopic(exchange, identity, code == message.PUT)
 
     def _pinned(self, exchange: Exchange, now: int) -> bool:
-        """Answer a later block of a list from the one that is being read. False: it is not, or this is the first block."""
+        """Answer a later block of a pinned list. False: no list is pinned, or this is the first block."""
         options = exchange.options
         if options.block2 == option.ABSENT or not options.block2 >> 4:
             return False

@@ -1,4 +1,4 @@
-"""What a request on /ps waits for, in `Exchange.intent`, until the event comes that answers its command."""
+"""States of requests on /ps (`Exchange.intent`) that wait for the event of their command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class DataStep:
-    """A request on the data of a topic that waits for the topic. `body`: what is to be published."""
+    """A request on the data of a topic that waits for the topic. `body`: the body to publish."""
 
     __slots__ = ("body",)
 
@@ -17,21 +17,21 @@ class DataStep:
 
 @final
 class Making:
-    """A topic that is being made."""
+    """A pending creation of a topic."""
 
     __slots__ = ()
 
 
 @final
 class Changing:
-    """A topic that is being changed."""
+    """A pending change of a topic."""
 
     __slots__ = ()
 
 
 @final
 class Reading:
-    """A topic that is read. `keys`: its properties that are wanted."""
+    """A pending read of a topic. `keys`: the requested properties."""
 
     __slots__ = ("keys",)
 
@@ -41,7 +41,7 @@ class Reading:
 
 @final
 class Listing:
-    """A list of topics. `data`: the links lead to their data."""
+    """A pending list of topics. `data`: True: the links lead to their data."""
 
     __slots__ = ("data",)
 

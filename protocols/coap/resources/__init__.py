@@ -1,1 +1,1 @@
-"""Resources of CoAP: requests to commands, messages to representations."""
+"""Resources of CoAP: conversion of requests to commands, and of messages to representations."""

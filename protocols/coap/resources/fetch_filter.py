@@ -1,4 +1,4 @@
-"""Bodies of FETCH: which messages a client wants (RFC 8132, section 2)."""
+"""Bodies of FETCH: selection of the messages for a client (RFC 8132, section 2)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KEYS: Final = {"path": "", "tag": TAG, "sql": SQL92}
 
 @final
 class FetchFilter:
-    """What a FETCH asks for.
+    """The selection of a FETCH.
 
     path     the path of the resource
     pattern  MQTT filter of paths: "path" of the body, else exactly the path
-    text     what else is asked for: an expression with its kind; "" for nothing
+    text     the filter expression with its kind; "" for none
     filter   the compiled expression; None: every message on the paths
     """
 
@@ -37,7 +37,7 @@ class FetchFilter:
         self.filter = compiled
 
     def of_group(self) -> Filter | Fault | None:
-        """The one filter by which a group receives; None: every message of the topic."""
+        """Filter with which a group receives; None: every message of the topic. Fault 4.22 for two filters."""
         if self.pattern == self.path:
             return self.filter
         if self.filter is not None:
@@ -46,7 +46,8 @@ class FetchFilter:
 
 
 def read(options: Options, body: bytes) -> FetchFilter | Fault:
-    """Read a FETCH of `/mq/{topic}[/{sub…}]`: Fault 4.00 for what is no map, 4.15 for another format, 4.22 for its contents."""
+    """Read a FETCH of `/mq/{topic}[/{sub…}]`. Fault: 4.00 for a body that is no map, 4.15 for another format, 4.22 for its
+    contents."""
     path = translate.path_of(options)
     if isinstance(path, Fault):
         return path

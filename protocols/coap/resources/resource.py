@@ -1,4 +1,4 @@
-"""Requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` to commands; those on `/ps` go to `pubsub`."""
+"""Conversion of requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` to commands; those on `/ps` go to `pubsub`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _TOPICS: Final = [ROOT]
 class Resources:
     """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
-    identity   the principal that a request is of, at its address; observers of one path with the same one share a Watch
-    topics     those of the publish-subscribe draft
+    identity   identity of the principal of a request; observers of one path with the same identity share a Watch
+    topics     resources of the publish-subscribe draft
     """
 
     __slots__ = ("identity", "observations", "outcomes", "pinned", "responder", "topics")
@@ -46,7 +46,7 @@ class Resources:
         outcomes.of_topics = TopicOutcomes(outcomes, identity).answered
 
     def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
-        """Return the commands of a request with valid options and a complete body; () when it is answered already."""
+        """Return the commands of a request with valid options and a complete body; () when the request is answered."""
         code = exchange.code
         if exchange.options.path[:1] == _TOPICS:
             return self.topics.handle(exchange, body, now)
@@ -75,14 +75,14 @@ class Resources:
         store = self.outcomes.store(exchange, plan, body)
         if exchange.code != message.PUT or plan.delay_ms or exchange.waives(message.CREATED):
             return (store,)
-        # Does it make the resource (RFC 7252, 5.8.3)? Who may publish there is told so, whether it may read or not.
+        # 2.01 or 2.04 (RFC 7252, 5.8.3): the gateway queries the latest value, since the publisher may lack the right to read.
         exchange.intent = Publishing(False)
         query: Command = QueryLatest(exchange.intent, plan.path)
         query.principal = GATEWAY
         return (query, store)
 
     def _store(self, exchange: Exchange, plan: Publication, body: bytes) -> Command:
-        """The command of a POST or PUT whose condition holds."""
+        """Command of a POST or PUT whose condition holds."""
         exchange.intent = Publishing(exchange.options.if_none_match)
         return self.outcomes.store(exchange, plan, body)
 
@@ -145,7 +145,7 @@ class Resources:
             if not self.responder.enter(exchange, now):
                 return ()
             if self.responder.room(exchange, 0, now) < translate.LEASE_BYTES + len(asked.group):
-                # Before the lease, or the message would wait for a client that may not exist.
+                # Checked before the lease: a message leased to a forged address would wait for the end of the lease.
                 self.responder.challenge(exchange, now)
                 return ()
             if options.observe in (0, 1) and self.responder.confirms:
@@ -165,7 +165,7 @@ class Resources:
         return (receive,)
 
     def _fetch(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
-        """Messages that match the body: one or all for a group, or from now on for an observer."""
+        """Handle FETCH for messages that match the body: one message for a group, or all new ones for an observer."""
         options = exchange.options
         selection = selections.read(options, body)
         asked = translate.reception(options)
@@ -203,7 +203,7 @@ class Resources:
         return self._select(exchange, selection, now)
 
     def _select(self, exchange: Exchange, selection: FetchFilter, now: int) -> Sequence[Command]:
-        """Begin or end the observation of paths that match, as `_observe` does for one path."""
+        """Begin or end the observation of matching paths, as `_observe` does for one path."""
         known = self.observations.find(exchange)
         commands = [] if known is None else list(self.outcomes.cancel(known, now))
         if exchange.options.observe == 1:
@@ -226,7 +226,7 @@ class Resources:
         return [*commands, Watch(known.feed, selection.pattern)]
 
     def _join(self, exchange: Exchange, asked: Reception, wanted: Filter | None, now: int) -> Sequence[Command] | None:
-        """Make the peer a member of the group, or end that. None: it gets one message, as without Observe."""
+        """Begin or end the membership of the peer in the group. None: at a limit; it gets one message, as without Observe."""
         known = self.observations.find(exchange)
         commands = [] if known is None else list(self.outcomes.cancel(known, now))
         if exchange.options.observe == 1:

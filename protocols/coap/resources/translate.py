@@ -1,4 +1,4 @@
-"""Path, queries and format of a request to the fields of a message, and stored messages to CoAP representations."""
+"""Conversion of path, queries and format of a request to message fields, and of stored messages to representations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from protocols.coap.message.option import Fault, Options
 ROOT: Final = "mq"
 INVISIBLE_MS: Final = 30_000
 ID_BYTES: Final = 32
-"""Characters of the message ids that the gateway makes."""
+"""Characters of the gateway's message ids."""
 LEASE_BYTES: Final = 160
 """Bytes of a response with a lease, without its group: header, options with the receipt, and a block of 16 bytes."""
 _RETAINED: Final = properties.entry(properties.MQTT_RETAIN, "true")
@@ -29,7 +29,7 @@ _MARKS: Final = (
     properties.UNIQ_KEY_START, properties.ORIGIN_MQTT_TOPIC_START, properties.SHARDING_KEY_START, properties.PRIORITY_START,
     properties.IDEMPOTENCY_KEY_START, properties.DELAY_MARK,
 )  # fmt: skip
-"""What the properties of a message contain that says how to store it."""
+"""Property names that affect the storing of a message."""
 
 
 def path_of(options: Options) -> str | Fault:
@@ -50,7 +50,7 @@ def path_of(options: Options) -> str | Fault:
 
 @final
 class Publication:
-    """The fields that the options of a POST or PUT give its message. Made once for all requests with the same option bytes.
+    """Message fields from the options of a POST or PUT, created once for all requests with the same option bytes.
 
     path        the MQTT topic
     topic       the stored topic
@@ -58,9 +58,9 @@ class Publication:
     location    encoded Location-Path options of the path, and the head of the one for a message id of ID_BYTES
     delay_ms    delay of delivery; 0: none
     ttl_ms      life of the message after delivery; 0: unbounded
-    no_id       answer 2.04 without the message id
-    typed       a message group or a delay is asked for: the topic has to take messages of that type
-    plain       True: no property says how to store the message (`domain.message.message.Message`)
+    no_id       True: answer 2.04 without the message id
+    typed       True: the message has a message group or a delay, and the topic must accept that type
+    plain       True: no property affects the storing (`domain.message.message.Message`)
     """
 
     __slots__ = ("delay_ms", "location", "no_id", "path", "plain", "properties", "topic", "ttl_ms", "typed")
@@ -77,7 +77,7 @@ class Publication:
         self.plain = not delay_ms and not any(properties.has(stored, mark) for mark in _MARKS)
 
     def message(self, body: bytes, born_host: bytes, retain: int, wall_ms: int) -> Message:
-        """The message with payload `body`. `wall_ms`: epoch ms that delay and expiry are counted from."""
+        """Message with payload `body`. `wall_ms`: epoch ms from which delay and expiry count."""
         stored = self.properties
         if retain == RETAIN_SET:
             stored += _RETAINED
@@ -166,12 +166,12 @@ def _duration(text: str, most: int) -> int:
 
 @final
 class Reception:
-    """A GET with `group=`: lease one message of `topic` for consumer group `group`. A DELETE: settle one.
+    """A GET with `group=`, which leases one message of `topic` for consumer group `group`, or a DELETE, which settles one.
 
-    wait_ms        long poll: how long to wait for a message
+    wait_ms        time limit of the long poll
     invisible_ms   duration of the lease
-    from_first     where a group without a position begins: True at the first message, False at the last one
-    receipt        names the lease that a DELETE settles; None: absent
+    from_first     start of a group without a position: True at the first message, False at the last one
+    receipt        receipt of the lease that a DELETE settles; None: absent
     """
 
     __slots__ = ("from_first", "group", "invisible_ms", "receipt", "topic", "wait_ms")
@@ -187,7 +187,7 @@ class Reception:
         self.receipt = receipt
 
     def location(self, receipt: Receipt) -> Pairs:
-        """The options that name the lease of a response, relative to the path of the request: a DELETE there settles it."""
+        """Options that name the lease of a response, relative to the request path: a DELETE there settles the lease."""
         return [(option.LOCATION_QUERY, text.encode()) for text in (f"group={self.group}", f"receipt={receipt.text()}")]
 
 
@@ -225,11 +225,11 @@ def reception(options: Options) -> Reception | Fault | None:
 class Representation:
     """A stored message as the representation of a CoAP resource.
 
-    etag        8 bytes derived from the message id; b"" when there is no value
+    etag        8 bytes derived from the message id; b"" without a value
     format      Content-Format; ABSENT when the media type has no number
-    expire_ms   wall clock, epoch ms, at which it expires; 0: never
+    expire_ms   epoch ms of its expiry; 0: never
     body        the payload
-    location    Location-Query options that name its lease; empty for a value that is not leased
+    location    Location-Query options of its lease, or the Location-Path of a message for a FETCH; else empty
     """
 
     __slots__ = ("body", "etag", "expire_ms", "format", "location")
@@ -246,7 +246,7 @@ NOTHING: Final = Representation(b"", option.ABSENT, 0, b"")
 
 
 def representation(data: bytes, wall_ms: int) -> Representation | None:
-    """A record -> its representation; None when it has expired or its body cannot be decompressed."""
+    """Representation of a record; None when it has expired or its body cannot be decompressed."""
     record = Record(data)
     stored = record.properties
     expire = properties.find(stored, properties.HG_EXPIRE_MS_START)
@@ -263,7 +263,7 @@ def representation(data: bytes, wall_ms: int) -> Representation | None:
 
 
 def removes(data: bytes) -> bool:
-    """True for the record of an empty retained MQTT message, which has removed the latest value of its path."""
+    """True for the record of an empty retained MQTT message, which removes the latest value of its path."""
     record = Record(data)
     stored = record.properties
     return (
@@ -274,7 +274,7 @@ def removes(data: bytes) -> bool:
 
 
 def etag_of(name: bytes) -> bytes:
-    """The ETag of a message id or of a receipt: an 8 byte hash."""
+    """ETag of a message id or of a receipt: an 8-byte hash."""
     return hashlib.blake2b(name, digest_size=8).digest()
 
 
@@ -288,12 +288,12 @@ def accepts(options: Options, value: Representation) -> bool:
 def content(
     value: Representation, observe: int, number: int, exponent: int, wall_ms: int, whole_bytes: int = 0
 ) -> tuple[Pairs, bytes]:
-    """Options and payload of the 2.05 with block `number` of `value`, or with all of it when it fits into one block.
+    """Options and payload of a 2.05 with block `number` of `value`, or with all of a value that fits into one block.
 
     number        block number; the block must exist
     exponent      size exponent of the block
     observe       sequence number of a notification; ABSENT for another response
-    whole_bytes   payload up to which it is one message and has no blocks; with BERT_EXPONENT, the payload of one message
+    whole_bytes   largest payload without blocks; with BERT_EXPONENT, the largest payload of one message
     """
     pairs = validity(value, wall_ms)
     if observe != option.ABSENT:
@@ -315,7 +315,7 @@ def content(
 
 
 def validity(value: Representation, wall_ms: int) -> Pairs:
-    """ETag and Max-Age options of a value: all options of 2.03, and the first ones of 2.05."""
+    """ETag and Max-Age options of a value: all options of a 2.03, and the first options of a 2.05."""
     pairs: Pairs = []
     if value.etag:
         pairs.append((option.ETAG, value.etag))

@@ -20,11 +20,11 @@ _LINKS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
     ("/ps", (("rt", "core.ps core.ps.coll"), ("ct", "40"))),
     ("/.well-known/core", (("ct", "40"),)),
 )  # fmt: skip
-"""`sz` is the size of the largest value (RFC 6690, 3.3): a client that has less room asks for blocks."""
+"""The links of `/.well-known/core`. `sz`: size of the largest value (RFC 6690, 3.3); smaller clients request blocks."""
 
 
 def links(query: list[str]) -> bytes:
-    """The link list, filtered by `name=value` queries (RFC 6690 section 4.1); a value that ends in `*` matches a prefix."""
+    """Link list, filtered by `name=value` queries (RFC 6690 section 4.1); a value that ends in `*` matches a prefix."""
     kept = [
         _text(target, attributes) for target, attributes in _LINKS if all(_matches(target, attributes, text) for text in query)
     ]

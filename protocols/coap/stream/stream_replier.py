@@ -12,22 +12,22 @@ from protocols.coap.observe.observations import Observation
 from protocols.coap.stream.streams import Streams
 
 READS: Final = (message.GET, message.FETCH)
-"""Methods whose answers are values, which may be large. What a protected request asks for is not known when it begins."""
+"""Methods whose responses are values, which may be large. The method of a protected request is not known when it starts."""
 HEAD_BYTES: Final = 8
-"""Bytes of a message besides its token, options and payload, at most."""
+"""Bytes of a message besides token, options and payload, at most."""
 
 
 @final
 class StreamReplier:
     """The `Responder` of one connection.
 
-    streams             what all connections share
+    streams             shared state of all connections
     framing             encodes messages
     out                 encoded messages that wait to be written
-    unwritten           their bytes
-    open                requests in execution, oldest first; True: it counts in `reads`
-    reads               how many of them are answered with values
-    message_bytes_max   the largest message that the peer takes
+    unwritten           bytes of `out`
+    open                requests in execution, oldest first -> True when counted in `reads`
+    reads               number of requests in execution that may be answered with values
+    message_bytes_max   largest message that the peer accepts
     """
 
     __slots__ = ("framing", "message_bytes_max", "open", "out", "reads", "streams", "unwritten")
@@ -43,7 +43,7 @@ class StreamReplier:
 
     @property
     def confirms(self) -> bool:
-        """False: a stream has no acknowledgements."""
+        """Always False: a stream has no acknowledgements."""
         return False
 
     def write(self, code: int, token: bytes, options: bytes, payload: bytes) -> None:
@@ -60,7 +60,7 @@ class StreamReplier:
         exchange.remote.executing += 1
 
     def enter(self, exchange: Exchange, now: int) -> bool:
-        """True: a stream repeats nothing, so that there are no duplicates."""
+        """Always True: a stream has no duplicates."""
         return True
 
     def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
@@ -68,7 +68,7 @@ class StreamReplier:
         self.emit(exchange, code, exchange.encoded(pairs), payload, now)
 
     def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
-        """As `reply`, with encoded options. Classes that No-Response names are not answered (RFC 7967)."""
+        """As `reply`, with encoded options. Response classes that No-Response names are not sent (RFC 7967)."""
         if exchange.settled:
             return
         self.release(exchange)
@@ -88,11 +88,11 @@ class StreamReplier:
             self.reads -= self.open.pop(exchange)
 
     def challenge(self, exchange: Exchange, now: int) -> None:
-        """4.01: the response does not fit into the largest message that the peer takes."""
+        """Answer 4.01, since the response does not fit into the peer's Max-Message-Size."""
         self.reply(exchange, message.UNAUTHORIZED, [], b"the response needs a larger Max-Message-Size", now)
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
-        """Bytes that the response may have: the peer's Max-Message-Size."""
+        """Limit on the bytes of a response, from the peer's Max-Message-Size."""
         return self.message_bytes_max - HEAD_BYTES - exchange.overhead
 
     def count(self, why: str) -> None:
@@ -100,15 +100,15 @@ class StreamReplier:
         self.streams.count(why)
 
     def proved(self, remote: Remote, now: int) -> bool:
-        """True: the peer has sent what nobody else could have sent."""
+        """Always True: the connection proves the address."""
         return True
 
     def separate(self, exchange: Exchange) -> None:
-        """Nothing: a stream has no acknowledgements of its own."""
+        """Do nothing: a stream has no acknowledgements."""
 
     def notify(self, observation: Observation, now: int) -> bool:
-        """True: the connection sends notifications when its peer reads."""
+        """Always True: the connection sends notifications when its peer reads."""
         return True
 
     def abandon(self, observation: Observation, now: int) -> None:
-        """Nothing waits: notifications are encoded when they are written."""
+        """Do nothing: notifications are encoded only when they are written."""

@@ -1,4 +1,4 @@
-"""What the connections of CoAP over TCP, TLS and WebSockets share: settings, budgets, and the observers of all of them."""
+"""Shared state of the connections of CoAP over TCP, TLS and WebSockets: settings, budgets and observers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from protocols.setting import Setting
 
 KEY_BITS: Final = 16
 STREAM: Final = 1 << 192
-"""Tells the key of a connection from that of any address: bodies and values of all transports are in one table."""
+"""Bit above all address keys: connections and addresses share the tables of bodies and values."""
 SWEEP_NS: Final = 10_000_000_000
 
 
 @final
 class Streams:
-    """The state of all connections together, so that what they make the server hold is bounded in all.
+    """State of all connections, with limits on their total.
 
     assemblies     unfinished Block1 bodies, of datagrams too
     pinned         values that peers read block by block, of datagrams too
-    observations   the observers
+    observations   the observers of all connections
     known          the decoded options of recent requests
     associations   security contexts of OSCORE in use
     """
@@ -47,7 +47,7 @@ class Streams:
         self._sweep_ns = 0
 
     def remote(self, peer: Peer) -> Remote:
-        """The remote of a new connection, with a key of its own."""
+        """Remote of a new connection, with a unique key."""
         self._serial += 1
         remote = Remote((peer.host, peer.port), peer.born_host, 0)
         remote.key = (STREAM | self._serial) << KEY_BITS
