@@ -23,7 +23,7 @@ class CoapSettings:
     block1_total_bytes_max  unfinished bodies of all peers together; the oldest are dropped first
     pinned_bytes_max        values that are kept so that all their Block2 blocks are of one version
     answers_bytes_max       memory of the duplicate table; when it is full, new requests are answered 5.03 for some seconds
-    peers_max               addresses kept at once; idle ones are forgotten first
+    peers_max               addresses remembered at once; idle ones are forgotten first
     observers_max           observations of all peers
     observers_network_max   observations of one IPv4 address or IPv6 /64, whatever their ports
     observers_peer_max      observations of one peer
@@ -36,7 +36,7 @@ class CoapSettings:
     requests_peer_per_s     requests of one peer a second, over UDP and DTLS; above it 4.29, then silence; 0: any number
     requests_stream_max     requests of one connection (TCP, TLS, WebSocket) in execution; it is not read meanwhile
     message_bytes_max       Max-Message-Size: largest message over a connection; a larger one ends it
-    idle_seconds            silence after which a connection gets a Ping; it has 30 s to answer
+    idle_seconds            a connection that is silent for so long is asked by a Ping; it has 30 s to answer
     ack_delay_ms            a confirmable request that takes longer gets an empty ACK, then a separate response
     amplification           an unverified address gets at most this many times the bytes that it has sent; 0: no limit
     """

@@ -1,1 +1,1 @@
-"""Replication of one store group: what its leader and its followers do, without sockets, disks or tasks."""
+"""Replication of one store group: the state machines of leader and follower, without sockets, disks or tasks."""

@@ -1,4 +1,4 @@
-"""How long followers take to answer, by samples: one position at a time is watched until a follower has it."""
+"""Response times of followers, by samples: one position at a time is watched until a follower has it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MICROSECOND_NS: Final = 1_000
 
 @final
 class AckTimes:
-    """Samples since the last `take_us`. What it costs does not depend on the number of messages."""
+    """Samples since the last `take_us`. The cost does not depend on the number of messages."""
 
     __slots__ = ("_clock", "_count", "_position", "_since_ns", "_sum_ns", "_taken_ns", "_watched")
 
@@ -25,24 +25,24 @@ class AckTimes:
         self._sum_ns = self._count = 0
 
     def written(self, position: int) -> None:
-        """The log is written up to `position`."""
+        """Watch `position`, the end of the written log, unless another position is watched."""
         if not self._watched and position > self._position:
             self._watched, self._position, self._since_ns = True, position, self._clock.monotonic_ns()
 
     def held(self, position: int) -> None:
-        """A follower has the log up to `position`."""
+        """Take a sample if `position`, which a follower has reached, is the watched one or behind it."""
         if self._watched and position >= self._position:
             self._watched = False
             self._sum_ns += self._clock.monotonic_ns() - self._since_ns
             self._count += 1
 
     def forget(self) -> None:
-        """Nobody follows: nothing is waited for."""
+        """Watch no position, since there are no followers."""
         self._watched = False
 
     def take_us(self) -> int:
-        """Mean time of the samples in microseconds. Without one: how long the watched position waits already, when it waited
-        before the last call, too; else UNMEASURED."""
+        """Mean time of the samples in microseconds. Without samples: the age of the watched position, if it was already watched
+        at the previous call; else UNMEASURED."""
         now = self._clock.monotonic_ns()
         found = UNMEASURED
         if self._count:
@@ -55,7 +55,7 @@ class AckTimes:
 
 @final
 class PathTimes:
-    """The same for each follower by itself. `replica`: its id."""
+    """Samples of each follower. `replica`: its id."""
 
     __slots__ = ("_clock", "_of")
 
@@ -64,25 +64,25 @@ class PathTimes:
         self._of: dict[int, AckTimes] = {}
 
     def written(self, position: int) -> None:
-        """The log is written up to `position`."""
+        """As AckTimes.written, for each follower."""
         for each in self._of.values():
             each.written(position)
 
     def held(self, replica: int, position: int) -> None:
-        """A follower has the log up to `position`."""
+        """As AckTimes.held, for one follower."""
         times = self._of.get(replica)
         if times is not None:
             times.held(position)
 
     def follows(self, replica: int) -> None:
-        """A follower has connected."""
+        """Begin the samples of a follower that has connected."""
         self._of[replica] = AckTimes(self._clock)
 
     def lost(self, replica: int) -> None:
-        """A follower's connection has ended."""
+        """Drop the samples of a follower whose connection has ended."""
         self._of.pop(replica, None)
 
     def take(self) -> tuple[tuple[int, int], ...]:
-        """(replica, `AckTimes.take_us`) of each follower that has been measured since the last call."""
+        """(replica, `AckTimes.take_us`) of each follower measured since the last call."""
         found = [(replica, each.take_us()) for replica, each in sorted(self._of.items())]
         return tuple((replica, micros) for replica, micros in found if micros != UNMEASURED)

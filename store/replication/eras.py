@@ -1,4 +1,4 @@
-"""How far two logs are the same: an epoch has one leader, so what both have of it is one history."""
+"""Common part of two logs: an epoch has one leader, so the batches of an epoch are the same in both."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 from domain.replication.message import Era
 
 NOTHING: Final = -1
-"""In place of a position: the logs have nothing in common that could be continued."""
+"""Value instead of a position: the logs have no common part to continue."""
 
 
 def common_end(ours: Sequence[Era], our_end: int, theirs: Sequence[Era], their_end: int) -> int:
     """Position behind the last batch that both logs have, or NOTHING.
 
-    The newest epoch that both have ends in each log where the next one begins, or with the log. Its begin is not compared: a
-    log may have lost it to retention. Epoch 0 is that of a node without replicas: only a log that is the group's names it.
+    In each log the newest common epoch ends at the begin of the next epoch, or at the end of the log. The begin of the epoch is
+    not compared: retention may have deleted it. Epoch 0 is that of a node without replicas: only a log of the group lists it.
     """
     ends = _ends(theirs, their_end)
     for epoch, end in reversed(_ends(ours, our_end).items()):
@@ -25,6 +25,6 @@ def common_end(ours: Sequence[Era], our_end: int, theirs: Sequence[Era], their_e
 
 
 def _ends(eras: Sequence[Era], end: int) -> dict[int, int]:
-    """Epoch -> where it ends, ascending."""
+    """Epoch -> position of its end, ascending."""
     behind = [*(era.begin for era in eras[1:]), end]
     return {era.epoch: limit for era, limit in zip(eras, behind, strict=False)}

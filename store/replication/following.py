@@ -1,4 +1,4 @@
-"""A follower of a store group: it asks its leader where both logs part, cuts its own there, and takes what comes."""
+"""A follower of a store group: it cuts its log at the end of the part common with the leader's, and appends the leader's."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from store.replication.progress import WINDOW_BYTES
 
 POLL_NS: Final = 250 * MILLISECOND_NS
 UNTOLD_BYTES: Final = 2 * 1024 * 1024
-"""Bytes that a follower far behind writes before it says so, and syncs: nobody waits for that."""
+"""Bytes that a follower far behind writes between two reports and syncs: no confirmation waits for them."""
 UPGRADE_MS: Final = 30_000
-"""Pause before a leader is asked again that has sent what this version of the program cannot read."""
+"""Pause before a new connection to a leader that has sent batches of an unknown format version."""
 SILENCE_NS: Final = 1_000 * MILLISECOND_NS
-"""Time without a word of the leader after which the connection is ended."""
+"""Silence of the leader after which the connection is closed."""
 
 
 @final
 class Following:
-    """One replica behind one leader, over connections that follow each other.
+    """One replica behind one leader, over successive connections.
 
-    follows   True while the leader takes it
-    confirmed newest confirmed position that the leader has told, of what this log has or lacks
-    heard_ns  when the leader last said something; monotonic
-    refuses   why this version of the program cannot take what the leader sends; "": it can, as far as is known
+    follows   True while the leader accepts this replica
+    confirmed newest confirmed position that the leader has sent; this log may be shorter
+    heard_ns  monotonic ns of the last message of the leader
+    refuses   error of this version of the program with the format of the leader's batches; "": none known
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Following:
         serves: str = "",
         run: str = "",
     ) -> None:
-        """`epoch`: that of the leader. `anew(first, behind)` is called when the log has nothing that the leader could continue:
-        this object is closed then, and the log has to begin anew at `first`. `behind`: the leader had all of the log, and has
-        deleted it by retention. `serves`, `run`: as in Follow."""
+        """`epoch`: epoch of the leader. The callback gets (first, behind) when the leader cannot continue the log: this object is
+        then closed, and the log must restart empty at `first`. `behind`: the leader had all of the log, and has deleted it by
+        retention. `serves`, `run`: as in Follow."""
         self.follows = False
         self.refuses = ""
         self.confirmed = 0
@@ -72,7 +72,7 @@ class Following:
         self._poll()
 
     def close(self) -> None:
-        """Follow no more. What was begun at the log ends by itself."""
+        """Stop following. A running cut or sync of the log ends by itself."""
         self._closed = True
         self._connection = None
         self.follows = False
@@ -81,11 +81,11 @@ class Following:
 
     @property
     def settled(self) -> bool:
-        """True while no cut of the log is under way."""
+        """True while no cut of the log is running."""
         return not self._cutting
 
     def connected(self, connection: LeaderConnection) -> None:
-        """There is a connection to the leader."""
+        """Ask to follow over a new connection to the leader."""
         self._connection = connection
         self.heard_ns = self._clock.monotonic_ns()
         if self._cutting:
@@ -105,7 +105,7 @@ class Following:
             )  # fmt: skip
 
     def lost(self) -> None:
-        """The connection has ended."""
+        """Reset the state of a connection that has ended."""
         self._connection = None
         self.follows = False
         self._wants = False
@@ -121,11 +121,11 @@ class Following:
             connection.close(reason, rest_ms)
 
     def refused(self, event: FollowRefused) -> None:
-        """The leader does not take this replica; it is asked again over another connection."""
+        """Close the connection, since the leader refuses this replica; another connection asks again."""
         self._end(f"{event.reason.value} (epoch {event.epoch})")
 
     def accepted(self, event: FollowAccepted) -> None:
-        """The leader takes this replica."""
+        """Cut the log where the leader continues it, or restart it if the leader cannot."""
         self.heard_ns = self._clock.monotonic_ns()
         log, cut = self._log, event.cut
         if self._closed or self._cutting or event.epoch != self._epoch or cut > log.written:
@@ -158,7 +158,7 @@ class Following:
         self._mark()
 
     def bytes(self, event: LogBytes) -> None:
-        """A part of the log has come."""
+        """Append a part of the log, and apply the confirmed position and the first position of the leader."""
         self.heard_ns = self._clock.monotonic_ns()
         if self._closed:
             return
@@ -190,7 +190,7 @@ class Following:
         self._mark()
 
     def _keep(self, event: LogBytes) -> None:
-        """Keep what comes before the log is cut."""
+        """Keep parts that arrive before the cut is done."""
         self._early_bytes += len(event.data)
         if self._cutting and not self._wants and self._early_bytes <= 2 * WINDOW_BYTES:
             self._early.append(event)
@@ -203,7 +203,7 @@ class Following:
             self._clock.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Say what the log has, and sync what is not durable yet."""
+        """Report the positions of the log to the leader, and sync the part that is not durable yet."""
         self._marked = False
         log = self._log
         if self._closed or not self.follows or self._connection is None:
@@ -222,7 +222,7 @@ class Following:
         self._mark()
 
     def _poll(self) -> None:
-        """End a connection over which nothing comes. A pause of this process itself is nobody's silence."""
+        """Close a silent connection. A pause of this process itself does not count as silence."""
         now = self._clock.monotonic_ns()
         self._timer = self._clock.call_at(now + POLL_NS, self._poll)
         if now - self._looked_ns > 2 * POLL_NS:

@@ -1,7 +1,7 @@
-"""The leader of a store group: it sends its log, hears what its followers have, and confirms what all members have.
+"""The leader of a store group: it sends its log, and confirms the positions that all members have reported.
 
 follow --> accepted: cut --> log bytes, at most WINDOW_BYTES unanswered --> held --> confirmed
-                              no word, or none the further: left out, once the controllers have said so
+                              silence, or no progress: left out, after an answer of the controllers
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from store.replication.progress import WINDOW_BYTES, ReplicaProgress
 PART_BYTES: Final = 1024 * 1024
 """Bytes of one LogBytes, unless a single batch is larger."""
 DISK_PART_BYTES: Final = 256 * 1024
-"""The same, of what is read from the disk for a follower that is behind: that takes the leader less than a millisecond."""
+"""The same for reads from the disk for a follower that is behind: such a read takes less than a millisecond."""
 REST_NS: Final = 4 * MILLISECOND_NS
-"""Pause after what was read from the disk, at least: a turn of the loop costs about as much as the copies of a small part."""
+"""Least pause after a read from the disk: a turn of the loop costs about as much as the copies of a small part."""
 CONFIRMED_NS: Final = 4 * MILLISECOND_NS
-"""Time after which followers are told what is confirmed, if no part of the log has told it: they apply it."""
+"""Time after which a confirmed position is sent to followers without log bytes: they apply up to it."""
 NEAR_BYTES: Final = 1024 * 1024
-"""How near to the end a newcomer has to be."""
+"""Largest distance from the end at which a follower may become a member."""
 TICK_NS: Final = 100 * MILLISECOND_NS
 SIGN_NS: Final = 200 * MILLISECOND_NS
-"""Time after which a follower that was sent nothing gets a sign."""
+"""Time after the last message to a follower at which it gets an empty part."""
 LOST_NS: Final = 300 * MILLISECOND_NS
 """Time without a connection after which a member is left out."""
 ABSENT_NS: Final = 1_500 * MILLISECOND_NS
@@ -44,11 +44,11 @@ STUCK_NS: Final = 1_500 * MILLISECOND_NS
 
 
 NOT_SLOW_MIN: Final = 2
-"""Members that a SyncStateSet keeps at least, with the leader, when slow ones are left out: no less than `min_in_sync`."""
+"""Least number of members, with the leader, that remain when slow ones are left out; `min_in_sync` if that is larger."""
 
 
 def member_of(replica: int, incarnation: int) -> SetMember:
-    """A member, as controllers name its log."""
+    """Member with the incarnation of its log, in the form of the controllers."""
     return SetMember(replica, str(incarnation))
 
 
@@ -56,17 +56,17 @@ def member_of(replica: int, incarnation: int) -> SetMember:
 class Leading:
     """One leadership, in one epoch.
 
-    written, synced   positions that are confirmed
-    slow              ids of replicas that are slow by the word of the controllers: they do not count for what is confirmed, as
-                      long as NOT_SLOW_MIN others do
+    written, synced   confirmed positions
+    slow              ids of replicas that the controllers judge slow: they do not count for the confirmed positions while
+                      NOT_SLOW_MIN others do
     """
 
     def __init__(
         self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None],
         busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
     ) -> None:  # fmt: skip
-        """`group` as it was when this replica was elected in the epoch of `log`. `step_down(reason)` is called once, when it
-        leads no more; nothing is confirmed from then on. `busy`: how long this thread was busy, as in Pace."""
+        """`group`: the group at the election of this replica in the epoch of `log`. `step_down(reason)` is called once, at the
+        end of the leadership; nothing is confirmed from then on. `busy`: processor time of this thread, as in Pace."""
         self.written = 0
         self.synced = 0
         self.slow: frozenset[int] = frozenset()
@@ -89,7 +89,7 @@ class Leading:
 
     @property
     def group(self) -> StoreGroup:
-        """The store group as last heard."""
+        """The last known state of the store group."""
         return self._set.group
 
     def start(self) -> None:
@@ -99,7 +99,7 @@ class Leading:
         self._tick()
 
     def close(self) -> None:
-        """Lead no more."""
+        """End the leadership and the connections of followers."""
         self._ended = True
         self._set.end()
         for timer in (self._timer, self._word, *self._pauses.values()):
@@ -116,21 +116,21 @@ class Leading:
             self._stepped_down(reason)
 
     def group_heard(self, group: StoreGroup) -> None:
-        """A controller has said how the group is."""
+        """Take the state of the group from a controller."""
         if not self._ended:
             self._set.heard(group)
 
     # Followers
 
     def follow(self, connection: FollowerConnection, command: Follow) -> None:
-        """A replica wants to follow."""
+        """Accept or refuse a replica that asks to follow."""
         refusal = self._refusal(command)
         if refusal is not None:
             connection.send(FollowRefused(command.ticket, refusal, self._log.epoch))
             return
         cut = common_end(self._log.eras(), self._log.written, command.eras, command.end)
         if command.end == command.first and cut == NOTHING and command.end == self._log.first:
-            cut = command.end  # an empty log that begins where this one does
+            cut = command.end  # an empty log with the same first position
         if cut < max(self._log.first, command.first):
             connection.send(FollowAccepted(command.ticket, self._log.epoch, NOTHING, self._log.first, cut))
             return
@@ -165,7 +165,7 @@ class Leading:
         return None
 
     def held(self, connection: FollowerConnection, command: LogHeld) -> None:
-        """A follower has said what it has."""
+        """Take the positions that a follower reports."""
         follower = self._of(connection)
         if follower is None:
             return
@@ -180,7 +180,7 @@ class Leading:
         self._mark()
 
     def lost(self, connection: FollowerConnection) -> None:
-        """A connection has ended."""
+        """Note the end of a follower's connection."""
         follower = self._of(connection)
         if follower is not None:
             self._lose(follower, self._clock.monotonic_ns())
@@ -190,11 +190,11 @@ class Leading:
         self._paths.lost(follower.id)
 
     def paths(self) -> tuple[tuple[int, int], ...]:
-        """(replica, mean time from a write to its answer in microseconds) of the followers measured since the last call."""
+        """(replica, mean time from a write to its report in microseconds) of the followers measured since the last call."""
         return self._paths.take()
 
     def ack_us(self) -> int:
-        """Mean time from a write to the answer of the fastest follower since the last call, in microseconds; UNMEASURED."""
+        """Mean time from a write to the report of the fastest follower since the last call, in microseconds; UNMEASURED."""
         if not any(each.connection is not None for each in self.followers.values()):
             self._acks.forget()
         return self._acks.take_us()
@@ -202,16 +202,16 @@ class Leading:
     def _of(self, connection: FollowerConnection) -> ReplicaProgress | None:
         return next((each for each in self.followers.values() if each.connection is connection), None)
 
-    # What is confirmed
+    # Confirmed positions
 
     def _counted(self) -> None:
-        """Who counts has changed, or what its group is."""
+        """Update the log after a change of the counted members or of the group."""
         if not self._ended:
             self._log.members(len(self.group.members), self.group.min_in_sync)
             self._mark()
 
     def _has(self, member: SetMember) -> tuple[int, int]:
-        """(written, synced) of a member, as far as is known in this epoch."""
+        """(written, synced) of a member, as reported in this epoch."""
         if member == self._own:
             return self._log.written, self._log.synced
         follower = self.followers.get(member.id)
@@ -220,7 +220,7 @@ class Leading:
         return follower.written, follower.synced
 
     def _confirm(self) -> None:
-        """Confirm what all have who count."""
+        """Confirm the positions that all counted members have."""
         positions = [self._has(member) for member in {self._own, *self._set.counted()}]
         written = max(self.written, min(each for each, _ in positions))
         synced = max(self.synced, min(each for _, each in positions))
@@ -231,7 +231,7 @@ class Leading:
     # Turns
 
     def _notified(self) -> None:
-        """The log has been written, or synced, further."""
+        """Note the progress of the log: further bytes are written or synced."""
         self._mark()
 
     def _mark(self) -> None:
@@ -251,7 +251,7 @@ class Leading:
                 self._send(follower)
 
     def _send(self, follower: ReplicaProgress) -> None:
-        """Send what may be sent now, or soon the confirmed position when it has all that there is."""
+        """Send the bytes that may be sent now; a follower that has all gets the confirmed position soon."""
         log = self._log
         if follower.connection is None or self._ended:
             return
@@ -277,7 +277,7 @@ class Leading:
                 return
 
     def _read(self, follower: ReplicaProgress, size: int) -> bytes:
-        """The next part for a follower; b"" when its connection has ended, because there is none to be had."""
+        """Next part for a follower; b"" after a read error, which closes its connection."""
         try:
             return self._log.read(follower.sent, size, follower.sent < follower.proven)
         except (StoreError, OSError) as error:
@@ -296,7 +296,7 @@ class Leading:
         self._pace.poll(now_ns, self._log.written, behind)
 
     def _notify(self) -> None:
-        """Tell what is confirmed to who does not know it."""
+        """Send the confirmed position to the followers that lack it."""
         self._word = None
         for follower in self.followers.values():
             if follower.connection is not None and follower.confirmed < self.written:
@@ -316,7 +316,7 @@ class Leading:
     def _tick(self) -> None:
         now = self._clock.monotonic_ns()
         if self._log.broken is not None:
-            # Nobody else would end this: the node is alive, and its followers have all that there is.
+            # Only this check ends the leadership: the node is alive, and its followers have all of the log.
             self._step_down(self._log.broken.text)
             return
         self._timer = self._clock.call_at(now + TICK_NS, self._tick)
@@ -333,10 +333,10 @@ class Leading:
                 follower.moved_ns = now
         self._review(now)
 
-    # Who is a member
+    # Members
 
     def _review(self, now_ns: int) -> None:
-        """Leave out who does not follow, and take in who does."""
+        """Leave out members that do not follow, and add followers that may join."""
         kept = [member for member in self._set.members if member == self._own or not self._is_out(member, now_ns)]
         joined = [
             member_of(each.id, each.incarnation)
@@ -351,7 +351,7 @@ class Leading:
             self._set.ask(wanted)
 
     def _without_slow(self, kept: list[SetMember], joined: list[SetMember]) -> tuple[list[SetMember], list[SetMember]]:
-        """The same without replicas that are slow, when enough others are left of those who are members already."""
+        """(kept, joined) without slow replicas, if enough other members remain."""
         ordinary = [each for each in kept if each == self._own or each.id not in self.slow]
         if len(ordinary) < max(NOT_SLOW_MIN, self.group.min_in_sync):
             return kept, joined
@@ -366,9 +366,9 @@ class Leading:
         return now_ns - follower.moved_ns >= STUCK_NS
 
     def _may_join(self, follower: ReplicaProgress, now_ns: int) -> bool:
-        """True for a follower that has all that is confirmed, and all that this log held when its replica was elected: its
-        predecessor may have confirmed all of that. A member that stands still has all that is confirmed, since it holds that
-        back; it may not join at the moment at which it is left out."""
+        """True for a follower that has all confirmed bytes, and all bytes of this log at the election: the previous leader may
+        have confirmed them. A member without progress always has all confirmed bytes, since it holds the confirmation back; it
+        must not join again at the moment at which it is left out."""
         known = self.group.replica(follower.id)
         if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
             return False

@@ -1,7 +1,7 @@
-"""The SyncStateSet as its leader knows it, and the one alteration of it that is under way.
+"""The SyncStateSet as the leader knows it, and the one pending alteration of it.
 
 settled --ask--> asked --made or refused--> settled
-                   \\--nobody knows--> asked again, and counted until the controllers have said what became of it
+                   \\--outcome unknown--> asked again; the members count until the controllers report the outcome
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from domain.ports import Clock, Timer
 from store.replication.ports import SetKeeper
 
 AGAIN_MS: Final = 200
-"""Pause before an alteration that nobody knows of is asked for again."""
+"""Pause before an alteration of unknown outcome is requested again."""
 _STALE: Final = (GroupRefusal.OLD_SET_EPOCH, GroupRefusal.SAME_SET)
 _DEPOSED: Final = (GroupRefusal.NOT_THE_LEADER, GroupRefusal.OLD_LEADER_EPOCH, GroupRefusal.UNKNOWN_GROUP)
 
 
 @final
 class SyncStateSet:
-    """Members are added and left out only by an answer of the controllers.
+    """The members; only an answer of the controllers adds or removes them.
 
-    group     the store group as last heard
-    asked     members of the alteration under way; empty: there is none
-    unsure    True: an answer to it was lost, so that it may be made later
+    group     the last known state of the store group
+    asked     members of the pending alteration; empty: none is pending
+    unsure    True: an answer was lost, and the alteration may still be made
     """
 
     def __init__(
         self, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, changed: Callable[[], None],
         step_down: Callable[[str], None],
     ) -> None:  # fmt: skip
-        """`changed()` is called whenever who counts has changed."""
+        """`changed()` is called after each change of the counted members."""
         self.group = group
         self.asked: tuple[SetMember, ...] = ()
         self.unsure = False
@@ -50,15 +50,15 @@ class SyncStateSet:
 
     @property
     def members(self) -> tuple[SetMember, ...]:
-        """The set that is committed, as far as is known."""
+        """Members of the last known committed set."""
         return self.group.members
 
     def counted(self) -> set[SetMember]:
-        """Who has to have what is confirmed: the members, and those who may have become members."""
+        """Members that must have all confirmed bytes: the committed ones, and those of the pending alteration."""
         return {*self.group.members, *self.asked}
 
     def ask(self, members: tuple[SetMember, ...]) -> None:
-        """Ask for another set; nothing happens while an alteration is under way."""
+        """Request another set; ignored while an alteration is pending."""
         if not self.asked and not self._ended:
             self.asked = tuple(sorted(members))
             self._changed()
@@ -81,13 +81,13 @@ class SyncStateSet:
         elif answer.refusal in _DEPOSED:
             self._step_down(f"the controllers say: {answer.refusal.value}")
         elif answer.refusal is not None and answer.refusal not in _STALE and self.unsure:
-            # An earlier question may still become true, and nothing would tell: only another leader epoch ends that.
+            # An earlier request may still be made without a report: only another leader epoch excludes that.
             self._step_down(f"a change of the SyncStateSet is not known to be made, and now: {answer.refusal.value}")
         else:
             self._settle(answer.group or self.group)
 
     def heard(self, group: StoreGroup) -> None:
-        """A controller has said how the group is. An older word changes nothing."""
+        """Take the state of the group from a controller. An older state is ignored."""
         if self._ended or group.leader_epoch < self._epoch:
             return
         if group.leader_epoch > self._epoch or group.leader != self._own:
@@ -101,7 +101,7 @@ class SyncStateSet:
             self._changed()
 
     def _settle(self, group: StoreGroup) -> None:
-        """What was asked is made, or will never be."""
+        """End the pending alteration, which is made or will never be."""
         if group.leader_epoch != self._epoch:
             self._step_down(f"replica {group.leader or 'none'} leads in epoch {group.leader_epoch}")
             return
@@ -114,7 +114,7 @@ class SyncStateSet:
         self._changed()
 
     def end(self) -> None:
-        """Ask no more."""
+        """Send no more requests."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,8 +1,8 @@
-"""How fast followers that are behind are sent the log from the leader's disk: bytes a second, set anew ten times a second.
+"""Rates at which followers that are behind get the log from the leader's disk: bytes a second, updated ten times a second.
 
-               what costs 1/16 of the processor time that the leader gets, for all of them together
-nearest one    and at least 6/5 of what is written meanwhile: it catches up under any load
-each           and more, as long as the leader is idle for half of its time
+all together   bytes that cost 1/16 of the leader's processor time
+nearest one    at least 6/5 of the bytes written meanwhile: it catches up under any load
+each           more, as long as the leader is idle for half of its time
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from store.replication.progress import WINDOW_BYTES, ReplicaProgress
 
 MIB: Final = 1024 * 1024
 SHARE: Final = 16
-"""Part of its time that a leader that is busy gives to all followers that are behind, unless that is too little."""
+"""Divisor: 1/16 of a busy leader's time is for all followers that are behind, or more if the nearest needs it."""
 SOCKET_NS: Final = MILLISECOND_NS
-"""Time that a MiB costs the leader beside the read of it: the loop, the socket, the kernel's copies. Measured, rounded up."""
+"""Cost of a MiB to the leader besides the read: the loop, the socket, the kernel's copies. Measured, rounded up."""
 MARGIN: Final = (6, 5)
-"""A follower that is behind gets so many times what is written meanwhile."""
+"""Ratio of the nearest follower's rate to the rate of writes."""
 IDLE_PERCENT: Final = 50
-"""A leader that is busy for less of its time sends faster and faster."""
+"""Busy time of the leader below which the rates rise."""
 BUSY_PERCENT: Final = 60
-"""A leader that is busy for more of its time sends slower again."""
+"""Busy time of the leader above which the extra rate is halved."""
 SAMPLE_BYTES: Final = MIB // 4
-"""Bytes that have to be read between two looks, to tell what a MiB costs."""
+"""Least bytes read between two calls of `poll` for a new estimate of the cost of a MiB."""
 RATE_MIN: Final = MIB
-"""Bytes a second that each is sent, at least; RATE_MAX, at most."""
+"""Least and largest rate of a follower, in bytes a second."""
 RATE_MAX: Final = 1024 * MIB
 LATE_NS: Final = 100 * MILLISECOND_NS
-"""How much of what a turn that took too long could not send is made up for."""
+"""Longest delay of a turn that later parts make up for."""
 
 
 class ProcessorTime(NamedTuple):
-    """How long a thread was busy, since any begin.
+    """Busy time of a thread, since any begin.
 
-    ran_ns      nanoseconds in which it ran
-    waited_ns   nanoseconds in which it waited for a processor; 0 also where that is not counted
+    ran_ns      time in which it ran
+    waited_ns   time in which it waited for a processor; 0 also where the kernel does not count it
     """
 
     ran_ns: int
@@ -45,21 +45,23 @@ class ProcessorTime(NamedTuple):
 
 
 UNKNOWN: Final = ProcessorTime(-1, -1)
-"""How long the leader was busy is not known: it is taken for busy."""
+"""Unknown busy time: the leader counts as busy."""
 
 
 @final
 class Pace:
     """Sets `rate` and `due_ns` of followers.
 
-    _cost_ns   what a MiB costs, as far as reads of it have shown
-    _written   end of the log at the last look; `_written_rate`: bytes a second that it has grown by lately
-    _extra     bytes a second for all together, because the leader is idle; 0: it is not
-    _read_ns   time of the reads since the last look; `_read` is their bytes
+    _cost_ns        estimated cost of a MiB
+    _written        end of the log at the last `poll`
+    _written_rate   recent growth of the log, in bytes a second
+    _extra          bytes a second for all followers together while the leader is idle; 0: it is busy
+    _read_ns        time of the reads since the last `poll`
+    _read           bytes of these reads
     """
 
     def __init__(self, now_ns: int, written: int, busy: Callable[[], ProcessorTime]) -> None:
-        """`written`: end of the leader's log. `busy()`: how long the thread that leads was busy; UNKNOWN."""
+        """`written`: end of the leader's log. `busy()`: busy time of the leading thread, or UNKNOWN."""
         self._busy = busy
         self._cost_ns = SOCKET_NS
         self._extra = 0
@@ -70,13 +72,13 @@ class Pace:
         self._time = UNKNOWN
 
     def sent(self, follower: ReplicaProgress, size: int, took_ns: int, now_ns: int) -> None:
-        """A part of `size` bytes was read for it, which took so long, and handed to its connection."""
+        """Account for a part of `size` bytes that was read in `took_ns` and handed to the follower's connection."""
         self._read += size
         self._read_ns += took_ns
         follower.due_ns = max(follower.due_ns, now_ns - LATE_NS) + size * SECOND_NS // follower.rate
 
     def poll(self, now_ns: int, written: int, behind: Sequence[ReplicaProgress]) -> None:
-        """Set the rates of those who are behind. `written`: end of the leader's log."""
+        """Set the rates of the followers that are `behind`. `written`: end of the leader's log."""
         passed = now_ns - self._looked_ns
         if passed <= 0:
             return
@@ -95,14 +97,14 @@ class Pace:
         busy, gets = self._percent(passed)
         cheap = SECOND_NS * MIB * gets // (100 * SHARE * self._cost_ns)
         if busy < IDLE_PERCENT:
-            if 2 * self._read * SECOND_NS >= self._extra * passed:  # else they take no more than they are sent already
+            if 2 * self._read * SECOND_NS >= self._extra * passed:  # else the followers do not use the present rate
                 self._extra = max(self._extra, cheap) * 5 // 4
         elif busy > BUSY_PERCENT:
             self._extra //= 2
         shared = min(max(cheap, self._extra), RATE_MAX)
         self._written_rate += (written * SECOND_NS // passed - self._written_rate) // 4
         needed = min(self._written_rate * MARGIN[0] // MARGIN[1], RATE_MAX)
-        # Who takes less than it may be sent would keep the others waiting.
+        # A follower with a full window would hold back the others.
         nearest = max(behind, key=lambda each: (each.sent - each.written < WINDOW_BYTES, each.sent))
         nearest.rate = max(needed, shared // len(behind), RATE_MIN)
         left = (shared - nearest.rate) // max(1, len(behind) - 1)
@@ -111,8 +113,8 @@ class Pace:
                 each.rate = max(left, RATE_MIN)
 
     def _percent(self, passed: int) -> tuple[int, int]:
-        """How much of the time the leader was busy, and how much of that it had a processor. A read that waits for the disk is
-        work as well: nothing else is done."""
+        """(percent of the time that the leader was busy, percent of the busy time with a processor). A read that waits for the
+        disk counts as busy: it blocks the thread."""
         before, self._time = self._time, self._busy()
         if UNKNOWN in (before, self._time):
             return 100, 100

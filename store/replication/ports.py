@@ -1,4 +1,4 @@
-"""What the machines of replication talk to."""
+"""Ports of the state machines of replication: connections and controllers."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from domain.replication.message import Follow, FollowAccepted, FollowRefused, Lo
 
 
 class FollowerConnection(Protocol):
-    """A connection that a follower has made to its leader."""
+    """A follower's connection, at the leader's end."""
 
     def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
-        """Send; nothing happens once the connection has ended."""
+        """Send; ignored after the end of the connection."""
 
     def close(self, reason: str) -> None:
-        """End it; `Leading.lost` need not be called."""
+        """End the connection; `Leading.lost` need not be called."""
 
 
 class LeaderConnection(Protocol):
-    """A follower's connection to its leader."""
+    """A follower's connection to its leader, at the follower's end."""
 
     def send(self, command: Follow | LogHeld) -> None:
-        """Send; nothing happens once the connection has ended."""
+        """Send; ignored after the end of the connection."""
 
     def close(self, reason: str, rest_ms: int = 0) -> None:
-        """End it; `Following.lost` is called, and another one is made soon, after `rest_ms` at least."""
+        """End the connection; `Following.lost` is called, and a new connection follows after at least `rest_ms`."""
 
 
 class SetKeeper(Protocol):
     """The controllers."""
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
-        """Ask for another SyncStateSet. `done` gets None when nobody knows whether it was made."""
+        """Request another SyncStateSet. `done` gets None when the outcome is unknown."""
 
     def poll(self) -> None:
-        """Ask soon how the group is: `Leading.group_heard` is called."""
+        """Query the state of the group soon: `Leading.group_heard` is called with it."""

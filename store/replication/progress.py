@@ -8,33 +8,33 @@ from domain.limits import MILLISECOND_NS
 from store.replication.ports import FollowerConnection
 
 WINDOW_BYTES: Final = 8 * 1024 * 1024
-"""Bytes that a follower was sent and has not written, at most."""
+"""Limit on the bytes sent to a follower that it has not reported as written."""
 RATE_BEGIN: Final = 16 * 1024 * 1024
-"""Bytes a second that a follower that has connected is sent from the leader's disk, until its pace is set."""
+"""Rate of a new connection from the leader's disk until the first `Pace.poll`, in bytes a second."""
 AWAY_NS: Final = 1_000 * MILLISECOND_NS
-"""Time without a connection after which a follower may begin to catch up without being taken for stuck."""
+"""Time without a connection after which a new one resets `moved_ns`: the follower gets time to catch up."""
 
 
 @final
 class ReplicaProgress:
-    """What a follower has said, and what it was sent.
+    """State of one follower: its reports, and the bytes sent to it. Times are monotonic ns.
 
-    id           replica
+    id           id of the replica
     incarnation  identity of its log
     connection   None: it is not connected
-    sent         position up to which it was sent the log
-    written      position up to which its log is written, as last said
-    synced       position up to which it is durable, as last said
-    moved_ns     when it last said more than before, or had everything; monotonic. A new connection is no progress: a
-                 follower that connects again and again, and takes nothing, must not keep its place
-    lost_ns      when its connection ended; monotonic
-    sent_ns      when it was last sent something; monotonic
-    confirmed    confirmed position that it was last sent
-    proven       position from which on only the follower computes the checksums of what it is sent
-    has_room     True: it has said that its volume takes messages
+    sent         position up to which the log was sent
+    written      last reported position up to which its log is written
+    synced       last reported position up to which its log is durable
+    moved_ns     last progress: a report of higher positions, or of the whole log. A new connection is no progress: a follower
+                 that reconnects again and again without progress must not stay a member
+    lost_ns      end of its last connection
+    sent_ns      last message to it
+    confirmed    confirmed position that was last sent
+    proven       position from which on only the follower checks the checksums
+    has_room     last report: True when its volume takes messages
     serves       `host:port` at which it serves readers; "": nowhere
-    rate         bytes a second that it may be sent from the leader's disk
-    due_ns       when it may be sent the next part from there; monotonic
+    rate         bytes a second from the leader's disk
+    due_ns       time of the next part from the disk
     """
 
     __slots__ = (
@@ -61,8 +61,8 @@ class ReplicaProgress:
         self.due_ns = now_ns
 
     def connected(self, connection: FollowerConnection, position: int, now_ns: int, proven: int) -> None:
-        """It follows from `position` on: what it has before is the leader's log. Up to `proven` the checksums are computed here
-        too: a follower that has ended its connection because of a damaged batch asks for that one again."""
+        """Begin a connection that follows from `position` on; the log before is the leader's. Up to `proven` the leader checks
+        the checksums too: a follower that has closed its connection because of a damaged batch asks for it again."""
         if self.connection is not None:
             self.connection.close("this replica has connected again")
         self.connection = connection
@@ -76,7 +76,7 @@ class ReplicaProgress:
         self.proven = proven
 
     def says(self, written: int, synced: int, now_ns: int) -> bool:
-        """Note what it has; False when that cannot be."""
+        """Take the reported positions; False when they are impossible."""
         if written < self.written or synced < self.synced or not synced <= written <= self.sent:
             return False
         if written > self.written or synced > self.synced:
@@ -86,11 +86,11 @@ class ReplicaProgress:
         return True
 
     def lost(self, now_ns: int) -> None:
-        """Its connection has ended."""
+        """Note the end of its connection."""
         self.connection = None
         self.lost_ns = now_ns
 
     def forgive(self, now_ns: int) -> None:
-        """The leader itself has stood still: nothing that was not heard meanwhile counts."""
+        """Restart the timeouts after a pause of the leader itself, in which it has received no reports."""
         self.moved_ns = max(self.moved_ns, now_ns)
         self.lost_ns = max(self.lost_ns, now_ns)

@@ -1,7 +1,7 @@
-"""Damaged parts of a replica's log are fetched from other replicas, one after the other, while the log is in use.
+"""Repair of damaged parts of a replica's log with bytes of other replicas, one part at a time, while the log is in use.
 
 damaged --start--> ask one replica after the other: bytes, bytes, ... --finish--> whole
-                   nobody has them: abandoned, and tried again later
+                   no replica has them: abandoned, and retried later
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from domain.replication.ports import DamagedPart, MendableLog, Mending, ReplicaD
 
 POLL_NS: Final = 500 * MILLISECOND_NS
 REST_NS: Final = 5_000 * MILLISECOND_NS
-"""Pause before a part that nobody could give is asked for again."""
+"""Pause before a retry of a part that no replica could give."""
 
 Given = Callable[[LogPart | LogPartRefused | Failure], None]
 
@@ -32,17 +32,17 @@ class PartSource(Protocol):
     name: str
 
     def read(self, position: int, end: int, done: Given) -> None:
-        """Ask for its log from `position` to `end`, or for the begin of that."""
+        """Request its log from `position` to `end`, or a first part of that."""
 
 
 @final
 class RepairCounts:
-    """Figures of all repairs of a replica since its process began.
+    """Figures of all repairs of a replica since the start of its process.
 
-    parts      parts that are whole again
-    size       bytes of them
-    failures   attempts in vain
-    given      parts that were given to other replicas
+    parts      repaired parts
+    size       bytes of the repaired parts
+    failures   failed attempts
+    given      parts given to other replicas
     """
 
     __slots__ = ("failures", "given", "parts", "size")
@@ -56,17 +56,17 @@ class RepairCounts:
 
 @final
 class Repairing:
-    """Looks twice a second for parts to mend.
+    """Polls for damaged parts twice a second, and repairs them.
 
-    why   why the last attempt was in vain; "" behind one that was not
+    why   reason of the failure of the last attempt; "" after a success
     """
 
     def __init__(
         self, log: MendableLog, sources: Callable[[], Sequence[PartSource]], clock: Clock, counts: RepairCounts,
         notified: Callable[[DamagedPart, str], None],
     ) -> None:  # fmt: skip
-        """`sources()`: the replicas to ask, in order. `told(part, where)`: a part is whole again, from the replica `where`; ""
-        there: it is not, for the reason `why`."""
+        """`sources()`: the replicas to ask, in order. `notified(part, where)` is called with a part that the replica `where`
+        has repaired; `where` is "" after a failure, whose reason is in `why`."""
         self.why = ""
         self._counts = counts
         self._log = log
@@ -81,11 +81,11 @@ class Repairing:
         self._closed = False
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to poll."""
         self._poll()
 
     def close(self) -> None:
-        """Mend no more."""
+        """Stop all repairs."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -152,7 +152,7 @@ class Repairing:
         self._next(mending, f"{source.name}: {answer.text if isinstance(answer, Failure) else answer.reason.value}")
 
     def _next(self, mending: Mending, why: str) -> None:
-        """This replica does not help: ask the next one."""
+        """Ask the next replica after a refusal or an error of the current one."""
         self._left.pop(0)
         if self._left:
             self.why = why
@@ -174,7 +174,7 @@ class Repairing:
         self._clock.call_soon(self._again)
 
     def _again(self) -> None:
-        """There may be more."""
+        """Poll for further parts at once."""
         if self._timer is not None:
             self._timer.cancel()
         self._poll()

@@ -1,1 +1,1 @@
-"""The log of a replica: bytes that follow a leader's, applied once they are confirmed; and the log of a replica that leads."""
+"""The log of a follower, whose batches are applied after their confirmation, and the log of a leader."""

@@ -1,4 +1,4 @@
-"""The part of a follower's log that is applied, as its checkpoints see it."""
+"""The applied part of a follower's log, for its checkpoints."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a replica's log loses to that of its leader is set aside: no batch that was whole is deleted.
+"""Setting aside of the part of a replica's log that its leader's log lacks: no whole batch is deleted.
 
     set-aside/log-24477/log/...   the log from position 24477 on, where it was cut off or had its first byte
     set-aside/behind/log/...      a log that its leader had, and has deleted by retention; one, while there is room
 
-Each folder has segments as the log has them. The first one begins where the log was cut off.
+Each folder has segments in the format of the log. The first one begins at the cut.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from store.replication.replica_log.raw_log import RawLog
 from store.steps import COST_MAX, Turns
 
 BEHIND: Final = f"{ASIDE}/behind"
-"""Folder of the log of a replica that was away for so long that its leader has deleted all of it by retention."""
+"""Folder of the log of a replica whose leader has meanwhile deleted all of it by retention."""
 _COPY_BYTES: Final = 1024 * 1024
 _HEADER_COST: Final = 8
 _NOT_CONTINUED: Final = "the log of the leader does not have them"
@@ -36,8 +36,8 @@ class LostLog:
 
     begin     position of its first byte, where a batch begins
     end       position behind its last byte
-    folder    where it is set aside
-    records   how many records it has; of bytes that are damaged or cannot be read, at least so many
+    folder    folder in which it is set aside
+    records   number of its records; a lower bound if bytes are damaged or unreadable
     """
 
     def __init__(self, disk: Disk, segments: Segments, begin: int, folder: str) -> None:
@@ -58,7 +58,7 @@ class LostLog:
             return
 
     def copy(self) -> Iterator[int]:
-        """Count the records, and copy what shares its file with what stays, in steps with their costs. Raises OSError."""
+        """Count the records, and copy the part in the file that the log keeps, in steps with their costs. Raises OSError."""
         yield from self.count()
         segment = self._segments.around(self.begin)
         if segment is None or segment.base == segment.end:
@@ -87,7 +87,7 @@ class LostLog:
             self._copy.sync(synced)
 
     def notify(self, events: StoreEvents) -> None:
-        """Tell that it is set aside."""
+        """Report the event that it is set aside."""
         why = _DELETED_THERE if self.folder == BEHIND else _NOT_CONTINUED
         cause = f"{self.records:,} records of the log, from {self.begin} to {self.end}, are set aside in this folder: {why}"
         events.notify(StoreEventKind.SET_ASIDE, self.folder, cause, _REMEDY)
@@ -105,7 +105,7 @@ class LostLog:
 
 @final
 class SetAside:
-    """Sets aside what leaves the log of a follower, one part at a time."""
+    """Sets aside parts that leave the log of a follower, one at a time."""
 
     def __init__(self, disk: Disk, clock: Clock, events: StoreEvents, segments: Segments, raw: RawLog) -> None:
         self._disk = disk
@@ -150,18 +150,18 @@ class SetAside:
         self._turns.run(lost.copy(), copied, failed)
 
     def whole(self, behind: bool, counted: Callable[[LostLog], None]) -> None:
-        """Count the records of the whole log, which is about to be moved; then call `counted`. `behind`: to BEHIND."""
+        """Count the records of the whole log before its move; then call `counted`. `behind`: the target is BEHIND."""
         first = self._segments.first
         lost = LostLog(self._disk, self._segments, first, BEHIND if behind else _unused(self._disk, first))
         self._turns.run(lost.count(), lambda: counted(lost), lambda _error: None)
 
     def write_again(self) -> None:
-        """There is room again."""
+        """Retry a waiting cut: there is room again."""
         if self._waiting is not None:
             self._clock.call_soon(self._waiting)
 
     def make_room(self) -> None:
-        """The volume is short of room: delete the log that is set aside in BEHIND. Raises OSError."""
+        """Delete the log in BEHIND, since the volume is short of room. Raises OSError."""
         names = self._disk.names(f"{BEHIND}/{FOLDER}")
         for name in names:
             self._disk.remove(f"{BEHIND}/{FOLDER}/{name}")
@@ -170,14 +170,14 @@ class SetAside:
             self._events.notify(StoreEventKind.PRESSED, BEHIND, cause)
 
     def stop(self) -> None:
-        """The log is closed, or another one takes its place."""
+        """Stop: the log is closed or replaced."""
         self._turns.stop()
         if self._lost is not None:
             self._lost.close()
 
 
 def _unused(disk: Disk, begin: int) -> str:
-    """A folder for what begins at `begin`, which has no files yet."""
+    """Folder without files for the part that begins at `begin`."""
     name, number = f"{ASIDE}/log-{begin}", 1
     while disk.names(f"{name}/{FOLDER}"):
         number += 1

@@ -1,5 +1,5 @@
-"""A new beginning: the log is set aside, what is derived from it goes, and an empty log begins where the leader says. It
-survives a crash at any moment: a marker says what is under way, and the next start ends it.
+"""Restart of a replica's log: the log is set aside, derived files are removed, and an empty log begins at the leader's first
+position. A marker file makes the restart survive a crash at any moment: the next start completes it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from store.log.segment import FOLDER as LOG
 from store.queue.index import FOLDER as INDEX
 
 SUCCESSOR: Final = "heir"
-"""File that holds the identity of the log that this one continues, until the controllers know this one."""
+"""File with the identity of the log that this one continues, until the controllers know this one."""
 OURS: Final = "replicated"
-"""File that exists when all of the log is its store group's: the node was empty when it became a replica, or has led."""
+"""File that exists when all of the log belongs to the store group: the node was empty when it became a replica, or has led."""
 GONE: Final = "begin-anew-gone"
-"""File that a new beginning has moved out of its folder."""
+"""File that a restart has moved out of its folder to delete it."""
 MARKER: Final = "begin-anew"
-"""File that exists while a new beginning is under way; it holds the first position, the new identity, and the folder in which
-the log is set aside. Earlier versions deleted the log, and wrote no folder."""
+"""File that exists during a restart of the log: the first position, the new identity, and the folder in which the log is set
+aside. Earlier versions deleted the log, and wrote no folder."""
 _UNNAMED: Final = f"{derived_damage.ASIDE}/log-begin-anew"
 
 
 def restart_log(disk: Disk, first: int, incarnation: int, aside: str) -> None:
-    """Set the log aside in the folder `aside`, in place of what that has, delete the rest, and begin at `first`. No file is
-    open. Raises OSError: a later start goes on with it."""
+    """Set the log aside in the folder `aside`, replacing its content, delete derived files, and begin at `first`. No file is
+    open. Raises OSError; a later start continues."""
     for name in disk.names(f"{aside}/{LOG}"):
         disk.remove(f"{aside}/{LOG}/{name}")
     disk.replace(MARKER, b"%d %d %s\n" % (first, incarnation, aside.encode()))
@@ -38,7 +38,7 @@ def restart_log(disk: Disk, first: int, incarnation: int, aside: str) -> None:
 
 
 def finish_beginning(disk: Disk) -> None:
-    """End the new beginning that a marker tells of; without one do nothing. Raises OSError."""
+    """Complete the restart that a marker describes, if there is one. Raises OSError."""
     noted = disk.read_all(MARKER)
     if not noted:
         disk.remove(MARKER)
@@ -50,7 +50,7 @@ def finish_beginning(disk: Disk) -> None:
         for name in names[1:]:
             disk.remove(name)
         if names:
-            disk.rename(names[0], GONE)  # and the folder is flushed: none of its files comes back into the log that begins
+            disk.rename(names[0], GONE)  # flushes the folder too: no removed file returns into the new log
     disk.remove(GONE)
     for name in disk.names(LOG):
         if disk.size(f"{LOG}/{name}"):
@@ -62,6 +62,6 @@ def finish_beginning(disk: Disk) -> None:
         disk.remove(name)
     promises.write(disk, Promise(int(first), 0, int(incarnation), int(first)))
     disk.replace(OURS, b"")
-    # Emptied before it is removed: a power failure may bring a removed file back, and the log that has begun must not go again.
+    # Emptied before it is removed: a power failure may bring a removed file back, and must not restart the new log.
     disk.replace(MARKER, b"")
     disk.remove(MARKER)

@@ -1,7 +1,7 @@
-"""The log of a replica that cannot be opened, because what it has promised is damaged: other replicas have it all.
+"""The log of a replica that cannot be opened because of damage in the promised part; other replicas have all of it.
 
-below the checkpoint    is confirmed: the same bytes are on other replicas, which give them
-anywhere                the rest is set aside, and what is left becomes another log, which catches up (docs/cluster.md)
+below the checkpoint    confirmed: other replicas give the same bytes
+anywhere                the rest is set aside, and the remaining part becomes another log, which catches up (docs/cluster.md)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DamagedParts:
         self._found = [each for each in left if each.begin < each.end]
 
     def given_up(self, part: DamagedPart) -> None:
-        """MendableLog.given_up: nobody reads."""
+        """MendableLog.given_up: nothing to do, since a log that is not open has no readers."""
 
     def read_confirmed(self, position: int, end: int) -> bytes:
         """MendableLog.read_confirmed: a log that is not open gives nothing."""
@@ -79,7 +79,7 @@ class DamagedReplica:
         self.parts = DamagedParts(segments, clock, whole)
 
     def abandon_damaged(self, incarnation: int) -> str:
-        """DamagedLog.renounce. A crash in between leaves a log that is damaged as before, or one that is renounced."""
+        """DamagedLog.abandon_damaged. A crash meanwhile leaves the damaged log, or the abandoned one."""
         disk, segments = self._disk, self._segments
         folder = f"{derived_damage.ASIDE}/replica-{incarnation}"
         begin = max(self._begin, segments.first if self._mark is None else self._mark.first)
@@ -123,7 +123,7 @@ class DamagedReplica:
 
 
 def damaged_replica(disk: Disk, clock: Clock, fault: StoreError) -> DamagedReplica | None:
-    """The log that was not opened; None when it is no damage to what was promised, or not all of the log is the group's."""
+    """The log that was not opened; None unless `fault` is damage of the promised part, and all of the log is the group's."""
     if not isinstance(fault, DamageError) or disk.read_all(OURS) is None:
         return None
     return DamagedReplica(disk, clock, fault)

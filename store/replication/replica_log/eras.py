@@ -1,4 +1,4 @@
-"""The eras of a log: which part of it the leader of which epoch has written."""
+"""The eras of a log: the parts written by the leaders of successive epochs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from store.log.segment import Segments
 
 @final
 class LogEras:
-    """Eras in the order of the log, found by the first batch of each segment: a leader begins one when its epoch begins.
+    """Eras in the order of the log, read from the first batch of each segment: a new leader begins a new segment.
 
     behind     position behind the last batch; a filler may follow it
-    _writers   of each era, the incarnation of the log that wrote it; 0: unknown
+    _writers   incarnation of the log that wrote each era; 0: unknown
     """
 
     __slots__ = ("_eras", "_writers", "behind")
 
     def __init__(self, segments: Segments, behind: int) -> None:
-        """`behind`: where the last whole batch of the log ends. Raises OSError."""
+        """`behind`: end of the last whole batch of the log. Raises OSError."""
         self._eras: list[Era] = []
         self._writers: list[int] = []
         self.behind = segments.first
@@ -41,28 +41,28 @@ class LogEras:
 
     @property
     def writer(self) -> int:
-        """Incarnation of the log that wrote the last batch; 0: there is none, or it does not say."""
+        """Incarnation of the log that wrote the last batch; 0 without a batch, or when unknown."""
         return self._writers[-1] if self._writers else 0
 
     def note(self, epoch: int, writer: int) -> None:
-        """A batch of this epoch, the same as before or a newer one, is the next of the log; `writer` is its incarnation."""
+        """Note the epoch (not lower than before) and the writing incarnation of the next batch of the log."""
         if not self._eras or epoch > self._eras[-1].epoch:
             self._eras.append(Era(epoch, self.behind))
             self._writers.append(writer)
 
     def cut(self, end: int) -> None:
-        """The log was cut at the end of a batch."""
+        """Drop the eras behind a cut at the end of a batch."""
         while self._eras and self._eras[-1].begin >= end:
             self._eras.pop()
             self._writers.pop()
         self.behind = end
 
     def listed(self, first: int) -> list[Era]:
-        """The eras of a log that begins at `first`, ascending."""
+        """Eras of the log from `first` on, ascending."""
         return listed(self._eras, self.behind, first)
 
 
 def listed(eras: Sequence[Era], end: int, first: int) -> list[Era]:
-    """Of the eras of a log that ends at `end`, those that it still has from `first` on."""
+    """Eras of a log that ends at `end`, without those that end before `first`."""
     ends = [*(era.begin for era in eras[1:]), end + 1]
     return [era for era, behind in zip(eras, ends, strict=False) if behind > first]

@@ -1,6 +1,6 @@
-"""A replica that follows: it recovers for as long as it follows, up to what is confirmed, and leads when it is promoted.
+"""A replica that follows: it continues recovery up to the confirmed position, and leads after its promotion.
 
-open:      marker of a new beginning -> checkpoint -> the tail is proven, not applied
+open:      marker of a restart of the log -> checkpoint -> the tail is proven, not applied
 follow:    append -> sync -> confirm -> applied in short turns -> checkpoints
 promote:   the rest is applied -> a store that leads
 """
@@ -38,7 +38,7 @@ from store.steps import Turns
 
 _SECOND_NS: Final = 1_000_000_000
 _APPLY_NS: Final = 2_000_000
-"""Time after which a turn of applying ends; as long a pause follows it."""
+"""Length of a turn of applying, and of the pause after it."""
 
 
 @final
@@ -62,7 +62,7 @@ class Follower:
         self._open(config.fresh_incarnation)
 
     def _open(self, fresh: int) -> None:
-        """Open what the disk has; `fresh`: the identity of a log that cannot prove its own. Raises StoreError, OSError."""
+        """Open the log on the disk; `fresh`: identity for a log that cannot prove its own. Raises StoreError, OSError."""
         disk = self._disk
         opening = self._opening = StoreOpening(disk, self._clock, self._config, self._events)
         lost = lost_power(disk, self._config.boot)
@@ -183,7 +183,7 @@ class Follower:
             self._apply_timer = self._clock.call_at(self._clock.monotonic_ns(), self._apply)
 
     def _mended(self) -> None:
-        """A damaged part is whole again: what stopped at it goes on."""
+        """Continue to apply after the repair of a damaged part."""
         if not self._closed and self.applied < min(self._confirmed, self.behind):
             self._apply_soon()
 
@@ -234,7 +234,7 @@ class Follower:
     def registered(self) -> None:
         """FollowerLog.registered."""
         if self._disk.size(SUCCESSOR) > 0:
-            # Emptied before it is removed: were it brought back by a power failure, it would name the wrong log.
+            # Emptied before it is removed: a file that a power failure brings back would name the wrong log.
             self._disk.replace(SUCCESSOR, b"")
         self._disk.remove(SUCCESSOR)
 
@@ -300,8 +300,8 @@ class Follower:
             self._apply_timer = self._clock.call_at(self._clock.monotonic_ns() + _APPLY_NS, self._apply)
 
     def _apply_until(self, end_ns: int) -> bool:
-        """Apply what is confirmed and there, until `end_ns`, -1: whatever it takes. False when there is more, or no file
-        descriptor to read it with."""
+        """Apply confirmed batches of the log until `end_ns`, -1 for no limit. False when more are left, or without a file
+        descriptor to read them with."""
         opening, most = self._opening, min(self._confirmed, self._raw.written)
         whole = True
         try:
@@ -320,9 +320,9 @@ class Follower:
         return whole
 
     def _batches(self, end: int) -> Iterator[tuple[Header, bytes]]:
-        """The whole batches up to position `end` that are not applied. Each is applied before the next one is asked for.
+        """Whole batches up to position `end` that are not applied. The caller applies each one before it takes the next.
 
-        What has just come is not read and checked again. Raises OSError.
+        Fresh batches are not read and checked again. Raises OSError.
         """
         segments, fresh, recovery = self._opening.files.segments, self._raw.fresh, self._opening.recovery
         while recovery.applied < end:
@@ -357,20 +357,20 @@ class Follower:
         self._drop()
 
     def _look_for_room(self) -> None:
-        """Whether messages would be taken, if this replica led. What nothing was written to may have no room in spite of free
-        bytes, by a quota: that is tried until it has."""
+        """Update `has_room`: True when this replica, as leader, would take messages. A probe write detects a quota that leaves
+        no room in spite of free bytes; it is repeated until it succeeds."""
         if self._disk.free_ratio() < self._config.pressure_ratio:
             self._aside.make_room()
         free = self.full is None and self._disk.free_ratio() >= self._config.free_ratio_min
         if free and not self.has_room:
             try:
                 probe(self._disk)
-            except OSError:  # of a full disk, or of one that fails: whoever writes next says so
+            except OSError:  # a full or failing disk: the next write reports it
                 free = False
         self.has_room = free
 
     def _drop(self) -> None:
-        """Delete the segments before `_first` that are applied, as soon as no checkpoint needs them."""
+        """Delete the applied segments before `_first`, as soon as no checkpoint needs them."""
         segments = self._opening.files.segments
         bases = [each.base for each in segments.all[1:] if each.base <= min(self._first, self.applied)]
         if not bases or self._dropping:
@@ -398,9 +398,9 @@ def _behind(opening: StoreOpening) -> int:
 
 
 def open_follower(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> Follower:
-    """Open the log in `disk`'s data directory as that of a replica. Raises StoreError when a person has to look, and OSError.
+    """Open the log in `disk`'s data directory as that of a replica. Raises StoreError when an operator must act, and OSError.
 
-    After a power failure it has a new identity, `config.fresh_incarnation`: what it acknowledged unsynced may be gone.
+    After a power failure the log has a new identity, `config.fresh_incarnation`: acknowledged unsynced batches may be lost.
     """
     events = StoreEvents(report)
     try:

@@ -1,4 +1,4 @@
-"""The newest batches of a follower's log, as they have come: they are applied without being read and checked again."""
+"""The newest batches of a follower's log in memory: they are applied without being read and checked again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FRESH_BYTES: Final = 16 * 1024 * 1024
 
 @final
 class FreshBatches:
-    """Batches in the order of the log, the newest ones up to `FRESH_BYTES`, and one at least."""
+    """The newest batches in the order of the log: at most `FRESH_BYTES`, but at least one."""
 
     __slots__ = ("_bytes", "_waiting")
 
@@ -22,7 +22,7 @@ class FreshBatches:
         self._bytes = 0
 
     def add(self, batches: Sequence[tuple[Header, bytes]]) -> None:
-        """Batches were written at the end of the log, and their CRCs are right."""
+        """Add batches that were written at the end of the log and have correct CRCs."""
         for found in batches:
             self._waiting.append(found)
             self._bytes += found[0].size
@@ -30,17 +30,17 @@ class FreshBatches:
             self._bytes -= self._waiting.popleft()[0].size
 
     def has(self, position: int) -> bool:
-        """True when the batch at `position`, up to which the log is applied, is here. Older ones are forgotten."""
+        """True when the batch at `position`, the end of the applied log, is here. Forgets older ones."""
         waiting = self._waiting
         while waiting and waiting[0][0].position < position:
             self._bytes -= waiting.popleft()[0].size
         return bool(waiting) and waiting[0][0].position == position
 
     def first(self) -> tuple[Header, bytes]:
-        """The oldest one; there is one."""
+        """Oldest batch; there must be one."""
         return self._waiting[0]
 
     def clear(self) -> None:
-        """Forget all: the log is cut."""
+        """Forget all batches: the log is cut."""
         self._waiting.clear()
         self._bytes = 0

@@ -1,4 +1,4 @@
-"""The log of a replica that leads: what followers are sent, and what they confirm."""
+"""The log of a leading replica: reads for followers, and confirmation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StoredLeaderLog:
 
     epoch         leader epoch
     incarnation   identity of the log
-    begin         where it ended when it was promoted
+    begin         position of its end at the promotion
     parts         LeaderLog.parts
     """
 
@@ -36,7 +36,7 @@ class StoredLeaderLog:
         self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock,
         events: StoreEvents, waits: RepairWaits, admission: WriteAdmission,
     ) -> None:  # fmt: skip
-        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts; `waits`: reads that have met one; `admission`
+        """`eras`: of the log up to `begin`; `scrubs`: has its damaged parts; `waits`: reads that have met one; `admission`:
         knows whether there is room."""
         assert commit.confirmation is not None
         self._commit = commit
@@ -155,4 +155,4 @@ class StoredLeaderLog:
 
 
 def _nothing() -> None:
-    """A leader has nothing to do behind the mending of its log: readers wait for it elsewhere."""
+    """Default of `mended` for a leader: RepairWaits resumes the readers."""

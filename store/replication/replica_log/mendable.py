@@ -1,4 +1,4 @@
-"""The damaged parts of an open log, and what the log gives to other replicas that have damage of their own."""
+"""The damaged parts of an open log, and reads of the log for the repair of other replicas."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class MendableSegments:
         self, segments: Segments, scrubber: Scrubber, clock: Clock, confirmed: Callable[[], int], roll: Callable[[], None],
         mended: Callable[[], None], waits: RepairWaits,
     ) -> None:  # fmt: skip
-        """`confirmed()`: position below which all members have the log. `roll()`: appends go to another file from now on.
-        `mended()`: called when a part is whole again. `waits`: reads that have met damage; they may wait from now on."""
+        """`confirmed()`: position below which all members have the log. `roll()`: begin a new file for appends. `mended()`:
+        called after a repair. `waits`: reads that have met damage; they may wait from now on."""
         self._segments = segments
         self._scrubber = scrubber
         self._clock = clock
@@ -53,7 +53,7 @@ class MendableSegments:
 
     def _mended(self, begin: int, end: int) -> None:
         self._scrubber.mended(begin)
-        self._scrubber.suspect(begin)  # what follows in the same file may be damaged too
+        self._scrubber.suspect(begin)  # later bytes of the same file may be damaged too
         self._notified()
         self._waits.mended()
 
@@ -88,7 +88,7 @@ class MendableSegments:
 
 
 def _whole(data: bytes, position: int) -> int:
-    """How many bytes at the begin of `data`, the log from `position` on, are whole batches, with the filler behind them."""
+    """Number of bytes at the begin of `data`, the log from `position` on, that are whole batches, with a filler behind them."""
     at = 0
     while at < len(data):
         front = data[at : at + batch.HEADER_BYTES]

@@ -1,4 +1,4 @@
-"""The log of a follower as bytes: the leader's batches and fillers, checked and written where they were in the leader's log."""
+"""The log of a follower as bytes: the leader's batches and fillers, checked and written at their positions there."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from store.replication.replica_log.eras import LogEras
 from store.replication.replica_log.fresh import FreshBatches
 
 _AGAIN_NS: Final = 1_000_000_000
-"""Time until a cut is tried again."""
+"""Time until a retry of a cut."""
 
 
 class _Part(NamedTuple):
-    """What is written at once: batches of one epoch, or a filler.
+    """Unit of a write: batches of one epoch, or a filler.
 
-    end       where it ends in the bytes that have come
-    batches   header and bytes of its batches; empty for a filler
+    end       its end in the received bytes
+    batches   (header, bytes) of its batches; empty for a filler
     """
 
     end: int
@@ -38,14 +38,14 @@ class _Part(NamedTuple):
 
 @final
 class RawLog:
-    """Batches in segments, without anything that is derived from them.
+    """Batches in segments, without derived files.
 
-    synced    position below which it is durable
+    synced    position below which the log is durable
     fresh     its newest batches, which are not applied
     store_ms  newest store time, in epoch ms
-    broken    why it takes nothing any more: the disk has failed; None while it works
-    syncs     those that have ended, and the one under way
-    _unrolled True: the last file has its filler, and its successor does not exist yet
+    broken    failure of the disk, after which the log takes no more bytes; None while it works
+    syncs     figures of the ended syncs and of the running one
+    _unrolled True: the last file has its filler, and the next file does not exist yet
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class RawLog:
 
     @property
     def writer(self) -> int:
-        """Incarnation of the log that wrote its last batch; 0: there is none, or it does not say."""
+        """Incarnation of the log that wrote its last batch; 0 without a batch, or when unknown."""
         return self._eras.writer
 
     @property
     def idle(self) -> bool:
-        """True while no sync and no cut is under way."""
+        """True while no sync and no cut is running."""
         return not self.syncs.since_ns and not self._cutting
 
     def eras(self) -> list[Era]:
@@ -110,7 +110,7 @@ class RawLog:
         return self._eras.listed(self.first)
 
     def append(self, position: int, data: bytes) -> None:
-        """Write bytes at `position`, the end. Nothing of them is written when they are not whole: raises ReplicaDataError."""
+        """Write bytes at `position`, the end. Raises ReplicaDataError, and writes nothing, if a batch is cut off or damaged."""
         if self.broken is not None:
             return
         if self.full is not None:
@@ -140,7 +140,7 @@ class RawLog:
                 raise ReplicaDataError(full.text) from error
 
     def _parts(self, position: int, data: bytes) -> list[_Part]:
-        """The parts of bytes at `position`, all of them checked. Raises ReplicaDataError."""
+        """Checked parts of the bytes at `position`. Raises ReplicaDataError."""
         parts: list[_Part] = []
         epoch = self.epoch
         at = 0
@@ -171,8 +171,8 @@ class RawLog:
         return parts
 
     def roll(self) -> None:
-        """Let what is appended next go to another file; not while there is no room for one, or no file descriptor. Any other
-        error breaks the log."""
+        """Begin a new file for the next append; does nothing without room or a file descriptor. Any other error breaks the
+        log."""
         try:
             self._segments.roll()
         except OSError as error:
@@ -180,7 +180,7 @@ class RawLog:
                 self.stop("a new file of the log", error)
 
     def sync(self, done: Callable[[], None]) -> None:
-        """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
+        """Make all bytes written before this call durable; then call `done`, which is never called if the disk fails."""
         if self.broken is not None:
             return
         if self.syncs.since_ns or self._cutting:
@@ -207,10 +207,9 @@ class RawLog:
         self._segments.sync(synced)
 
     def cut(self, position: int, done: Callable[[], None], aside: str = "") -> None:
-        """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
-        then. The mark promises nothing from there on before the bytes go. Other syncs wait: a file that goes with the cut must
-        not be closed while it is synced. A cut for which there is no room, or no file descriptor, is tried again. `aside`: as
-        in Segments.cut."""
+        """Cut the log off at `position`, the end of a batch, and call `done` when the cut is durable. Nothing is appended until
+        then. The mark withdraws its promise from there on before the bytes are removed. Other syncs wait: a removed file must
+        not be closed while it is synced. A cut without room or a file descriptor is retried. `aside`: as in Segments.cut."""
 
         def held() -> None:
             self._cutting = True
@@ -238,7 +237,7 @@ class RawLog:
         self.sync(held)
 
     def drop_first(self, base: int, done: Callable[[], None]) -> None:
-        """Delete the segments before the one at `base`, once the mark says that the log may begin there; then call `done`."""
+        """Delete the segments before the one at `base`, after the mark allows the log to begin there; then call `done`."""
 
         def marked() -> None:
             if self.broken is not None or self._closed:
@@ -255,24 +254,24 @@ class RawLog:
 
     @property
     def full(self) -> Failure | None:
-        """Why it takes nothing until there is room on the disk; None while there is."""
+        """Failure while the disk has no room; None while it has."""
         return self._room.failure
 
     def failed(self, what: str, error: OSError) -> None:
-        """`what`, a write that was undone, has failed: on a full disk the log goes on when there is room, else never."""
+        """Handle the failure of `what`, a write that was undone: wait for room on a full disk, else break the log."""
         if not is_full(error):
             self.stop(what, error)
         elif self.broken is None and self.full is None:
             self._room.begin(what, error)
 
     def write_again(self) -> None:
-        """There may be room again: make the file that is missing. Raises OSError."""
+        """Create the missing file, since there may be room again. Raises OSError."""
         if self._unrolled:
             self._segments.roll()
             self._unrolled = False
 
     def stop(self, what: str, error: OSError) -> None:
-        """Take nothing any more: `what` has failed with `error`."""
+        """Break the log: `what` has failed with `error`."""
         if self.broken is None:
             reason = f"{what} failed ({error.strerror or error}): the replica takes nothing until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
@@ -283,13 +282,13 @@ class RawLog:
         self._mark.close()
 
     def close(self) -> None:
-        """Close the files, unless a sync under way still uses them."""
+        """Close the files; a running sync closes them at its end."""
         self.release()
         if not self.syncs.since_ns:
             self._segments.close()
 
     def release(self) -> None:
-        """Write nothing any more, and leave the files to another owner."""
+        """Stop all writes, and leave the files to another owner."""
         self._closed = True
         self._room.end()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")

@@ -1,4 +1,4 @@
-"""What a follower serves: its log, topics and state, as far as they are applied, which is as far as they are confirmed."""
+"""Reads that a follower serves: its log, topics and state, up to the applied position, which is confirmed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ READ_ONLY: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica follows, a
 
 @final
 class FollowerLogReads:
-    """`domain.replication.reads.LogReads` over what is applied.
+    """`domain.replication.reads.LogReads` over the applied log.
 
-    open   False: everything is refused. What is applied at a promotion, beyond the confirmed position, is never read here
+    open   False: all reads are refused. Batches applied at a promotion, beyond the confirmed position, are never read here
     """
 
     def __init__(self, reading: Reading, repairs: RepairWaits) -> None:
-        """`repairs`: reads that meet damage wait there."""
+        """`repairs`: holds reads that meet damage."""
         self.open = True
         self._reading = reading
         self._repairs = repairs
@@ -60,7 +60,7 @@ class FollowerView:
     """`domain.replication.reads.FollowerReads` of one opening."""
 
     def __init__(self, opening: StoreOpening, applied: WrittenLog) -> None:
-        """`applied`: tells up to where the log is applied."""
+        """`applied`: has the applied position of the log."""
         reading, metadata, state = opening.reads(applied, _refuse)
         self._reads = FollowerLogReads(reading, opening.repairs)
         self._opening = opening
@@ -75,7 +75,7 @@ class FollowerView:
         return {"log_end": end, "log_bytes": end - self._opening.files.segments.first}
 
     def close(self) -> None:
-        """Serve nothing any more; what waits for a repair is refused soon."""
+        """Refuse all reads; those that wait for a repair are refused soon."""
         self._reads.open = False
         self._opening.repairs.mended()
 
