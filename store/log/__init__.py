@@ -1,1 +1,1 @@
-"""Segments, batches and group commit."""
+"""The log: segments, batches and group commit."""

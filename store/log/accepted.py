@@ -1,4 +1,4 @@
-"""Batches that are accepted and not written: the open one, which appends go into, and closed ones that wait for their write.
+"""Accepted batches that are not written: the open one, which takes appends, and closed ones that wait for their write.
 
     append -> room() -> the open batch -> seal() -> closed batches, in order -> group commit writes them
 
@@ -19,15 +19,15 @@ from store.state import change
 
 @final
 class AcceptedBatches:
-    """The end of the log, as appends see it.
+    """The end of the log for appends.
 
-    base        base of the segment that the next batch goes to
+    base        base of the segment of the next batch
     end         position after the last accepted byte
     store_ms    newest store time, in epoch ms
-    open        the batch that appends go into; None: the next append opens one
+    open        the batch that takes appends; None: the next append opens one
     sealed      closed batches to write, in order; None closes the segment
     scheduled   True when `_turn` will run at the end of this turn
-    _turn       writes what is here
+    _turn       writes these batches
     """
 
     __slots__ = ("_clock", "_config", "_turn", "base", "end", "open", "scheduled", "sealed", "store_ms")
@@ -50,7 +50,7 @@ class AcceptedBatches:
         self.store_ms = store_ms
 
     def room(self, size: int, state: int = 0) -> OpenBatch:
-        """The open batch, with room for `size` bytes of records and `state` bytes of changes in the same segment."""
+        """Open batch with room for `size` bytes of records and `state` bytes of changes in the same segment."""
         current = self.open
         if current is not None and current.end + current.reserved + size + state - self.base <= self._config.segment_bytes:
             current.reserved += state
@@ -66,7 +66,7 @@ class AcceptedBatches:
         return current
 
     def stamp(self) -> int:
-        """The store time of a new batch, in epoch ms: the wall clock, but never decreasing, so that queues are sorted by it."""
+        """Store time of a new batch, in epoch ms: the wall clock, but never decreasing, so that queues are sorted by it."""
         self.store_ms = max(self.store_ms, self._clock.wall_ms())
         return self.store_ms
 
@@ -96,5 +96,5 @@ class AcceptedBatches:
             self._clock.call_soon(self._turn)
 
     def effects(self) -> list[Effects]:
-        """The effects of the closed batches: each takes place when its batch has reached the level that it waits for."""
+        """Effects of the closed batches, one for each durability level."""
         return [effects for sealed in self.sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]

@@ -1,17 +1,17 @@
-"""The batch: the unit that one write of group commit adds to the log, with one CRC.
+"""The batch: the unit of a write of group commit, with one CRC.
 
     0 header size 4 (72) | 4 magic 4 | 8 CRC-32 4 | 12 bytes that follow 4 | 16 position in the log 8 | 24 written ms 8
     32 place of the state record, from the start of the batch, 0 when there is none 4 | 36 records 4
     40 format version 2 (2) | 42 kind 2 | 44 epoch 8 | 52 incarnation 8 | 60 flushed 8 | 68 CRC-32 of the header 4
 
-The header's CRC covers its bytes 12 to 68, the other CRC the same bytes and all that follows the header. A header of version 1
-ends at 40; it is read, and not written any more. The size tells the versions apart. Header and filler begin like a record
-(size, magic), so the whole log is a sequence of records.
+The header's CRC covers its bytes 12 to 68, the other CRC the same bytes and all bytes behind the header. A header of version 1
+ends at 40; it is read, but no longer written. The header size distinguishes the versions. Header and filler begin like a record
+(size, magic): the whole log is a sequence of records.
 
-Later versions keep what tells that they are later: magic, position and version at their places, and the CRC of the header at
-its end.
+Later versions keep the fields by which they are recognized: magic, position and version at their places, and the CRC of the
+header at its end.
 
-A gap stands where records were lost: a header alone, whose following bytes are in no file. The next segment begins behind them.
+A gap stands for lost records: a header alone, whose following bytes are in no file. The next segment begins behind them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _VERSION = struct.Struct(">H")
 
 @final
 class Writer:
-    """Who writes a batch, as its header says.
+    """Writer of a batch, as named in the header.
 
-    epoch         of the leader that accepted it; 0 on a node without replicas
+    epoch         epoch of the leader that accepted it; 0 on a node without replicas
     incarnation   identity of the log, 1 to 2^63 - 1
     """
 
@@ -72,13 +72,12 @@ class Header:
     size          bytes of the whole batch, header included; of a gap, the bytes up to the next segment
     head          bytes of the header, where the first record begins
     position      position of the batch in the log
-    written_ms    when it was written, in epoch ms
-    state_at      where in the batch the state record begins, 0 when there is none
-    count         number of records; of a gap, how many records were lost at most
+    written_ms    time of the write, in epoch ms
+    state_at      offset of the state record in the batch, 0 without one
+    count         number of records; of a gap, an upper bound of the lost ones
     epoch         epoch of its writer; 0 in version 1
     incarnation   identity of the log that wrote it; 0 in version 1
-    flushed       position below which its writer had flushed the log when it wrote the batch; 0 in version 1
-    is_gap        True for a gap
+    flushed       position below which the log was flushed at the write of the batch; 0 in version 1
     """
 
     __slots__ = (
@@ -102,7 +101,7 @@ class Header:
 
 
 def encode(parts: list[bytes], position: int, written_ms: int, state_at: int, writer: Writer, flushed: int) -> bytes:
-    """Records in order -> bytes of their batch at `position` of the log. `flushed`: the log below it is durable."""
+    """Encode records, in order, as the batch at `position` of the log. `flushed`: position below which the log is durable."""
     if len(parts) <= _FEW:
         size = sum([len(part) for part in parts])
         if size >= _LARGE_BYTES:
@@ -118,7 +117,7 @@ def encode(parts: list[bytes], position: int, written_ms: int, state_at: int, wr
 def _encode_large(
     parts: list[bytes], size: int, position: int, written_ms: int, state_at: int, writer: Writer, flushed: int
 ) -> bytes:
-    """`encode` of few large records, which are copied once: a copy of megabytes costs more than a CRC for each record."""
+    """As `encode`, for few large records, which are copied once: a copy of megabytes costs more than a CRC for each record."""
     facts = _FACTS.pack(
         size, position, written_ms, state_at, len(parts), VERSION, RECORDS, writer.epoch, writer.incarnation, flushed
     )
@@ -130,7 +129,7 @@ def _encode_large(
 
 
 def gap(size: int, position: int, written_ms: int, count: int, writer: Writer) -> bytes:
-    """The header of a gap of `size` bytes, at least HEADER_BYTES, in which at most `count` records were lost."""
+    """Header of a gap of `size` bytes, at least HEADER_BYTES, in which at most `count` records were lost."""
     facts = _FACTS.pack(
         0, position, written_ms, 0, min(count, 0xFFFFFFFF), VERSION, GAP, writer.epoch, writer.incarnation, position + size
     )
@@ -139,9 +138,9 @@ def gap(size: int, position: int, written_ms: int, count: int, writer: Writer) -
 
 
 def header(data: bytes, position: int) -> Header | None:
-    """The batch header at the start of `data`, read from `position` of the log; None when there is no valid one.
+    """Batch header at the start of `data`, read from `position` of the log; None without a valid one.
 
-    A header of version 1 has no CRC of its own: only `holds` tells whether it is right.
+    A header of version 1 has no separate CRC: only `holds` proves it.
     """
     if len(data) < HEADER_BYTES_V1:
         return None
@@ -184,9 +183,9 @@ def _version2(data: bytes, position: int, crc: int) -> Header | None:
 
 
 def later_version(data: bytes, position: int) -> int:
-    """The format version of a batch that begins with `data` at `position` of the log, when only later programs know it; else 0.
+    """Format version of a batch of a later program that begins with `data` at `position` of the log; else 0.
 
-    `data`: LATER_HEADER_BYTES_MAX bytes, or what there is.
+    `data`: LATER_HEADER_BYTES_MAX bytes, or all up to the end.
     """
     if len(data) < HEADER_BYTES:
         return 0
@@ -199,7 +198,7 @@ def later_version(data: bytes, position: int) -> int:
 
 
 def holds(data: bytes, found: Header) -> bool:
-    """True when `data` is the whole batch of the header `found`, and its CRC is right. A gap is its header."""
+    """True when `data` is the whole batch of the header `found`, with the correct CRC. Always True for a gap."""
     if found.is_gap:
         return True
     if len(data) != found.size:
@@ -211,10 +210,10 @@ def holds(data: bytes, found: Header) -> bool:
 
 
 def whole_bytes(data: bytes, position: int) -> int:
-    """How many of these bytes, read from `position` of the log, are whole batches of version 2, one behind the other, and the
-    filler that ends them. 0: there is none, or what is there is not so simple.
+    """Number of bytes at the begin of `data`, read from `position` of the log, that are whole batches of version 2 and the
+    filler behind them. 0: none, or another sequence.
 
-    CRCs are not computed: a wrong size ends the chain, since no batch with its own position begins there.
+    CRCs are not computed: a wrong size ends the chain, since no batch with the right position begins there.
     """
     at = 0
     last = len(data) - HEADER_BYTES
@@ -230,7 +229,7 @@ def whole_bytes(data: bytes, position: int) -> int:
 
 
 def blank(data: bytes) -> int:
-    """The bytes that a blank at the start of `data` stands for: a filler, or a place too short for a gap. 0 without one."""
+    """Size of the blank at the start of `data`: a filler, or a part too short for a gap. 0 without one."""
     if len(data) < FILLER_BYTES or data[4:8] != FILLER[4:]:
         return 0
     size = int.from_bytes(data[:4], "big")

@@ -1,4 +1,4 @@
-"""Writes batches to the segments, in the order in which they were accepted."""
+"""Writes of batches to the segments, in the order of their acceptance."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from store.log.segment import Segments
 
 @final
 class BatchWriter:
-    """The written part of the log, and what its batches say of their writer.
+    """The written part of the log.
 
     written         position up to which the log is written
     behind_batch    position behind the last batch written; a filler may follow it
-    writer          who the headers of new batches name
+    writer          the writer named in the headers of new batches
     writes, written_bytes   counters since the start
     state_bytes     bytes of state records written, or applied by recovery, since the start
     recent          the newest bytes, for followers; None: this log is not replicated
-    _rolling        True: the segment has its filler, and its successor does not exist yet
+    _rolling        True: the segment has its filler, and the next segment does not exist yet
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class BatchWriter:
         self.behind_batch = behind_batch
 
     def write(self, current: OpenBatch, store_ms: int, synced: int) -> None:
-        """Write a closed batch. `synced`: position below which the log is durable. Raises OSError: it is not written."""
+        """Write a closed batch. `synced`: position below which the log is durable. Raises OSError if it is not written."""
         state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
         data = batch.encode(current.parts, current.base, store_ms, state_at, self.writer, synced)
         self._append(data)
@@ -60,7 +60,7 @@ class BatchWriter:
         self._cache.add(current.places, records, len(data))
 
     def close_segment(self) -> None:
-        """Write the filler, and begin the next segment. Raises OSError: called again, it does what is left to do."""
+        """Write the filler, and begin the next segment. Raises OSError; a repeated call does the remaining part."""
         if not self._rolling:
             self._append(batch.FILLER)
             self.written = self._segments.end

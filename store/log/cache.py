@@ -1,4 +1,4 @@
-"""The newest records in memory, so that consumers that keep up are served without reading the disk."""
+"""Cache of the newest records: consumers that keep up are served without reads from the disk."""
 
 from __future__ import annotations
 

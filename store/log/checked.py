@@ -1,4 +1,4 @@
-"""Checks batches when their bytes are read from the disk for the first time."""
+"""Checks of batches at the first read of their bytes from the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from store.log.damage import LogDamageError, LogReadError
 from store.log.segment import FOLDER, Segment, Segments, file_name
 
 RANGES_MAX: Final = 4_096
-"""Checked parts that are remembered; beyond that all are forgotten, and checked again."""
+"""Limit on remembered checked parts; beyond it all are forgotten, and checked again."""
 _BACK_BYTES: Final = 65_536
 
 
@@ -20,10 +20,10 @@ _BACK_BYTES: Final = 65_536
 class CheckedRanges:
     """The parts of the log whose batches have been checked by this process.
 
-    failed     checks that have failed since the start
-    found      called with a position at which, or near which, a check has failed
-    _begins    positions where checked parts begin, ascending; they begin and end at batches
-    _ends      where each of them ends
+    failed     failed checks since the start
+    found      called with the position of a failed check, or one near it
+    _begins    positions at which checked parts begin, ascending; they begin and end at batches
+    _ends      ends of these parts
     """
 
     __slots__ = ("_begins", "_ends", "_segments", "failed", "found")
@@ -59,11 +59,11 @@ class CheckedRanges:
                 self._add(start, position)
 
     def _check(self, segment: Segment, position: int) -> int:
-        """Check the batch at `position`; the position behind it."""
+        """Check the batch at `position`; returns the position behind it."""
         at = position - segment.base
         front = segment.file.read(at, batch.HEADER_BYTES)
         if position + batch.FILLER_BYTES == segment.end and batch.is_filler(front):
-            return segment.end  # a read that goes on in the next segment passes the end of this one
+            return segment.end  # a read may continue in the next segment
         found = batch.header(front, position)
         if found is None or found.is_gap:
             raise self._damaged(segment, position)
@@ -72,7 +72,7 @@ class CheckedRanges:
         return position + found.size
 
     def _batch_at(self, segment: Segment, position: int) -> int:
-        """The position of the batch that holds `position`: the nearest header before it, of the segment's incarnation."""
+        """Position of the batch that holds `position`: the nearest header before it, of the segment's incarnation."""
         front = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
         high = position
         while high > segment.base:
@@ -88,13 +88,13 @@ class CheckedRanges:
         raise self._damaged(segment, position)
 
     def _is_one(self, segment: Segment, front: batch.Header | None, found: batch.Header) -> bool:
-        """True when `found` is a batch of the segment that begins with `front`: no message can pretend to be one."""
+        """True when `found` is a batch of the segment that begins with `front`; bytes of a message never are."""
         if found.is_gap or (front is not None and not front.is_gap and front.incarnation != found.incarnation):
             return False
         return found.version == 2 or batch.holds(segment.file.read(found.position - segment.base, found.size), found)
 
     def unread(self, position: int, error: OSError) -> LogReadError:
-        """The error of a reader for whom the disk cannot read the log at `position`, or near it."""
+        """Error for a reader, after the disk has failed to read the log at `position`, or near it."""
         if not lacks_descriptor(error):
             self.found(position)
         return LogReadError(error.errno, error.strerror, error.filename)
@@ -106,7 +106,7 @@ class CheckedRanges:
         return LogDamageError(f"{name} is damaged at byte {position - segment.base:,}: a checksum is wrong", name)
 
     def _add(self, begin: int, end: int) -> None:
-        """Remember a checked part, together with those that it touches."""
+        """Remember a checked part, merged with the parts that it touches."""
         if len(self._begins) >= RANGES_MAX:
             self._begins.clear()
             self._ends.clear()

@@ -1,4 +1,4 @@
-"""Group commit: the only way into the log. All appends of one turn of the loop are one write. Appends that are accepted during
+"""Group commit: all writes to the log go through it. The appends of one turn of the loop are one write. Appends accepted during
 a sync share the next sync, and are written just before it, unless one of them waits for the write only.
 
     accepted ------> written ------> synced ------> on the other replicas, where the log has some
@@ -41,17 +41,17 @@ HELD_BYTES_MAX: Final = 1024 * 1024
 class GroupCommit:
     """Writes batches and syncs the log.
 
-    After a failed write or sync nothing is written: what a failed fsync left on the disk is unknown, and a second fsync may
-    report success all the same. Later appends fail, and reading goes on.
+    After a failed write or sync nothing is written: the effect of a failed fsync on the disk is unknown, and a second fsync may
+    report success nevertheless. Later appends fail; reads continue.
 
-    accepted         batches that are not written: appends go there
-    log              writes them
+    accepted         accepted batches that are not written; appends go there
+    log              writes batches
     synced           position up to which the log is durable
-    mark             tells, behind each sync, what the log has promised
-    broken           why nothing is written any more; None while the log works
-    closed           True: it has not broken by itself
+    mark             records the promise of the log after each sync
+    broken           failure after which nothing is written; None while the log works
+    closed           True: the log was closed, and `broken` is no fault
     timeouts         appends that waited too long, since the start
-    syncs            those that have ended, and the one under way
+    syncs            figures of the ended syncs and of the running one
     confirmation     the replicas that batches wait for; None: this log is not replicated
     appends          time from the acceptance of appends to their answers
     sync_times       time of syncs
@@ -64,8 +64,8 @@ class GroupCommit:
         events: StoreEvents, mark: PromiseMark, probe: Callable[[], None],
     ) -> None:  # fmt: skip
         """`reached(effects)` is called when a batch has reached a level, in log order; `before_write()` before a turn's write;
-        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, while its sync is under way.
-        `probe()` raises OSError while the disk has no room."""
+        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, during its sync. `probe()` raises
+        OSError while the disk has no room."""
         self._segments = segments
         self.accepted = AcceptedBatches(segments.active.base, segments.end, clock, config, self._turn)
         self.log = BatchWriter(segments, cache)
@@ -93,7 +93,7 @@ class GroupCommit:
         self.appends, self.sync_times = Histogram(), Histogram()
 
     def close(self) -> None:
-        """Stop writing and close the files, unless a sync under way still uses them."""
+        """Stop writing and close the files; a running sync closes them at its end."""
         for timer in (self._flush_timer, self._delay_timer):
             if timer is not None:
                 timer.cancel()
@@ -108,7 +108,8 @@ class GroupCommit:
     def begin(self, promise: Promise, covered: int) -> None:
         """Begin to append at the end of the log, after recovery: all of it is durable. On a full disk writes begin later.
 
-        `promise` is that of the last run, with the incarnation of this one; the last batch ends at `covered`.
+        promise   promise of the last run, with the incarnation of this run
+        covered   end of the last batch
         """
         end = self.synced = self._segments.end
         self.accepted.begin(self._segments.active.base, end, promise.store_ms)
@@ -120,43 +121,43 @@ class GroupCommit:
             self.failed("a write of the promise mark", error)
 
     def _begin_mark(self) -> None:
-        """Write the first mark of this run: no batch names its incarnation before. Raises OSError."""
+        """Write the first mark of this run, before any batch names its incarnation. Raises OSError."""
         if self._first_mark is not None:
             self.mark.begin(self._first_mark)
             self._first_mark = None
 
     def lead(self) -> None:
-        """From now on batches wait for other replicas: this one leads a store group."""
+        """Let batches wait for other replicas from now on: this one leads a store group."""
         self.confirmation = Confirmation(self._clock, self._events, self._config.flush_timeout_ms, self._reach, self.end)
         self.log.recent = self.confirmation.recent
 
     def confirm(self, written: int, synced: int) -> None:
-        """All members of the SyncStateSet have the log up to these positions."""
+        """Take the positions up to which all members of the SyncStateSet have the log."""
         if self.confirmation is not None and self.broken is None:
             self.confirmation.confirm(written, synced)
             self._wake_sync_waiters()
 
     def depose(self, failure: Failure) -> None:
-        """Take no more writes, and answer everything that waits with `failure`: another replica leads."""
+        """Take no more writes, and answer all waiting appends with `failure`: another replica leads."""
         self.broken = self.broken or failure
         self._fail(failure)
         self.accepted.seal()
         self._write_sealed()
 
     def refusal(self) -> Failure | None:
-        """Why nothing is written now: STORE_UNAVAILABLE; None while the log works."""
+        """Failure (STORE_UNAVAILABLE) because of which nothing is written now; None while the log works."""
         return self.broken if self.broken is not None else self._full.failure
 
     @property
     def stalled(self) -> Failure | None:
-        """Why appends that wait for a sync, or for other replicas, are refused: those before them have waited for longer than
-        the flush timeout, and nothing has moved; None while they are taken."""
+        """Failure of appends that wait for a sync or for other replicas, while earlier ones have waited for longer than the
+        flush timeout without progress; None while they are taken."""
         if self.timeouts.stalled is not None or self.confirmation is None:
             return self.timeouts.stalled
         return self.confirmation.stalled
 
     def failed(self, what: str, error: OSError) -> None:
-        """Take note that `what`, a write of the store, has failed: on a full disk writes go on later, else never."""
+        """Handle the failure of `what`, a write of the store: `fill` on a full disk, else `stop`."""
         if is_full(error):
             self.fill(what, error)
         else:
@@ -165,7 +166,7 @@ class GroupCommit:
     def fill(self, what: str, error: OSError) -> None:
         """Take no more writes until there is room: `what`, a write of the store that was undone, has found the disk full.
 
-        What is accepted waits: it is written as soon as there is room, and answered FLUSH_TIMEOUT when that takes too long.
+        Accepted appends are written as soon as there is room, and are answered FLUSH_TIMEOUT when that takes too long.
         """
         if self.broken is None and self._full.failure is None:
             self.timeouts.begin(self._clock.monotonic_ns())
@@ -173,11 +174,11 @@ class GroupCommit:
 
     @property
     def full(self) -> Failure | None:
-        """Why nothing is written until there is room on the disk; None while there is."""
+        """Failure while the disk has no room; None while it has."""
         return self._full.failure
 
     def _write_again(self) -> None:
-        """Write what waits on a full disk. Raises OSError."""
+        """Write the batches that wait for room. Raises OSError."""
         self._probe()
         self._begin_mark()
         self._write_sealed(True)
@@ -209,16 +210,16 @@ class GroupCommit:
         return self.accepted.end - (self.synced if self._unsynced.any else self.log.written)
 
     def unanswered_bytes(self) -> int:
-        """`waiting_bytes`, as long as appends are taken: what waits for a disk or for replicas that stand still is no reason to
-        let others wait, who are refused at once."""
+        """`waiting_bytes` while appends are taken, else 0: while the disk or the replicas make no progress, appends are refused
+        at once, and need not wait for the earlier ones."""
         if self.refusal() is not None or self.stalled is not None:
             return 0
         return self.waiting_bytes()
 
     def when_synced(self, done: Callable[[], None]) -> None:
-        """Call `done` when everything written so far is durable; it is never called when the log breaks before.
+        """Call `done` when all bytes written so far are durable; never called if the log breaks before.
 
-        In a replicated group it is durable on all members of the SyncStateSet: no later leader is without it.
+        In a replicated group they are durable on all members of the SyncStateSet: each later leader has them.
         """
         self._sync_waiters.add(self.log.written, done)
         if self.synced >= self.log.written:
@@ -364,7 +365,7 @@ class GroupCommit:
         self._segments.sync(synced)
 
     def _reach(self, effects: Effects) -> None:
-        """The batch of the effects has reached its level."""
+        """Carry out the effects of a batch that has reached its level."""
         if effects.pending:
             waited_ns = self._clock.monotonic_ns() - effects.pending[0].accepted_ns
             self.appends.add(waited_ns / 1e9, len(effects.pending))
@@ -373,14 +374,14 @@ class GroupCommit:
     def _sync_or_delay(self, coming: int = 0) -> None:
         """Sync now, or after the delay for appends that are expected. `coming` appends are in the open batch.
 
-        When `_turn` will run in this turn, it writes the open batch and comes back: a sync without that batch would be in vain.
+        If `_turn` will run in this turn, it writes the open batch and calls this again: a sync without it would be useless.
         """
         if self.syncs.since_ns or self.broken is not None or self.accepted.scheduled:
             return
         delay_ns = self._sync_delay.delay_ns(self._unsynced.appends + coming)
         if delay_ns == 0:
             self._write_open()
-            # The batch is still open when this turn will write it: the sync begins then, not now for nothing.
+            # If the batch is still open, this turn will write it, and the sync begins then.
             if self._unsynced.any:
                 self._sync()
         elif self._delay_timer is None:
@@ -420,7 +421,7 @@ class GroupCommit:
             self.accepted.wake()
 
     def _fail(self, failure: Failure) -> None:
-        """Answer what is written and waits for its level with `failure`."""
+        """Answer the written appends that wait for their level with `failure`."""
         self._full.end()
         self.mark.close()
         unsynced = self._unsynced.clear()

@@ -3,7 +3,7 @@
     written here --> waits --confirmed written--> effects
     synced here  --> waits --confirmed synced---> effects
 
-An append to a topic whose level asks for no replica (`page`, `flushed`) is answered before; it is readable with all others.
+An append to a topic whose level needs no replica (`page`, `flushed`) is answered before; it becomes readable with the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from store.log.open_batch import Done, Effects, overdue
 from store.log.recent import RecentBytes
 
 _PARTS: Final = 4
-"""Looks within the flush timeout at what waits for too long."""
+"""Polls per flush timeout for late appends."""
 
 
 @final
@@ -28,21 +28,21 @@ class Confirmation:
     """Batches that wait for the other replicas, in the order of the log.
 
     written   position up to which all members of the SyncStateSet have written the log
-    synced    position up to which all of them have it on their disks
+    synced    position up to which it is durable on all of them
     recent    the newest bytes of the log
-    late      appends that were answered FLUSH_TIMEOUT, since the start
-    stalled   why nothing more is taken: what waits has waited for longer than the flush timeout, and nothing was confirmed;
-              None: it is taken
-    notified  called when the log has been written or synced further
+    late      appends answered FLUSH_TIMEOUT, since the start
+    stalled   failure of new appends, while waiting ones have waited for longer than the flush timeout without a confirmation;
+              None: appends are taken
+    notified  called after further bytes of the log are written or synced
     _page     (end, effects) of written batches that wait for `written`
     _flushed  (end, effects) of synced batches that wait for `synced`
-    _still    looks since a batch was confirmed
+    _still    polls since the last confirmed batch
     """
 
     def __init__(
         self, clock: Clock, events: StoreEvents, timeout_ms: int, reach: Callable[[Effects], None], begin: int
     ) -> None:
-        """`begin`: the end of the log when this replica began to lead."""
+        """`begin`: end of the log at the begin of the leadership."""
         self.written = 0
         self.synced = 0
         self.recent = RecentBytes()
@@ -62,7 +62,7 @@ class Confirmation:
         self._least = 1
 
     def wait(self, end: int, effects: Effects, flushed: bool) -> None:
-        """A batch that ends at `end` has reached this level here."""
+        """Let the effects of a batch that ends at `end`, and has reached this level here, wait for the replicas."""
         for pending in effects.pending:
             if pending.local and pending.done is not None:
                 done, pending.done = pending.done, None
@@ -73,7 +73,7 @@ class Confirmation:
             self._poll_later()
 
     def confirm(self, written: int, synced: int) -> None:
-        """All members of the SyncStateSet have the log up to these positions, which never go back."""
+        """Take the positions up to which all members of the SyncStateSet have the log; they never decrease."""
         self.written = max(self.written, written)
         self.synced = max(self.synced, min(synced, self.written))
         for waiting, position in ((self._page, self.written), (self._flushed, self.synced)):
@@ -84,25 +84,25 @@ class Confirmation:
                 self._reach(waiting.popleft()[1])
 
     def unconfirmed(self, end: int) -> int:
-        """Bytes up to `end`, of those that were accepted by this leader, that wait for replicas."""
+        """Bytes up to `end`, accepted by this leader, that wait for replicas."""
         if not self._page and not self._flushed:
             return 0
         return end - max(self._begin, self.synced if self._flushed else self.written)
 
     def members(self, count: int, least: int) -> None:
-        """The SyncStateSet has `count` members, and appends above `flushed` need `least`."""
+        """Set the size of the SyncStateSet, and the least size for appends above `flushed`."""
         self._members = count
         self._least = least
 
     def shortage(self) -> Failure | None:
-        """Why appends above `flushed` are refused; None when they are taken."""
+        """Failure of appends above `flushed`; None while they are taken."""
         if self._members >= self._least:
             return None
         text = f"the SyncStateSet has {self._members} of the {self._least} members that `min_in_sync` asks for"
         return Failure(ErrorCode.STORE_UNAVAILABLE, text)
 
     def fail(self, failure: Failure) -> None:
-        """Answer what waits with `failure`: nobody knows whether it is kept."""
+        """Answer all waiting appends with `failure`: it is unknown whether they are kept."""
         both, self._page, self._flushed = (self._page, self._flushed), deque(), deque()
         if self._timer is not None:
             self._timer.cancel()
@@ -114,7 +114,7 @@ class Confirmation:
                 effects.fail(failure, self._events)
 
     def _moves(self) -> None:
-        """Appends are taken again."""
+        """Take appends again, after a stall."""
         self.stalled = None
         self._events.notify(StoreEventKind.MOVING, "", "what waited for the other replicas is answered: writes are taken")
 
@@ -141,4 +141,4 @@ class Confirmation:
 
 
 def _nobody() -> None:
-    """Default of `Confirmation.told`."""
+    """Default of `Confirmation.notified`."""

@@ -1,4 +1,4 @@
-"""Errors of a reader that has met damage of the log: another replica of the store group may have the same bytes."""
+"""Errors of reads of damaged parts of the log; another replica of the store group may have the same bytes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from domain.errors import StoreError
 
 
 class LogDamageError(StoreError):
-    """Bytes of the log that are not what was written."""
+    """Bytes of the log differ from those written."""
 
 
 class LogReadError(OSError):
-    """Bytes of the log that the disk cannot read."""
+    """The disk cannot read bytes of the log."""

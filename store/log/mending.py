@@ -1,4 +1,4 @@
-"""A damaged part of the log that is written again: with the good bytes around it, into a new file that takes the file's place.
+"""Repair of a damaged part of the log: a new file with the good bytes around the part replaces the damaged file.
 
 start: bytes before the part --> add: bytes of another replica --> finish: bytes behind it -> sync -> rename -> sync
 """
@@ -17,7 +17,7 @@ from store.steps import Turns
 
 _COPY_BYTES: Final = 256 * 1024
 _COPY_COST: Final = 4_096
-"""Cost of one such copy in visits (`store.steps.COST_MAX`): one a turn."""
+"""Cost of a copy of _COPY_BYTES in visits (`store.steps.COST_MAX`): one per turn."""
 _SECTOR_BYTES: Final = 4_096
 
 Ended = Callable[[Failure | None], None]
@@ -29,14 +29,15 @@ class SegmentMending:
 
     position   Mending.position
     end        Mending.end
-    _segment   the segment whose file has the part; None: no file has it, and it becomes one
+    _segment   the segment whose file has the part; None: no file has it, and the part becomes a segment
     _base      position of the first byte of the new file
-    _epoch     epoch of the batches of the file, -1: not known. An epoch begins with a file, so there is one
-    _least     epoch of the segment before; `_most`: of the one behind, -1: not known
+    _epoch     epoch of all batches of the file (an epoch begins with a file); -1: unknown
+    _least     epoch of the segment before; -1: unknown
+    _most      epoch of the segment behind; -1: unknown
     """
 
     def __init__(self, segments: Segments, clock: Clock, part: DamagedPart, mended: Callable[[int, int], None]) -> None:
-        """`mended(begin, end)` is called when the new file is in its place. Raises OSError."""
+        """`mended(begin, end)` is called when the new file has replaced the damaged one. Raises OSError."""
         self._segments = segments
         self._part = part
         self._mended = mended
@@ -52,7 +53,7 @@ class SegmentMending:
         self._least, self._epoch, self._most = self._epochs()
 
     def _epochs(self) -> tuple[int, int, int]:
-        """(epoch of the file before, of this one, of the one behind) by the headers that are good; -1: not known."""
+        """Epochs of (the file before, this file, the file behind), from intact headers; -1: unknown."""
         segments, own = self._segments, self._segment
         before = max((each.base for each in segments.all if each.base < self._base), default=-1)
         behind = min((each.base for each in segments.all if each.base >= self.end and each is not own), default=-1)
@@ -83,7 +84,7 @@ class SegmentMending:
         self._turns.run(steps, lambda: done(None), lambda error: done(_failure("the segment cannot be copied", error)))
 
     def _copied(self, begin: int, end: int) -> Iterator[int]:
-        """Write the bytes of the segment from `begin` to `end`; zeros for those that cannot be read, which stay damaged."""
+        """Copy the bytes of the segment from `begin` to `end`; unreadable ones become zeros and stay damaged."""
         for at in range(begin, end, _COPY_BYTES):
             segment, file = self._segment, self._file
             assert segment is not None
@@ -105,7 +106,7 @@ class SegmentMending:
         self.position += taken
 
     def _checked(self, data: bytes) -> int:
-        """How many bytes of `data` belong to this file: whole batches of one epoch, and at the end a filler."""
+        """Number of bytes of `data` that belong to this file: whole batches of one epoch, and a filler at the end."""
         at = 0
         while at < len(data):
             place = self.position + at
@@ -128,7 +129,7 @@ class SegmentMending:
         return at
 
     def _filled(self, place: int, at: int) -> int:
-        """A filler ends the file. A part that has no file ends with it: what follows has a file of its own."""
+        """End the file with a filler. A part without a file ends there too: the next batch is in another file."""
         behind = place + batch.FILLER_BYTES
         if behind > self.end or (self._segment is not None and behind != self._segment.end):
             raise ReplicaDataError(f"a filler cannot be at {place}")
@@ -158,7 +159,7 @@ class SegmentMending:
         file.sync(synced)
 
     def _put(self, behind: int, done: Ended) -> None:
-        """Put the new file in its place, where it is read at once. The loop does not wait until that is durable."""
+        """Replace the damaged file by the new one, which is read at once. The loop does not wait until the rename is durable."""
         segment, segments = self._segment, self._segments
         self._drop()
         if segment is not None and (segment not in segments.all or segment.end != behind):
@@ -184,7 +185,7 @@ class SegmentMending:
             self._file = None
 
     def abandon(self) -> None:
-        """Mending.abandon. What the new file has is overwritten by the next attempt."""
+        """Mending.abandon. The next attempt overwrites the new file."""
         self._abandoned = True
         if self._ended:
             return
@@ -199,8 +200,8 @@ class SegmentMending:
 
 
 def _bytes(segment: Segment, position: int, size: int) -> bytes:
-    """At most `size` bytes of a segment; zeros where the disk cannot read them. Raises OSError when there is no file descriptor
-    to read them with: zeros would take the place of good bytes."""
+    """At most `size` bytes of a segment; zeros for unreadable ones. Raises OSError without a file descriptor: zeros would
+    replace good bytes."""
     at = position - segment.base
     try:
         return segment.file.read(at, min(size, segment.end - position))

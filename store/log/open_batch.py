@@ -1,4 +1,4 @@
-"""The batch that appends go into, and what becomes true when it has reached a durability level."""
+"""The batch that takes appends, and its effects at each durability level."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from store.queue.queue import Queue
 from store.state import change
 
 Done = Callable[[list[Placed] | Failure], None]
-"""The answer to an append: where its messages are, or why it was refused."""
+"""Callback with the answer to an append: the places of its messages, or the failure."""
 
 
 @final
 class Pending:
     """One append that waits for its durability level.
 
-    done          its callback; None when nobody waits, or when it has been answered
-    placed        where its messages are
-    changes       its state changes
+    done          its callback; None without a waiter, or after the answer
+    placed        places of its messages
     flushed       True when it waits for a sync, else for the write
-    local         True when it is answered without waiting for other replicas
-    accepted_ns   when its batch was opened, monotonic
+    local         True when its answer does not wait for other replicas
+    accepted_ns   monotonic ns of the opening of its batch
     """
 
     __slots__ = ("accepted_ns", "changes", "done", "flushed", "local", "placed")
@@ -51,7 +50,7 @@ class Pending:
 
 @final
 class Effects:
-    """What becomes true together when a batch has reached one durability level.
+    """Effects of a batch that has reached one durability level.
 
     position   position of the batch in the log
     arrivals   queue -> records that become readable, in offset order
@@ -75,19 +74,18 @@ class Effects:
 
 @final
 class OpenBatch:
-    """The batch that appends go into.
+    """The batch that takes appends.
 
     base          its position in the log
     end           position of the next record
-    first_ms      store time of its oldest record, a lower bound in epoch ms
-    accepted_ns   when it was opened, monotonic
+    first_ms      lower bound of the store time of its oldest record, in epoch ms
+    accepted_ns   monotonic ns of its opening
     parts         encoded records, in order
     places        positions of the messages' records
-    messages      the messages
-    changes       state changes, which `seal` makes one record
+    changes       state changes, which `seal` encodes as one record
     reserved      bytes kept free for that record
-    page          effects once it is written (the page cache of the operating system has it)
-    flushed       effects once it is synced
+    page          effects after the write (to the page cache of the operating system)
+    flushed       effects after the sync
     """
 
     __slots__ = (
@@ -118,7 +116,7 @@ class OpenBatch:
 
 
 def overdue(waiting: Iterable[Effects], before_ns: int) -> list[Done]:
-    """The callbacks of appends whose batch was opened at `before_ns` or before; takes them from the appends."""
+    """Callbacks of appends whose batch was opened at `before_ns` or before; removes them from the appends."""
     found: list[Done] = []
     for effects in waiting:
         for pending in effects.pending:

@@ -1,10 +1,10 @@
-"""The promise mark: what this log has promised to keep, in two small files beside it.
+"""The promise mark: the part of the log that is promised to be kept, in two small files beside the log.
 
     promise/0, promise/1   marks of 80 bytes, one after the other:
-    0 magic 4 | 4 CRC-32 of what follows 4 | 8 serial 8 | 16 position 8 | 24 epoch 8 | 32 incarnation 8 | 40 first 8
+    0 magic 4 | 4 CRC-32 of the bytes behind it 4 | 8 serial 8 | 16 position 8 | 24 epoch 8 | 32 incarnation 8 | 40 first 8
     48 newest store ms 8 | 56 records lost 8 | 64 bytes lost 8 | 72 reserved 8
 
-The mark with the highest serial counts. A torn write leaves the one before it: marks are appended to one file, and when that is
+The mark with the highest serial is valid. A torn write leaves the one before it: marks are appended to one file, and when it is
 full to the other one, which is emptied first.
 """
 
@@ -21,25 +21,25 @@ from store.disk_full.errors import is_full
 FOLDER: Final = "promise"
 MARK_BYTES: Final = 80
 INTERVAL_MS: Final = 400
-"""Time from a sync of the log to the mark that tells of it; with the mark's own sync it stays below 500 ms."""
+"""Time from a sync of the log to its mark; with the sync of the mark it stays below 500 ms."""
 _MAGIC: Final = 0x4847504D
 _FACTS: Final = struct.Struct(">qqqqqqqqq")
 _FRONT: Final = struct.Struct(">II")
 _MARKS: Final = 25
-"""Marks of one file, before the other one takes over."""
+"""Marks of one file before the switch to the other one."""
 _MARKS_MAX: Final = 50
-"""Marks of one file while the volume has no room for the other one; these fit into the block that the file has."""
+"""Limit on the marks of one file while the volume has no room for the other one; they fit into the file's one block."""
 
 
 class Promise(NamedTuple):
     """The content of a promise mark.
 
-    position       position below which this log has been flushed
+    position       position below which this log was flushed
     epoch          epoch of the newest batch there
     incarnation    identity of the log
-    first          position of the first byte that the log has to have: retention has deleted what was before
+    first          position of the first byte that must exist: retention has deleted the bytes before
     store_ms       newest store time, in epoch ms
-    lost_records   records that repairs have given up, since the log began
+    lost_records   records given up by repairs, since the log began
     lost_bytes     bytes of the log that held them
     """
 
@@ -53,7 +53,7 @@ class Promise(NamedTuple):
 
 
 def encode(promise: Promise, serial: int) -> bytes:
-    """One mark."""
+    """Encode one mark."""
     facts = _FACTS.pack(serial, *promise, 0)
     return _FRONT.pack(_MAGIC, crc32(facts)) + facts
 
@@ -70,7 +70,7 @@ def decode(data: bytes) -> tuple[int, Promise] | None:
 
 
 def newest(disk: Disk) -> tuple[int, Promise | None, int]:
-    """(serial, promise, file that holds it) of the newest mark; (0, None, 1) when there is none."""
+    """(serial, promise, number of its file) of the newest mark; (0, None, 1) without a mark."""
     found: tuple[int, Promise | None, int] = (0, None, 1)
     for which in (0, 1):
         data = disk.read_all(f"{FOLDER}/{which}") or b""
@@ -82,7 +82,7 @@ def newest(disk: Disk) -> tuple[int, Promise | None, int]:
 
 
 def incarnation_at(clock: Clock) -> int:
-    """An incarnation for a log that is made now, where nobody hands one in."""
+    """Incarnation for a new log, when the caller gives none."""
     return crc32(b"%d %d" % (clock.wall_ms(), clock.monotonic_ns())) << 31 | (clock.wall_ms() & 0x7FFFFFFF) | 1
 
 
@@ -94,18 +94,19 @@ def write(disk: Disk, promise: Promise) -> None:
 
 @final
 class PromiseMark:
-    """Writes marks behind the syncs of the log, at most one at a time.
+    """Writes marks after the syncs of the log, at most one at a time.
 
-    promise     the newest mark that is durable
-    _wanted     what the next mark says
-    _file       the file that marks are appended to; `_which` is its number
-    _writing    True while a mark is being synced
-    _again      True when another mark has to follow it at once
-    _waiters    called when a mark that begins after the call is durable
+    promise     the newest durable mark
+    _wanted     content of the next mark
+    _file       the file in use
+    _which      number of that file
+    _writing    True during the sync of a mark
+    _again      True when another mark must follow at once
+    _waiters    called when the next mark is durable
     """
 
     def __init__(self, disk: Disk, clock: Clock, stop: Callable[[str, OSError], None]) -> None:
-        """`stop(what, error)` is called when a mark cannot be written: the store then takes no more writes."""
+        """`stop(what, error)` is called after a failed write of a mark: the store then takes no more writes."""
         self._disk = disk
         self._clock = clock
         self._stop = stop
@@ -129,7 +130,7 @@ class PromiseMark:
         self._base = promise.position
 
     def synced(self, position: int, store_ms: int, base: int) -> None:
-        """The log is durable below `position`; its newest segment begins at `base`."""
+        """Take the position below which the log is durable; its newest segment begins at `base`."""
         self._wanted = self._wanted._replace(position=max(position, self._wanted.position), store_ms=store_ms)
         if base > self._base and position >= base:
             self._base = base
@@ -138,18 +139,18 @@ class PromiseMark:
             self._later()
 
     def raise_first(self, first: int, done: Callable[[], None]) -> None:
-        """Call `done` once the mark says that the log may begin at `first`."""
+        """Call `done` when a durable mark allows the log to begin at `first`."""
         self._wanted = self._wanted._replace(first=max(first, self._wanted.first))
         self.write(done)
 
     def lower(self, position: int, done: Callable[[], None]) -> None:
-        """Call `done` once the mark promises nothing from `position` on: before the log is cut there."""
+        """Call `done` when a durable mark promises nothing from `position` on: before a cut of the log there."""
         self._wanted = self._wanted._replace(position=min(position, self._wanted.position))
         self._base = min(self._base, position)
         self.write(done)
 
     def write(self, done: Callable[[], None] | None = None) -> None:
-        """Write a mark now; `done` is called when it is durable, and never when that fails."""
+        """Write a mark now; `done` is called when it is durable, and never after a failure."""
         if done is not None:
             self._waiters.append(done)
         if self._writing:
@@ -185,7 +186,7 @@ class PromiseMark:
             if not is_full(error):
                 self._stop("a write of the promise mark", error)
             elif self._timer is None:
-                self._later()  # the mark before it holds; what it does not cover yet is proven again after a crash
+                self._later()  # the previous mark is valid; a start after a crash proves the part behind it again
             return
         self._serial += 1
         self._writing = True
@@ -207,7 +208,7 @@ class PromiseMark:
         file.sync(synced)
 
     def _append(self, data: bytes, urgent: bool) -> File:
-        """Append a mark to the file in use, or to the other one when that is full. Raises OSError."""
+        """Append a mark to the file in use, or to the other one when it is full. Raises OSError."""
         file = self._file
         if file is None:
             file = self._file = self._disk.open(f"{FOLDER}/{self._which}")

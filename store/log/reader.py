@@ -1,4 +1,4 @@
-"""Reads records by row: from the tail cache, else from the disk, with one read for records that lie close together."""
+"""Reads of records by row: from the tail cache, else from the disk, with one read for neighbouring records."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from store.log.segment import Segments
 from store.queue.row import Row
 
 GAP_BYTES: Final = 8_192
-"""Records with at most this many bytes between them are read together."""
+"""Largest distance of records that are read together."""
 RUN_BYTES: Final = 512 * 1024
-"""Bytes of one read, at most, unless one record is longer: from the disk itself, twice as many take more than a millisecond."""
+"""Limit on the bytes of one read, unless one record is longer: twice as many take more than a millisecond from the disk."""
 
 RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
-"""No record is longer: what a client gives as a position of one is not read further."""
+"""Limit on the size of a record, for reads at positions that clients give."""
 
 
 @final
 class RecordReader:
-    """Reads records; what comes from the disk is checked the first time.
+    """Reads records; bytes from the disk are checked at their first read.
 
-    Raises LogDamageError when the log does not hold what the index says, or is damaged there, LogReadError when the disk fails.
+    Raises LogDamageError when the log disagrees with the index, or is damaged there, LogReadError when the disk fails.
 
     disk_reads   reads of the disk since the start
     checked      parts of the log that have been checked
@@ -42,7 +42,7 @@ class RecordReader:
         return bool(self._segments.gaps) and self._segments.is_lost(row[0])
 
     def fetch(self, rows: Sequence[Row]) -> list[bytes]:
-        """The records of `rows`, in order; b"" for one that was lost."""
+        """Records of `rows`, in order; b"" for a lost one."""
         if self._segments.gaps:
             return self._fetch_around_gaps(rows)
         return self._fetch(rows)
@@ -104,7 +104,7 @@ class RecordReader:
         return LogDamageError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
 
     def at(self, position: int, end: int) -> bytes | None:
-        """The record that begins at `position` and ends at `end` of the log or before; None when there is none."""
+        """Record that begins at `position` and ends at `end` of the log or before; None without one."""
         data = self._cached.get(position)
         if data is not None:
             return data
@@ -131,5 +131,5 @@ class RecordReader:
 
 
 def _size_of(record: bytes) -> int:
-    """What the first four bytes of a record say about its size."""
+    """Size of a record by its first four bytes; 0 for fewer bytes."""
     return uint32(record, 0) if len(record) >= 4 else 0

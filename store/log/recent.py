@@ -1,4 +1,4 @@
-"""The newest bytes of the log as they were written, from which followers are served without reading the disk."""
+"""The newest bytes of the log in memory: followers are served without reads from the disk."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ RECENT_BYTES: Final = 16 * 1024 * 1024
 
 @final
 class RecentBytes:
-    """Batches and fillers without a hole, the newest ones up to `RECENT_BYTES`.
+    """The newest batches and fillers, contiguous, up to `RECENT_BYTES`.
 
-    _positions   where each of them begins, ascending; `_parts` are their bytes
-    _bytes       of all parts
-    _gone        parts at the begin of the lists that are forgotten
+    _positions   position of each part, ascending
+    _parts       the parts, b"" for a forgotten one
+    _bytes       bytes of all parts
+    _gone        number of forgotten parts at the begin of the lists
     """
 
     __slots__ = ("_bytes", "_gone", "_parts", "_positions")
@@ -27,11 +28,11 @@ class RecentBytes:
 
     @property
     def first(self) -> int:
-        """Position of the first byte that is here; -1 while there is none."""
+        """Position of the first byte here; -1 without bytes."""
         return self._positions[self._gone] if self._positions else -1
 
     def add(self, position: int, data: bytes) -> None:
-        """Bytes were written at `position`, the end of the log."""
+        """Add bytes that were written at `position`, the end of the log."""
         self._positions.append(position)
         self._parts.append(data)
         self._bytes += len(data)
@@ -45,7 +46,7 @@ class RecentBytes:
             self._gone = 0
 
     def read(self, position: int, size: int) -> list[bytes] | None:
-        """The parts from `position` on, `size` bytes or less but one at least; None when they do not begin with `position`."""
+        """Parts from `position` on, at most `size` bytes but at least one part; None when no part begins at `position`."""
         at = bisect_right(self._positions, position) - 1
         if at < self._gone or self._positions[at] != position:
             return None

@@ -1,4 +1,4 @@
-"""The scrubber: reads the log again and again, slowly, so that damage is found before a reader needs what is damaged."""
+"""The scrubber: slow, repeated reads of the whole log, to find damage before a reader meets it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from store.settings import StoreSettings
 
 DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
-"""Damaged parts that are remembered; further ones are told at each pass."""
+"""Limit on remembered damaged parts; further ones are reported at each pass."""
 SUSPECTS_MAX: Final = 64
-"""Segments that wait for a check of their own."""
+"""Limit on segments that wait for an extra check."""
 _COST_BYTES: Final = 64
 """Bytes that cost as much as a visit (`store.steps.COST_MAX`)."""
 
 
 @final
 class Scrubber:
-    """Checks the CRCs of all batches that are durable, from the first to the last, then again from the first.
+    """Checks the CRCs of all durable batches, in repeated passes from the first to the last.
 
     checked_bytes   bytes checked since the start
-    passes          how often it has come to the end since the start
-    damaged         the damaged parts that it knows, by their first position
-    _at             position of the batch that is checked next
+    passes          complete passes since the start
+    damaged         known damaged parts, by their first position
+    _at             position of the next batch to check
     _found          damaged parts found in this pass
-    _suspects       bases of segments in which a reader has met damage: they are checked first, and at once
+    _suspects       bases of segments in which a reader has met damage; they are checked first
     _owed           bytes to check in this second
-    _pass_s         seconds since this pass began
-    _waits          True at the end of a pass, until the next one may begin
+    _pass_s         seconds since the begin of this pass
+    _waits          True from the end of a pass to the begin of the next one
     """
 
     __slots__ = (
@@ -62,9 +62,9 @@ class Scrubber:
         config: StoreSettings,
         notified: Callable[[Stretch], None],
     ) -> None:
-        """`durable()`: position below which the log is on the disk. Of `config` the settings that begin with `scrub` count.
+        """`durable()`: position below which the log is durable. Of `config` only the settings `scrub_…` are used.
 
-        `told` gets each damaged part once.
+        `notified` is called once with each damaged part.
         """
         self._segments = segments
         self._durable = durable
@@ -84,8 +84,8 @@ class Scrubber:
         self.damaged: dict[int, Stretch] = {}
 
     def second(self) -> Iterator[int]:
-        """Check what is due in one second; yields the cost of each step, in visits. Raises OSError when no file
-        descriptor is left to read with; every other one is damage."""
+        """Check the bytes due in one second; yields the cost of each step, in visits. Raises OSError without a file descriptor;
+        every other OSError counts as damage."""
         yield from self._suspected()
         self._pass_s += 1
         if not self._days or (self._waits and self._pass_s < self._pass_min_s):
@@ -104,13 +104,13 @@ class Scrubber:
             yield checked // _COST_BYTES + 1
 
     def suspect(self, position: int) -> None:
-        """A reader has met damage at `position`, or near it: the segment is checked in the next second."""
+        """Check the segment at `position` in the next second: a reader has met damage there, or near it."""
         segment = self._segments.around(position)
         if segment is not None and len(self._suspects) < SUSPECTS_MAX:
             self._suspects[segment.base] = None
 
     def _suspected(self) -> Iterator[int]:
-        """Check the segments that are suspected, from begin to end."""
+        """Check the suspected segments, from begin to end."""
         while self._suspects:
             at = next(iter(self._suspects))
             del self._suspects[at]
@@ -124,11 +124,11 @@ class Scrubber:
                 at = behind
 
     def mended(self, begin: int) -> None:
-        """The damaged part that begins at `begin` is good again."""
+        """Forget the damaged part that begins at `begin`: it is repaired."""
         self.damaged.pop(begin, None)
 
     def _step(self) -> int:
-        """Check one batch, or find how far the damage goes. Returns the bytes; 0 at the end of a pass."""
+        """Check one batch, or find the end of a damaged part. Returns the bytes; 0 at the end of a pass."""
         segments = self._segments
         before = self._at = max(self._at, segments.first)
         position = segments.after(before)
@@ -143,7 +143,7 @@ class Scrubber:
         return max(self._at - before, 1)
 
     def _check(self, position: int) -> int:
-        """Check the batch at `position`, or find how far the damage goes; the position behind it, or `position`: look again."""
+        """Check the batch at `position`, or find the end of the damage; the position behind it, or `position`: check again."""
         segment = self._segments.at(position)
         if segment is not None and segment.base == position and not self._segments.intact(segment):
             return self._bad(Stretch(position, position, segment.end, 0, False, "the file is missing, or too short"))
@@ -162,8 +162,8 @@ class Scrubber:
         return stretch.end
 
     def _good(self, position: int) -> int:
-        """The size of the batch at `position` when it is whole; 0 when it is damaged or cannot be read. Raises OSError when no
-        file descriptor is left: it is looked at later."""
+        """Size of the batch at `position` if it is whole; 0 if it is damaged or unreadable. Raises OSError without a file
+        descriptor: it is checked later."""
         segment = self._segments.at(position)
         if segment is None:
             return 0
@@ -179,13 +179,13 @@ class Scrubber:
         return found.size
 
     def _stretch(self, position: int) -> Stretch | None:
-        """What is damaged from `position` on; None when it can be read now."""
+        """Damaged part that begins at `position`; None when the log is readable there now."""
         survey = LogSurvey(self._segments, self._incarnation)
         found = next(survey.run(position, self._durable()), None)
         return found if isinstance(found, Stretch) else None
 
     def _end_pass(self) -> None:
-        """Begin again. What was damaged before and is not any more has been mended or deleted."""
+        """End a pass. Damaged parts that it has not found again are repaired or deleted."""
         self.passes += 1
         self._waits = True
         self.damaged = {begin: each for begin, each in self.damaged.items() if begin in self._found}

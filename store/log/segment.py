@@ -1,4 +1,4 @@
-"""Segments: a log as files that are named by the position of their first byte; read by position, appended at the end."""
+"""Segments: a log as files named by the position of their first byte; read by position, appended at the end."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from store.log.batch import Header
 
 FOLDER: Final = "log"
 OPEN_FILES_MAX: Final = 64
-"""Open files of one log, at most, besides those that are being written or synced."""
+"""Limit on the open files of one log, besides those that are written or synced."""
 COPY_WHOLE_BYTES: Final = 1024 * 1024
-"""A segment of at most this size is copied whole when its end is unproven; of a longer one only the unproven part."""
+"""Largest segment that is copied whole when its end is unproven; of a longer one only the unproven part is copied."""
 _COPY_BYTES: Final = 1024 * 1024
 _CUT: Final = ".cut"
 NEW: Final = ".new"
-"""Ends the name of a file that is not whole yet; such a file is never used."""
+"""Suffix of the name of an incomplete file, which is never used."""
 
 
 class Gap(NamedTuple):
-    """A place of the log where records were lost.
+    """A part of the log whose records were lost.
 
     begin     position of its first byte
     end       position after its last byte, where a segment begins
-    records   how many records were lost at most
-    ms        when the batch before it was written, in epoch ms
+    records   upper bound of the number of lost records
+    ms        time of the write of the batch before it, in epoch ms
     """
 
     begin: int
@@ -42,7 +42,7 @@ class Segment:
 
     base        position of its first byte
     end         position after its last byte; the next segment begins there, unless bytes are missing or lost
-    newest_ms   when its last batch was written, in epoch ms; 0 when not known yet
+    newest_ms   time of the write of its last batch, in epoch ms; 0 when not known yet
     """
 
     __slots__ = ("_owner", "base", "end", "handle", "newest_ms")
@@ -56,14 +56,14 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The file, opened when it is not. Raises OSError."""
+        """The file, opened if necessary. Raises OSError."""
         found = self.handle
         return self._owner.opened(self) if found is None else found
 
 
 def is_left(disk: Disk, folder: str, name: str, kept_from: int) -> bool:
-    """True for a segment that was to be deleted: it ends before `kept_from`. A power failure has brought it back, or a disk has
-    refused to delete it."""
+    """True for a segment that ends before `kept_from`, left of a deletion: a power failure has restored it, or the disk has
+    refused the deletion."""
     return _is_segment(name) and int(name) < kept_from and int(name) + disk.size(f"{folder}/{name}") <= kept_from
 
 
@@ -72,24 +72,24 @@ def _is_segment(name: str) -> bool:
 
 
 def file_name(folder: str, base: int) -> str:
-    """The name of a segment: its base in 20 decimal digits, as RocketMQ names commit-log files."""
+    """File name of a segment: its base in 20 decimal digits, as RocketMQ names commit-log files."""
     return f"{folder}/{base:020d}"
 
 
 @final
 class Segments:
-    """A log as segments that follow each other. Only the last one is appended to.
+    """A log as a sequence of segments. Only the last one is appended to.
 
     all         the segments, oldest first, never empty
-    left        files that were to be deleted; they are not used
-    gaps        the places where records were lost, ascending; after `find_gaps`
+    left        unused files, left of deletions
+    gaps        parts whose records were lost, ascending; set by `find_gaps`
     _opened     segments with an open file, in the order of opening
     _unsynced   segments with bytes that no sync covers
-    _syncing    segments that a sync under way covers
+    _syncing    segments that the running sync covers
     """
 
     def __init__(self, disk: Disk, folder: str, start: int = 0, kept_from: int = 0) -> None:
-        """`start`: where the first file begins when there is none. Files that end before `kept_from` were to be deleted."""
+        """`start`: begin of the first file of an empty log. Files that end before `kept_from` are left of deletions."""
         self._disk = disk
         self._folder = folder
         self._unsynced: list[Segment] = []
@@ -103,7 +103,7 @@ class Segments:
                 self.left.append(f"{folder}/{name}")
             elif _is_segment(name):
                 base = int(name)
-                # A segment that reaches into the next one is what a crash left of a copy: the copy counts.
+                # A segment that overlaps the next one is the source of a copy that a crash interrupted: the copy is valid.
                 if self.all and self.all[-1].end > base:
                     self.all[-1].end = base
                 self.all.append(Segment(self, base, base + disk.size(f"{folder}/{name}")))
@@ -112,7 +112,7 @@ class Segments:
         self._bases = [segment.base for segment in self.all]
 
     def delete_left(self) -> None:
-        """Delete what is left of earlier deletions. Raises OSError."""
+        """Delete the files left of earlier deletions. Raises OSError."""
         while self.left:
             self._disk.remove(self.left[-1])
             self.left.pop()
@@ -124,14 +124,14 @@ class Segments:
         self._opened[segment] = None
 
     def opened(self, segment: Segment) -> File:
-        """Open the file of `segment`, and close one that was opened long ago when too many are open. Raises OSError."""
+        """Open the file of `segment`, and close the files opened first while too many are open. Raises OSError."""
         found = segment.handle = self._disk.open(file_name(self._folder, segment.base))
         self._opened[segment] = None
         self._close_oldest(segment)
         return found
 
     def _close_oldest(self, needed: Segment) -> None:
-        """Close the files opened first while too many are open, but not `needed`, the last one, or one to be synced."""
+        """Close the files opened first while too many are open, except `needed`, the last segment, and unsynced ones."""
         surplus = len(self._opened) - OPEN_FILES_MAX
         for other in list(self._opened) if surplus > 0 else ():
             if (
@@ -156,7 +156,7 @@ class Segments:
 
     @property
     def first(self) -> int:
-        """The lowest position that the log still has."""
+        """Lowest position of the log."""
         return self._bases[0]
 
     @property
@@ -166,11 +166,11 @@ class Segments:
 
     @property
     def end(self) -> int:
-        """The position after the last byte."""
+        """Position after the last byte."""
         return self.all[-1].end
 
     def files(self, end: int) -> list[tuple[str, int]]:
-        """(name, bytes) of the files that hold the log up to position `end`; the first one also when it is empty."""
+        """(name, bytes) of the files that hold the log up to position `end`; the first file even if it is empty."""
         found = [segment for segment in self.all if segment.base < end] or self.all[:1]
         return [(file_name(self._folder, each.base), max(min(each.end, end) - each.base, 0)) for each in found]
 
@@ -183,7 +183,7 @@ class Segments:
             self._unsynced.append(segment)
 
     def roll(self) -> None:
-        """Begin a new segment at the end of the last one, unless that is empty. Raises OSError."""
+        """Begin a new segment at the end of the last one, unless the last one is empty. Raises OSError."""
         last = self.all[-1]
         if last.end > last.base:
             self._add(last.end)
@@ -191,29 +191,29 @@ class Segments:
             self._close_oldest(last)
 
     def at(self, position: int) -> Segment | None:
-        """The segment that holds `position`; None when it is deleted, lost or not written yet."""
+        """Segment that holds `position`; None when the position is deleted, lost or not written yet."""
         index = bisect_right(self._bases, position) - 1
         if index < 0 or position >= self.all[index].end:
             return None
         return self.all[index]
 
     def around(self, position: int) -> Segment | None:
-        """The segment that stands for `position`, whose bytes may be lost; None when it is deleted or not written yet."""
+        """Segment of `position`, whose bytes may be lost; None when the position is deleted or not written yet."""
         index = bisect_right(self._bases, position) - 1
         return None if index < 0 or position >= self.end else self.all[index]
 
     def read(self, position: int, size: int) -> bytes:
-        """At most `size` bytes from `position` on, within one segment; b"" when the log does not have the position."""
+        """At most `size` bytes from `position` on, within one segment; b"" for a position outside the log."""
         segment = self.at(position)
         return b"" if segment is None else segment.file.read(position - segment.base, min(size, segment.end - position))
 
     def follows(self, segment: Segment) -> int:
-        """The base of the segment after `segment`; of the last one, its end."""
+        """Base of the segment after `segment`; for the last one, its end."""
         index = bisect_right(self._bases, segment.base)
         return self._bases[index] if index < len(self._bases) else segment.end
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make everything appended before this call durable, oldest file first. `done` gets the error or None.
+        """Make all bytes appended before this call durable, oldest file first. `done` gets the error or None.
 
         One call at a time.
         """
@@ -236,8 +236,8 @@ class Segments:
     def cut(self, end: int, aside: str = "") -> None:
         """Cut the log off at position `end`, or at its first byte if that is later. Raises OSError.
 
-        Files behind `end` go to the folder `aside`. With "" they are deleted, and renamed before: none comes back after a power
-        failure. The end of the file that remains is gone: whoever wants it has copied it.
+        Files behind `end` move to the folder `aside`. With "" they are renamed and then deleted: none returns after a power
+        failure. The end of the remaining file is lost unless the caller has copied it.
         """
         end = max(end, self.first)
         while len(self.all) > 1 and self.all[-1].base > end:
@@ -252,9 +252,9 @@ class Segments:
             last.file.truncate(last.end - last.base)
 
     def renew(self, proven: int) -> None:
-        """Copy what stands from `proven`, the end of a batch, to the end of the log to new files, and make these durable.
+        """Copy the log from `proven`, the end of a batch, to its end to new files, and make these durable. Raises OSError.
 
-        A sync that failed before a crash leaves pages that look written and are not: they are never synced again. OSError.
+        A failed sync before a crash may leave pages in the page cache that are not on the disk and are never synced again.
         """
         for index in range(len(self.all) - 1, -1, -1):
             segment = self.all[index]
@@ -274,7 +274,7 @@ class Segments:
             segment.file.truncate(begin - segment.base)
 
     def _copy(self, segment: Segment, begin: int) -> None:
-        """Write the bytes of `segment` from position `begin` on to a file of their own, named by `begin`."""
+        """Copy the bytes of `segment` from position `begin` on to another file, named by `begin`."""
         name = file_name(self._folder, begin)
         copy = self._disk.open(name + NEW)
         try:
@@ -286,26 +286,26 @@ class Segments:
         self._disk.rename(name + NEW, name)
 
     def busy(self, segment: Segment) -> bool:
-        """True for a segment that is appended to, or has bytes that no sync covers yet: its file is not replaced."""
+        """True for the last segment, and for one with unsynced bytes: its file must not be replaced."""
         return segment is self.all[-1] or segment in self._unsynced or segment in self._syncing
 
     def intact(self, segment: Segment) -> bool:
-        """True when the name of a segment stands for a file of its size, which nobody has deleted or emptied."""
+        """True when the file of a segment exists with at least its size."""
         return self._disk.size(file_name(self._folder, segment.base)) >= segment.end - segment.base
 
     def create(self, base: int) -> File:
-        """An empty file that `put` may make a segment. Raises OSError."""
+        """Create an empty file for `put`. Raises OSError."""
         made = self._disk.open(file_name(self._folder, base) + NEW)
         made.truncate(0)
         return made
 
     def discard(self, base: int) -> None:
-        """Delete what `create` has made. Raises OSError."""
+        """Delete the file of `create`. Raises OSError."""
         self._disk.remove(file_name(self._folder, base) + NEW)
 
     def put(self, base: int, end: int, done: Callable[[OSError | None], None]) -> None:
-        """Let the file that `create` has made, synced and closed, be the segment from `base` to `end`, at once; `done` gets the
-        error or None when it is durable that it is. Raises OSError."""
+        """Make the synced and closed file of `create` the segment from `base` to `end`, at once; `done` gets the error, or None
+        when the rename is durable. Raises OSError."""
         name = file_name(self._folder, base)
         self._disk.rename_soon(name + NEW, name, done)
         at = bisect_right(self._bases, base) - 1
@@ -317,7 +317,7 @@ class Segments:
             self._bases.insert(at + 1, base)
 
     def drop_first(self) -> None:
-        """Delete the oldest segment. The caller never deletes the last one. Raises OSError: the file is left, and not used."""
+        """Delete the oldest segment, which is never the last one. Raises OSError if the file is left; it is not used."""
         name = file_name(self._folder, self.all[0].base)
         self._forget(0)
         self.gaps = [found for found in self.gaps if found.begin >= self.first]
@@ -330,7 +330,7 @@ class Segments:
         self._close(segment)
 
     def after(self, position: int) -> int:
-        """The position behind the filler or gaps that stand at `position`; `position` itself when there are none."""
+        """Position behind the filler or gaps at `position`; `position` itself without any."""
         while True:
             for found in self.gaps:
                 if found.begin <= position < found.end:
@@ -345,9 +345,9 @@ class Segments:
             position += size
 
     def walk(self, position: int, whole: bool) -> Iterator[tuple[Header, bytes]]:
-        """(header, bytes) of the batches from `position` on, up to the first invalid one; gaps are left out.
+        """(header, bytes) of the batches from `position` on, up to the first invalid one, without gaps. Raises OSError.
 
-        `whole` reads the batches and checks their CRCs; without it only headers are read and the bytes are b"". Raises OSError.
+        whole   True: read the batches and check their CRCs; False: read only headers, with b"" for the bytes
         """
         while True:
             segment = self.at(position)
@@ -368,7 +368,7 @@ class Segments:
             position += header.size
 
     def version_of(self, segment: Segment) -> int:
-        """The format version of the batch or gap that begins a segment; 0 when none does, 1 for a lone filler."""
+        """Format version of the batch or gap at the begin of a segment; 0 without one, 1 for a lone filler."""
         front = segment.file.read(0, batch.HEADER_BYTES)
         found = batch.header(front, segment.base)
         if found is not None:
@@ -376,19 +376,19 @@ class Segments:
         return 1 if batch.blank(front) else 0
 
     def writer_of(self, segment: Segment) -> int:
-        """The incarnation that wrote a segment, by the batch that begins it; -1 for version 1, 0 when none begins it."""
+        """Incarnation that wrote a segment, from its first batch; -1 for version 1, 0 without a batch."""
         found = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
         return 0 if found is None else found.incarnation if found.version == 2 else -1
 
     def reach(self, segment: Segment) -> int:
-        """The position up to which a segment stands for the log: its end, or that of the gap at its end."""
+        """End of a segment with the gap at its end."""
         for found in self.gaps:
             if segment.base <= found.begin < segment.end:
                 return found.end
         return segment.end
 
     def find_gaps(self) -> None:
-        """Find the gaps: they end segments whose files are shorter than the part of the log that they stand for."""
+        """Find the gaps: they are at the end of segments whose files are shorter than their part of the log."""
         self.gaps.clear()
         for index in range(len(self.all) - 1):
             segment, follows = self.all[index], self._bases[index + 1]
@@ -410,7 +410,7 @@ class Segments:
 
     @property
     def lost_records(self) -> int:
-        """How many records were lost at most in the gaps that the log has: no queue may give their offsets again."""
+        """Upper bound of the records lost in the gaps of the log: their offsets must not be used again."""
         return sum(found.records for found in self.gaps)
 
     def date_segments(self, now_ms: int) -> None:
@@ -424,7 +424,7 @@ class Segments:
                 following_ms = first.written_ms
 
     def oldest_ms(self) -> int:
-        """When the oldest batch of the log was written, in epoch ms; 0 when there is none."""
+        """Time of the write of the oldest batch, in epoch ms; 0 without one."""
         first = batch.header(self.all[0].file.read(0, batch.HEADER_BYTES), self.first)
         return 0 if first is None else first.written_ms
 

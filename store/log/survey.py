@@ -1,7 +1,7 @@
-"""Reads a log that may be damaged: it goes on behind a bad batch, and says what cannot be read.
+"""Survey of a log that may be damaged: it continues behind a bad batch, and reports the unreadable parts.
 
-The next batch is found by its magic, its position, its CRC and its incarnation, which clients never see: no message can pretend
-to be one.
+The next batch is found by its magic, position, CRC and incarnation. Clients never see the incarnation: no message can imitate a
+batch.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from store.log.segment import FOLDER, Segment, Segments, file_name
 
 _WINDOW_BYTES: Final = 1024 * 1024
 _NAMED: Final = 3
-"""Bad parts that an error names."""
+"""Number of bad parts that an error names."""
 
 
 class Stretch(NamedTuple):
     """A part of the log that cannot be read.
 
-    base      base of its segment, whose file is named so; the file may be missing
+    base      base of its segment; the file may be missing
     begin     position of its first byte
     end       position after its last byte
-    records   number of records that it holds; with `exact` False, how many it can hold at most
-    exact     True when the number of records is known
-    reason    what is wrong, for a person
+    records   number of its records; with `exact` False, an upper bound
+    reason    text for an operator
     """
 
     base: int
@@ -39,7 +38,7 @@ class Stretch(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The name of its file within the data directory."""
+        """Name of its file within the data directory."""
         return file_name(FOLDER, self.base)
 
     def __str__(self) -> str:
@@ -50,7 +49,7 @@ class Stretch(NamedTuple):
 
 
 class DamageError(StoreError):
-    """What the log has promised to keep is damaged.
+    """Damage of the promised part of the log.
 
     stretches   the damaged parts, in log order; empty when only the promise mark is missing
     """
@@ -63,7 +62,7 @@ class DamageError(StoreError):
 
 
 def damage(stretches: list[Stretch]) -> DamageError:
-    """The error that names the first of `stretches`, which are not empty."""
+    """Error that names the first of `stretches`, which are not empty."""
     text = "; ".join(map(str, stretches[:_NAMED]))
     if len(stretches) > _NAMED:
         text += f"; and {len(stretches) - _NAMED} more"
@@ -74,14 +73,14 @@ def damage(stretches: list[Stretch]) -> DamageError:
 class LogSurvey:
     """One pass over a log.
 
-    flushed       highest position that a good batch of this incarnation says was flushed when it was written
-    good          good batches seen
-    good_records  records in them
+    flushed       highest flushed position in the headers of good batches of this incarnation
+    good          number of good batches so far
+    good_records  number of records in them
     last_v1       position behind the newest good batch of version 1
     """
 
     def __init__(self, segments: Segments, incarnation: int) -> None:
-        """`incarnation` of the log by its promise mark, 0 when it has none."""
+        """`incarnation`: of the log, from its promise mark; 0 without one."""
         self._segments = segments
         self._incarnation = incarnation
         self._known = {incarnation} if incarnation else set[int]()
@@ -139,7 +138,7 @@ class LogSurvey:
             position = stretch.end
 
     def _refuse_later(self, segment: Segment, position: int) -> None:
-        """What a later version has written is no damage: nothing of it may be cut or set aside. Raises StoreError."""
+        """Raise StoreError for a batch of a later format version: it is no damage, and must not be cut or set aside."""
         version = batch.later_version(_read(segment, position, batch.LATER_HEADER_BYTES_MAX), position)
         if version:
             name = file_name(FOLDER, segment.base)
@@ -154,7 +153,7 @@ class LogSurvey:
         return position + size if segment is not None and position + size == self._segments.follows(segment) else position
 
     def missing(self, begin: int, end: int) -> Stretch:
-        """The part from `begin` to `end`, which no file has."""
+        """Stretch from `begin` to `end`, which no file has."""
         base, reason = begin, "the file is missing"
         for segment in self._segments.all:
             if segment.base <= begin and not _ends_a_file(segment, begin):
@@ -164,12 +163,12 @@ class LogSurvey:
         return Stretch(base, begin, end, _most(end - begin), False, reason)
 
     def _missing(self, position: int, end: int) -> Stretch | None:
-        """The part from `position` to the next segment, or to `end`; None when nothing is missing there."""
+        """Stretch from `position` to the next segment, or to `end`; None when nothing is missing there."""
         following = next((segment.base for segment in self._segments.all if segment.base > position), end)
         return self.missing(position, following) if position < following else None
 
     def _bad(self, segment: Segment, position: int, found: Header | None, reason: str) -> Stretch:
-        """The bad part at `position`, up to the next batch of the segment or to its end."""
+        """Stretch from `position` to the next batch of the segment, or to its end."""
         stop = self._search(segment, position + 1)
         if found is not None and found.version == 2 and not found.is_gap:
             behind = position + found.size
@@ -178,7 +177,7 @@ class LogSurvey:
         return Stretch(segment.base, position, stop, _most(stop - position), False, reason)
 
     def _search(self, segment: Segment, position: int) -> int:
-        """The position of the next batch or gap of `segment` from `position` on; the segment's end when there is none."""
+        """Position of the next batch or gap of `segment` from `position` on; the segment's end without one."""
         while position < segment.end:
             data = _read(segment, position, _WINDOW_BYTES + batch.HEADER_BYTES)
             at = data.find(batch.MAGIC_BYTES, 4)
@@ -215,8 +214,7 @@ def _header_at(segment: Segment, position: int) -> Header | None:
 
 
 def _read(segment: Segment, position: int, size: int) -> bytes:
-    """At most `size` bytes of `segment`; fewer at its end, b"" where the disk cannot read. Raises OSError when there is no file
-    descriptor to read them with."""
+    """At most `size` bytes of `segment`; fewer at its end, b"" after a read error. Raises OSError without a file descriptor."""
     try:
         return segment.file.read(position - segment.base, min(size, segment.end - position))
     except OSError as error:
@@ -226,11 +224,11 @@ def _read(segment: Segment, position: int, size: int) -> bytes:
 
 
 def _most(size: int) -> int:
-    """How many records `size` bytes can hold at most."""
+    """Upper bound of the number of records in `size` bytes."""
     return size // batch.RECORD_BYTES_MIN
 
 
 def _ends_a_file(segment: Segment, position: int) -> bool:
-    """True when a filler ends the file of `segment` at `position`: the next batch has a file of its own."""
+    """True when a filler ends the file of `segment` at `position`: the next batch is in another file."""
     at = position - batch.FILLER_BYTES
     return at >= segment.base and segment.end == position and batch.is_filler(_read(segment, at, batch.FILLER_BYTES))

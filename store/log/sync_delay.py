@@ -1,9 +1,9 @@
-"""The delay before a sync: it begins at once, or when most of the clients that the last sync answered have appended again.
+"""The delay before a sync: none, or until most of the clients that the last sync answered have appended again.
 
-Clients that wait for an answer before they send again append in waves. A sync that starts with the first append of a wave
-splits the wave for good: each half waits for the sync of the other, and every sync serves half as many appends. So after a
-sync that answered several appends, the next one waits for most of them, for at most half of a sync's duration and at most
-1 ms. After a wait in vain, the next syncs begin at once: a single or an irregular sender does not wait again soon.
+Clients that wait for an answer before the next append send in waves. A sync that starts with the first append of a wave splits
+the wave permanently: each half waits for the sync of the other, and every sync serves half as many appends. After a sync that
+answered several appends, the next one therefore waits for most of them, for at most half of a sync's duration and at most 1 ms.
+After a delay without these appends, the next syncs begin at once: a single or irregular sender does not wait again soon.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 from typing import Final, final
 
 WAVE_MIN: Final = 4
-"""Appends of a wave, below which a sync does not wait."""
+"""Least size of a wave, in appends, for which a sync waits."""
 DELAY_NS_MAX: Final = 1_000_000
 SYNCS_WITHOUT_DELAY: Final = 32
-"""Syncs that begin at once after a wait in vain."""
+"""Number of syncs that begin at once after a useless delay."""
 
 
 @final
 class SyncDelay:
-    """Decides for one log.
+    """The delays of one log.
 
-    _expected        appends that have to wait before the next sync begins
-    _delay_ns        how long it waits for them at most
-    _without_delay   syncs left that begin at once
+    _expected        number of waiting appends at which the next sync begins
+    _delay_ns        longest delay for them
+    _without_delay   remaining syncs that begin at once
     """
 
     __slots__ = ("_delay_ns", "_expected", "_without_delay")
@@ -34,7 +34,7 @@ class SyncDelay:
         self._without_delay = 0
 
     def synced(self, answered: int, waiting: int, took_ns: int) -> None:
-        """Note a sync that took `took_ns` and answered `answered` appends, during which `waiting` more were accepted."""
+        """Record a sync that took `took_ns` and answered `answered` appends; `waiting`: appends accepted during it."""
         self._delay_ns = min(took_ns // 2, DELAY_NS_MAX)
         if self._without_delay > 0:
             self._without_delay -= 1
@@ -44,10 +44,10 @@ class SyncDelay:
             self._expected = wave * 7 // 8 if wave >= WAVE_MIN else 0
 
     def delay_ns(self, waiting: int) -> int:
-        """How long a sync for `waiting` appends is to be delayed; 0 when it is to begin now."""
+        """Delay of a sync for `waiting` appends; 0: it begins now."""
         return self._delay_ns if waiting < self._expected else 0
 
     def delay_in_vain(self) -> None:
-        """Note that the delay has passed without the expected appends."""
+        """Record that the delay has passed without the expected appends."""
         self._expected = 0
         self._without_delay = SYNCS_WITHOUT_DELAY

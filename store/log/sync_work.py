@@ -1,4 +1,4 @@
-"""Syncs of a log: what they have cost, the one that is under way, and the batches that wait for one."""
+"""Syncs of a log: their number and time, the running one, and the batches that wait for one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from store.log.open_batch import Effects
 class SyncWork:
     """The syncs of one log, one at a time.
 
-    count      syncs that have ended
-    ns         time of all of them together
-    since_ns   when the one under way has begun, monotonic; 0: none is under way
+    count      ended syncs
+    ns         total time of the ended syncs
+    since_ns   monotonic ns of the begin of the running one; 0: none runs
     """
 
     __slots__ = ("count", "ns", "since_ns")
@@ -26,12 +26,12 @@ class SyncWork:
         self.since_ns = 0
 
     def begin(self, now_ns: int) -> int:
-        """A sync begins: `since_ns`."""
+        """Begin a sync; returns `since_ns`."""
         self.since_ns = max(now_ns, 1)
         return self.since_ns
 
     def end(self, now_ns: int) -> int:
-        """The sync under way has succeeded: returns its time."""
+        """End the running sync after its success; returns its time."""
         took_ns = now_ns - self.since_ns
         self.since_ns = 0
         self.count += 1
@@ -39,7 +39,7 @@ class SyncWork:
         return took_ns
 
     def fail(self) -> None:
-        """The sync under way has failed, or its log is closed: it does not count."""
+        """End the running sync without counting it: it has failed, or its log is closed."""
         self.since_ns = 0
 
     def reported(self, errors: int) -> LogWork:
@@ -51,8 +51,8 @@ class SyncWork:
 class UnsyncedBatches:
     """Written batches, in log order, with appends that wait for a sync.
 
-    appends   how many wait
-    _ends     position behind each of them, and its effects
+    appends   number of waiting appends
+    _ends     (position behind the batch, effects)
     """
 
     __slots__ = ("_ends", "appends")
@@ -63,16 +63,16 @@ class UnsyncedBatches:
 
     @property
     def any(self) -> bool:
-        """True while one waits."""
+        """True while a batch waits."""
         return bool(self._ends)
 
     def add(self, end: int, effects: Effects) -> None:
-        """A batch up to `end` was written."""
+        """Add a written batch that ends at `end`."""
         self._ends.append((end, effects))
         self.appends += len(effects.pending)
 
     def take(self, synced: int) -> list[tuple[int, Effects]]:
-        """(end, effects) of those that are durable now, in order: they wait no more."""
+        """Remove and return (end, effects) of the batches that are durable up to `synced`, in order."""
         ready: list[tuple[int, Effects]] = []
         while self._ends and self._ends[0][0] <= synced:
             ready.append(self._ends.popleft())
@@ -80,11 +80,11 @@ class UnsyncedBatches:
         return ready
 
     def effects(self) -> list[Effects]:
-        """Effects of all that wait."""
+        """Effects of all waiting batches."""
         return [effects for _, effects in self._ends]
 
     def clear(self) -> list[Effects]:
-        """Effects of all batches that wait; none of them waits any more."""
+        """Remove all waiting batches; returns their effects."""
         found = self.effects()
         self._ends.clear()
         self.appends = 0

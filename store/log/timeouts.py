@@ -1,4 +1,4 @@
-"""Appends that wait for their level for longer than the flush timeout: they are answered, and stay in the log."""
+"""Timeouts of appends that wait for their level for longer than the flush timeout; they are answered and stay in the log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from store.log.open_batch import Effects, overdue
 class LateAppends(NamedTuple):
     """Appends that have not reached their level.
 
-    unsynced    written, and not synced
-    unwritten   accepted, and not written: the disk is full
-    since_ns    when the sync under way has begun, monotonic; 0: none is under way
+    unsynced    written, but not synced
+    unwritten   accepted, but not written: the disk is full
+    since_ns    monotonic ns of the begin of the running sync; 0: none runs
     """
 
     unsynced: Sequence[Effects]
@@ -27,10 +27,10 @@ class LateAppends(NamedTuple):
 
 @final
 class AppendTimeouts:
-    """Answers them with FLUSH_TIMEOUT.
+    """Answers late appends with FLUSH_TIMEOUT.
 
-    count     how many were, since the start
-    stalled   why no append that waits for a sync is taken: the one under way takes longer than the timeout; None: it does not
+    count     appends so answered, since the start
+    stalled   failure of new appends that wait for a sync, while the running one exceeds the timeout; else None
     """
 
     def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], LateAppends]) -> None:
@@ -43,12 +43,12 @@ class AppendTimeouts:
         self.stalled: Failure | None = None
 
     def begin(self, began_ns: int) -> None:
-        """A wait has begun at `began_ns`, monotonic. No effect while another one is watched."""
+        """Watch a wait that began at `began_ns`, monotonic. No effect while another one is watched."""
         if self._timer is None:
             self._timer = self._clock.call_at(began_ns + self._timeout_ms * 1_000_000, self._poll)
 
     def end(self) -> None:
-        """No append waits any more."""
+        """End the watch: no append waits."""
         if self.stalled is not None:
             self.stalled = None
             self._events.notify(StoreEventKind.MOVING, "", "what waited for the sync is answered: writes are taken")

@@ -1,4 +1,4 @@
-"""Callers that wait until the log is durable up to a position, without an append of their own."""
+"""Waiters for the durability of the log up to a position, without an append."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SyncWaiters:
         self._waiting.append((position, done))
 
     def synced(self, position: int) -> bool:
-        """Call the callbacks up to `position`, up to which the log is durable. True when others still wait."""
+        """Call the callbacks up to the durable `position`. True when others still wait."""
         ready = [done for wanted, done in self._waiting if wanted <= position]
         self._waiting = [waiter for waiter in self._waiting if waiter[0] > position]
         for done in ready:
@@ -31,5 +31,5 @@ class SyncWaiters:
         return bool(self._waiting)
 
     def clear(self) -> None:
-        """Forget all callbacks: the log is broken, and nothing more becomes durable."""
+        """Drop all callbacks: the log is broken, and no more bytes become durable."""
         self._waiting.clear()

@@ -42,9 +42,9 @@ class Following:
         serves: str = "",
         run: str = "",
     ) -> None:
-        """`epoch`: epoch of the leader. The callback gets (first, behind) when the leader cannot continue the log: this object is
-        then closed, and the log must restart empty at `first`. `behind`: the leader had all of the log, and has deleted it by
-        retention. `serves`, `run`: as in Follow."""
+        """`epoch`: epoch of the leader. The callback gets (first, behind) when the leader cannot continue the log: this object
+        is then closed, and the log must restart empty at `first`. `behind`: the leader had all of the log, and has deleted it
+        by retention. `serves`, `run`: as in Follow."""
         self.follows = False
         self.refuses = ""
         self.confirmed = 0
