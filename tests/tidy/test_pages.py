@@ -15,10 +15,11 @@ PATH = re.compile(rf"`((?:{'|'.join(TOPS)})/[\w./-]*)`")
 DOTTED = re.compile(rf"`((?:{'|'.join(TOPS)})(?:\.[\w]+)+)(?:\(\))?`")
 COMMAND = re.compile(r"-m ((?:gateway|tests|benchmarks|examples)(?:\.\w+)+)")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+DECISIONS = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
 
 
 def pages() -> list[Path]:
-    """Every page of ours; not the changelog, which tells of names as they were."""
+    """Every page of ours; not the changelog."""
     found = [*ROOT.glob("*.md"), *(path for top in TOPS for path in sorted((ROOT / top).rglob("*.md")))]
     return [path for path in found if "node_modules" not in path.parts and path.name != "CHANGELOG.md"]
 
@@ -26,6 +27,17 @@ def pages() -> list[Path]:
 def name_of(path: Path) -> str:
     """The page as a test shows it."""
     return str(path.relative_to(ROOT))
+
+
+def number_of(decision: Path) -> int:
+    """The number at the begin of a decision's file name."""
+    return int(decision.name.partition("-")[0])
+
+
+def decision_row(decision: Path) -> str:
+    """The cells of a decision in the index: number, title and link."""
+    title = decision.read_text("utf-8").partition("\n")[0].partition(". ")[2]
+    return f"| {number_of(decision)} | [{title}]({decision.name}) | "
 
 
 def is_there(dotted: str) -> bool:
@@ -69,17 +81,17 @@ def test_files_that_docstrings_name_are_there() -> None:
     assert wrong == []
 
 
-def test_every_decision_is_linked_from_the_architecture() -> None:
-    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
-    names = [path.name for path in (ROOT / "docs" / "decisions").glob("*.md")]
-    assert [name for name in names if f"(decisions/{name})" not in text] == []
+def test_every_decision_is_listed_with_its_title_in_the_index() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text("utf-8")
+    rows = [decision_row(path) for path in DECISIONS]
+    assert [row for row in rows if index.count(row) != 1] == []
 
 
 def test_every_decision_has_a_number_of_its_own() -> None:
     pages_by_number: dict[int, list[str]] = {}
-    for path in (ROOT / "docs" / "decisions").glob("*.md"):
-        pages_by_number.setdefault(int(path.name.partition("-")[0]), []).append(path.name)
-        assert path.read_text("utf-8").startswith(f"# {int(path.name.partition('-')[0])}. "), path.name
+    for path in DECISIONS:
+        pages_by_number.setdefault(number_of(path), []).append(path.name)
+        assert path.read_text("utf-8").startswith(f"# {number_of(path)}. "), path.name
     assert [names for names in pages_by_number.values() if len(names) > 1] == []
 
 
