@@ -19,9 +19,9 @@ DECISIONS = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") i
 
 
 def pages() -> list[Path]:
-    """Every page of ours; not the changelog."""
+    """Every page of ours."""
     found = [*ROOT.glob("*.md"), *(path for top in TOPS for path in sorted((ROOT / top).rglob("*.md")))]
-    return [path for path in found if "node_modules" not in path.parts and path.name != "CHANGELOG.md"]
+    return [path for path in found if "node_modules" not in path.parts]
 
 
 def name_of(path: Path) -> str:
