@@ -40,7 +40,7 @@ class BrokerTopics:
         return [*self._known, *self._before]
 
     def added(self, topics: Mapping[str, TopicQueues]) -> int:
-        """How many of these topics are not known."""
+        """The number of these topics that are not known."""
         if not self._before:
             return len(topics.keys() - self._known.keys())
         return sum(name not in self for name in topics)

@@ -19,8 +19,8 @@ CHANGES_MAX: Final = 65_536
 class OwnTopics:
     """The port `AnnouncedTopics` over the metadata of the store.
 
-    The version begins anew with each start of the node: its timestamp is that of the start. Its state is the epoch in which the
-    node leads its store group: name servers ignore who registers the same broker, at another address, in an older one.
+    The version begins again with each start of the node: its timestamp is that of the start. Its state is the epoch in which
+    the node leads its store group: name servers ignore a registration of the same broker, at another address, in an older one.
 
     on_change    called after each change
     _changed     topic -> counter of its last change, the newest last

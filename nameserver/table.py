@@ -131,7 +131,7 @@ class RouteTable:
             topics.finish()
 
     def _has_room(self, registration: Registration, topics: Mapping[str, TopicQueues]) -> bool:
-        """Whether a broker may be registered with these topics beside those that it has."""
+        """True when a broker may be registered with these topics beside those that it has."""
         broker = registration.broker
         ids = self._leases.get(broker)
         if ids is None and len(self._leases) >= BROKERS_MAX:
@@ -161,7 +161,7 @@ class RouteTable:
         return lease
 
     def _is_source(self, registration: Registration, topics: Mapping[str, TopicQueues]) -> bool:
-        """Whether the topics of the broker are those that this id registers.
+        """True when the topics of the broker are those that this id registers.
 
         A slave without any has those of its master, which stay while there is none.
         """

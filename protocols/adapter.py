@@ -147,7 +147,7 @@ class DrainedEndpoint(Endpoint, Protocol):
     """An endpoint that says goodbye to its peers."""
 
     def drain(self, now: int) -> None:
-        """The node stops, and nothing is received any more: queue what tells the peers, behind the answers."""
+        """The node stops, and nothing is received any more: queue a notification of the peers, behind the answers."""
 
 
 class DatagramAdapter(Protocol):

@@ -74,10 +74,10 @@ class Declaration:
     begins           recognises the protocol by its first bytes; None: it is never recognised on a shared port
     begins_carrying  makes such a rule for a protocol that carries others, from the paths at which it carries them
     otherwise        protocol that replaces this one on a port that does not accept this one; "": none
-    without_tls      bytes received on a port that takes TLS only -> what the client is told before the connection is closed,
-                     b"" for nothing; None: always nothing
-    refusal          a datagram -> what its sender is told by a node that does not serve yet, not longer than the datagram,
-                     b"" for nothing; None: always nothing
+    without_tls      bytes received on a port that takes TLS only -> the answer before the connection is closed,
+                     b"" for none; None: never an answer
+    refusal          a datagram -> the answer of a node that does not serve yet, not longer than the datagram,
+                     b"" for none; None: never an answer
     path             path at which a WebSocket carries this protocol; "": no WebSocket carries it
     alpn             ALPN ids of the protocol (RFC 7301)
     label            label of the counters of its connections; "": the name

@@ -77,7 +77,7 @@ class HostShares:
 
 @final
 class HostShare:
-    """What one connection, or one call, holds of its host's share. It is returned when this object is freed, at the latest.
+    """A part of a host's share, held by one connection or call. It is returned when this object is freed, at the latest.
 
     held   bytes
     """

@@ -65,7 +65,7 @@ def stored_form(stored: bytes) -> bytes:
 def entries(stored: bytes) -> bytes:
     """The entries that an SDK gets for content type and expiry; b"" when the message has neither.
 
-    The content type of an event is its CE_datacontenttype and is not told twice.
+    The content type of an event is its CE_datacontenttype and is not repeated.
     """
     out = b""
     content_type = properties.find(stored, properties.HG_CONTENT_TYPE_START)

@@ -34,7 +34,7 @@ class Recogniser:
 
     unruled       protocols without a rule: a port that takes one alone is theirs, whatever comes, except TLS
     alpn          ALPN id -> names of the protocols that declare it, in the order of their ranks
-    without_tls   protocol -> what a client of it is told that has sent these bytes to a port that takes TLS only
+    without_tls   protocol -> the answer to a client that has sent these bytes to a port that takes TLS only
     """
 
     __slots__ = ("_otherwise", "_rules", "alpn", "unruled", "without_tls")
@@ -189,7 +189,7 @@ class Opening:
             self.chosen.answer(event, now)
 
     def outgoing(self) -> Sequence[bytes]:
-        """Bytes of the chosen connection; before, only what a client without TLS is told on a port that takes TLS only."""
+        """Bytes of the chosen connection; before, only the answer to a client without TLS on a port that takes TLS only."""
         if self.chosen is not self:
             return self.chosen.outgoing()
         farewell, self._farewell = self._farewell, b""

@@ -24,7 +24,7 @@ class Setting:
 
     cluster       name of the cluster
     broker        name of the broker
-    host          host name or address that routes and redirects tell clients
+    host          host name or address in the routes and redirects that clients get
     ports         protocol name -> port in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
     entropy       source of random bytes and numbers
     wall_ms       returns the node's wall clock, epoch milliseconds
@@ -35,7 +35,7 @@ class Setting:
     uploads       bounds the bytes of unfinished requests, of all protocols together
     unread        bounds the bytes of answers that their clients have not read, of all protocols together
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
-    grant         tells a WebHook sender that it may send: called with its callback URL, its origin, and requests a minute
+    grant         notifies a WebHook sender that it may send: called with its callback URL, its origin, and requests a minute
                   (0: no bound)
     kept          protocol -> what its adapters share, which the first of them makes
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's

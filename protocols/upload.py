@@ -18,7 +18,7 @@ RETRY_NS: Final = 100 * MILLISECOND_NS
 
 @final
 class Upload:
-    """What the incomplete packet of one connection takes.
+    """Room for the incomplete packet of one connection.
 
     retry_ns   when to ask again for room, monotonic ns; 0: there is room, or none is needed
     size       bytes of the packet that has room or waits for it; 0: none does

@@ -1,11 +1,11 @@
-"""When Python searches for cycles: rarely, and never through more objects than one turn of the loop has time for.
+"""Schedule of the cycle collector: rare searches, each through no more objects than one turn of the loop has time for.
 
 Nearly all objects are freed by their reference counts. A search looks at all objects of its generation: at a million queues a
 search of the oldest would take seconds. So what has survived there is frozen, in portions: no later search looks at it.
 
-Python begins a search when so many objects more were made than freed. A node that makes as many as it frees, such as leases,
-begins none, and the youngest generation, which has only the new ones, grows to hundreds of thousands: the next search takes
-half a second. So a timer searches too.
+Python begins a search when a fixed number of objects more were made than freed. A node that makes as many as it frees, such as
+leases, begins none, and the youngest generation, which has only the new ones, grows to hundreds of thousands: the next search
+takes half a second. So a timer searches too.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ".compiled"
 LOCK: Final = ".compiled.lock"
 LOG: Final = ".compiled.log"
-"""What a compilation has said; it is left when nothing could be compiled."""
+"""Output of a compilation; the file is left when nothing could be compiled."""
 
 
 @final
@@ -93,7 +93,7 @@ def in_use() -> int:
 
 
 def under_way(root: Path = ROOT) -> bool:
-    """Whether a process compiles this tree at the moment, and this process would use the outcome."""
+    """True while a process compiles this tree and this process would use the compiled modules."""
     if os.environ.get("HEADGATE_PURE") == "1":
         return False
     try:

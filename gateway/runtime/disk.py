@@ -26,7 +26,7 @@ _ENTRIES: Final = frozenset(
         "snapshot", "tls",
     )
 )  # fmt: skip
-"""What nodes and tools make in a data directory. A storage engine of another package may make more."""
+"""Files and folders that nodes and tools make in a data directory. A storage engine of another package may make more."""
 
 
 @final

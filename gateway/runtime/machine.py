@@ -12,7 +12,7 @@ HOT_SHARE: Final = 0.4
 """Share of the memory up to which the newest part of the log counts as cached (RocketMQ's accessMessageInMemoryMaxRatio)."""
 
 OPEN_FILES_MAX: Final = 1 << 30
-"""What stands for a process without a limit of open files."""
+"""Limit of open files of a process without one."""
 SCHEDSTAT: Final = Path("/proc/thread-self/schedstat")
 """Linux: nanoseconds in which this thread ran, nanoseconds in which it waited for a processor, time slices."""
 

@@ -106,7 +106,7 @@ class _Closing:
         self._why = self._why or error.strerror or str(error)
 
     def notify(self, folder: Path) -> None:
-        """One line in the log, when there is something to tell."""
+        """Log one line for the rights that were changed, and one for those that could not be."""
         if self._closed:
             stays = f"; {folder} itself stays as it is, since it holds other things ({self.beside})" if self.beside else ""
             log.warning("%s: %d files and folders were open to others: only their owner has rights now%s",

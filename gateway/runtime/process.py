@@ -50,14 +50,14 @@ def run(config: Config, compiled: str, reread: Callable[[], Config], admin: Admi
 
 
 def _node(config: Config, reread: Callable[[], Config], before: Node | None, admin: AdminServer | None) -> Node:
-    """The first node, or the one in the place of another, with what that leaves: sockets, the controller, the admin port."""
+    """The first node, or the one that replaces `before`, with its sockets, its controller and the admin port."""
     if before is None:
         return Node(config, reread, admin=admin)
     return Node(before.next, reread, kept=before.kept, controller=before.controller, admin=before.admin)
 
 
 async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEventLoop, compiled: str) -> int:
-    """Run a node, and another one in its place whenever its store has ceased to lead its group, or is to become a replica."""
+    """Run a node, and replace it by another one whenever its store has ceased to lead its group, or is to become a replica."""
     wanted = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, wanted.set)
@@ -97,8 +97,8 @@ async def _first(*events: asyncio.Event) -> None:
 
 
 async def _started(node: Node, wanted: asyncio.Event) -> bool:
-    """Start the node. False: it was to end before that. One that waits for its election may be told to stop, and the life of
-    its replica may end."""
+    """Start the node. False: it ended before that. While it waits for its election, a signal may stop the process, and the life
+    of its replica may end."""
     starting = asyncio.ensure_future(node.start())
     ending = asyncio.ensure_future(_first(wanted, node.over))
     await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)

@@ -33,7 +33,7 @@ class SpareDescriptors:
         self._fill()
 
     def opened(self, make: Callable[[], Made]) -> Made:
-        """What `make` returns, which opens a file. Raises OSError, for want of a descriptor only when none is held."""
+        """The result of `make`, which opens a file. Raises OSError, for want of a descriptor only when none is held."""
         while True:
             try:
                 made = make()

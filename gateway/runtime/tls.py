@@ -113,7 +113,7 @@ class TlsContexts:
         return context
 
     def for_datagrams(self, key_of: KeyOf, random: Callable[[int], bytes]) -> Callable[[], DtlsContext]:
-        """What gives the context of DTLS handshakes: another one after `renew`."""
+        """A function that returns the context of DTLS handshakes: another one after `renew`."""
         made: list[tuple[int, DtlsContext]] = []
 
         def current() -> DtlsContext:
@@ -124,7 +124,7 @@ class TlsContexts:
         return current
 
     def secure(self, adapters: Mapping[str, Adapter]) -> TlsConnectionFactory:
-        """What makes TLS ends that let `adapters` speak inside."""
+        """A factory of TLS ends with the connections of `adapters` inside."""
         return TlsConnectionFactory(self, adapters)
 
     def _pair(self) -> tuple[str, str]:
@@ -281,7 +281,7 @@ class TlsConnection:
         return self._inner is not None and hasattr(self._inner.chosen, "drain")
 
     def drain(self, now: int) -> Sequence[Command]:
-        """Tell the protocol inside that the node stops, if it can tell its client."""
+        """Notify the protocol inside that the node stops, if it has a message for its client."""
         verb = getattr(self._inner.chosen, "drain", None) if self._inner is not None else None
         if self._inner is None or verb is None:
             return ()

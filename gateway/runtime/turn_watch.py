@@ -1,4 +1,4 @@
-"""How long turns of the event loop take, by sampling: a timer that is late has waited for the turn that was under way."""
+"""Length of the turns of the event loop, by sampling: a timer that is late has waited for the turn that was under way."""
 
 from __future__ import annotations
 

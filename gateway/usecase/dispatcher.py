@@ -55,12 +55,12 @@ class Dispatcher:
     questions      questions about all topics, groups or queues
     sending        appends messages, for other use cases too
     dead_letters   moves messages to dead-letter topics
-    leasing        what all calls that lease messages work with
+    leasing        the collaborators of all calls that lease messages
     receiving      message-level consumption (POP)
     registry       connected members and producers
     pulling        queue-level consumption
     following      reading whole topics without a group
-    lease_watches  tell readers which of their leases have ended
+    lease_watches  notify readers of their leases that have ended
     reads          shares the turns between reads of messages
     reviews        the `review` functions of use cases with parked calls, to be called when rights have changed, and at the end
     kept_reviews   the `review_kept` functions of those that keep for a user what it may lose: when rights have changed

@@ -3,7 +3,7 @@
 A message holds the data of an event as its body, so that an event is the same message whichever way it came. The property
 HG_ENVELOPE keeps the text around the data: `<form><offset of the data> <content type>` U+000A `<text without the data>`. Form
 `j`: the data is the body; `b`: the body in base64; `s`: the body as a JSON string; `n`: there is none; `-`: the text could not
-be kept, and the event is encoded anew. Of a binary event format the text without the data is in base64: form `J` is then as
+be kept, and the event is encoded again. Of a binary event format the text without the data is in base64: form `J` is then as
 `j`, and `N` as `n`.
 """
 
@@ -65,9 +65,9 @@ def _binary_form(text: bytes, data: bytes, kind: bytes) -> bytes:
 
 
 def structured(stored: bytes, event: CloudEvent, typed: bool = True) -> tuple[str, bytes]:
-    """(content type, text) of an event in structured mode: as it was sent, or encoded anew.
+    """(content type, text) of an event in structured mode: as it was sent, or encoded again.
 
-    `typed`: False for readers that do not get the content type, who can only expect JSON.
+    `typed`: False for readers that do not get the content type, and can only expect JSON.
     """
     kept = _KEPT.fullmatch(properties.find(stored, properties.HG_ENVELOPE_START))
     if kept is None:

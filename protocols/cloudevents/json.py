@@ -230,7 +230,7 @@ def _not_base64() -> CloudEventError:
 
 
 def _bytes_of(encoded: bytes) -> bytes:
-    """What whole groups of 4 characters stand for."""
+    """The bytes of whole groups of 4 base64 characters."""
     try:
         return binascii.a2b_base64(encoded, strict_mode=True)
     except (binascii.Error, ValueError):

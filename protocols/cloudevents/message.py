@@ -140,7 +140,7 @@ def decode(stored: bytes, body: bytes) -> CloudEvent | None:
 
 
 def may_be_event(stored: bytes) -> bool:
-    """False for a message that is no event, told by two searches."""
+    """False for a message that is no event, found out by two searches."""
     return properties.has(stored, properties.CE_SPECVERSION_START) or properties.has(stored, properties.CE_CONTENTTYPE_START)
 
 

@@ -1,4 +1,4 @@
-"""What one connection's calls have to do and what waits for a later turn of the loop, so that no peer fills a turn."""
+"""Work of one connection's calls, and of it what waits for a later turn of the loop, so that no peer fills a turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TURN_WEIGHT_MAX: Final = 256
 class Backlog:
     """Steps in the order in which they came, and the work of this turn.
 
-    What is handled within TURN_NS may be one turn, and has the room of one; `run` is called once in a turn, and begins anew.
+    Work within TURN_NS may be one turn, and has the room of one; `run` is called once in a turn, and begins the next one.
     The pump measures how long that takes, and shares the turns between connections (gateway.connection.intake), but it does
     not see what commands cause at the end of the turn.
     """

@@ -92,7 +92,7 @@ class Call:
 
 
 class CallContext(Protocol):
-    """What one connection offers to the methods: the answers of their calls, and what its clients share."""
+    """The connection as methods see it: it answers their calls, and has the objects that its clients share."""
 
     setting: Setting
     peer: Peer

@@ -28,7 +28,7 @@ MASTER: Final = 0
 ANY_QUEUE: Final = -1
 
 _MIXED_TYPES: Final = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
-"""What RocketMQ's proxy answers for a MIXED topic (RouteActivity.parseTopicMessageType); SDKs send no other types."""
+"""Answer of RocketMQ's proxy for a MIXED topic (RouteActivity.parseTopicMessageType); SDKs send no other types."""
 _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "NORMAL": (pb.NORMAL,),
     "FIFO": (pb.FIFO,),

@@ -179,7 +179,7 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
 
 
 def _user(pairs: dict[str, str]) -> str | Refusal:
-    """User properties in stored form. Empty values are omitted: the stored form does not tell them from absent keys."""
+    """User properties in stored form. Empty values are omitted: in the stored form they are absent keys."""
     if len(pairs) > USER_PROPERTIES_MAX:
         return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"{len(pairs)} properties, {USER_PROPERTIES_MAX} are allowed")
     out = ""

@@ -21,7 +21,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 
 HOSTS_MAX: Final = 1024
 _MARKS: Final = (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START, properties.MQTT_RETAIN_START)
-"""Reserved properties that are told as user properties."""
+"""Reserved properties that are sent as user properties."""
 CHEAP_BESIDE_BYTES_MAX: Final = 16 * 1024
 """Bytes beside the bodies of an answer's messages that cost little: 512 for each of 32 messages."""
 _IDENTITY: Final = b"\x28\x01"

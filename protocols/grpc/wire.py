@@ -33,7 +33,7 @@ def varint(value: int) -> bytes:
 
 
 def contents(message: bytes, number: int, most: int, start: int = 0, end: int = -1) -> list[int] | None:
-    """Where the contents of the length-delimited fields `number` are in an encoded message: start, end, start, end, …
+    """Places of the contents of the length-delimited fields `number` in an encoded message: start, end, start, end, …
 
     None when the message has more than `most` fields, or cannot be split into fields. It is for large messages of strangers:
     an empty field has 2 bytes, of which reading it with the generated classes makes an object of some hundred.

@@ -24,9 +24,9 @@ from protocols.http2.head import RequestHead
 
 LINGER_NS: Final = limits.SECOND_NS // 2
 ANSWER_BYTES_MAX: Final = 1 << 40
-"""No answer has so many bytes: `Reply.is_full` alone decides."""
+"""Larger than any answer: `Reply.is_full` alone decides."""
 _STATUS: Final[dict[int, Any]] = {status: (b":status", b"%d" % status) for status in PHRASE}
-"""Fields `:status`, of Any: a compiled `tuple[bytes, bytes]` would be taken apart and made anew."""
+"""Fields `:status`, of Any: a compiled `tuple[bytes, bytes]` would be taken apart and made again."""
 
 
 @final

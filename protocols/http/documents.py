@@ -1,4 +1,4 @@
-"""Encoded documents of messages that many readers are told at the same time."""
+"""Encoded documents of messages that many readers get at the same time."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Router:
 
     @property
     def site(self) -> Site:
-        """Which hosts and web pages are served."""
+        """The hosts and web pages that are served."""
         return self._context.site
 
     @property

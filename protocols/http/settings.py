@@ -14,7 +14,7 @@ Host = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"^[a-z0-9.:\-]
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Which hosts and web pages are served, and what senders of CloudEvents are told in the WebHook handshake.
+    """Hosts and web pages that are served, and answers to senders of CloudEvents in the WebHook handshake.
 
     hosts             names that clients may address this node by, beside `advertise`, IP addresses, and names that nobody can
                       register (without a dot, or in `local`, `internal`, `test`, `localhost`); `*`: every name

@@ -18,7 +18,7 @@ _BROWSER: Final = b"Mozilla/"
 
 @final
 class Site:
-    """Which hosts and origins are served.
+    """Hosts and origins that are served.
 
     _hosts     names of this node
     _origins   origins of other sites whose pages may send and read; `*`: every one

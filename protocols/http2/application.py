@@ -20,7 +20,7 @@ from protocols.http2.head import Headers, RequestHead
 
 
 class StreamReply(Protocol):
-    """How streams are answered. Calls for a stream that has ended are ignored."""
+    """Answers on streams. Calls for a stream that has ended are ignored."""
 
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
         """Send the response header fields, `:status` first. `end`: the response has no body and no trailers."""
@@ -45,7 +45,7 @@ class StreamReply(Protocol):
 
 
 class Reply(StreamReply, Protocol):
-    """How an application answers."""
+    """Answers of an application, and its share of the bounds."""
 
     def is_full(self) -> bool:
         """True when no more large answers should be made: too many bytes of them wait for this peer to read."""

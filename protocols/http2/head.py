@@ -9,12 +9,12 @@ Headers = list[tuple[bytes, bytes]]
 
 COLON: Final = 0x3A
 FIELD_OVERHEAD_BYTES: Final = 4
-"""What a field counts for besides its name and value: colon, space and line end of its line in HTTP/1.1."""
+"""Bytes counted for a field besides its name and value: colon, space and line end of its line in HTTP/1.1."""
 
 
 @final
 class RequestHead:
-    """What the applications judge a request by.
+    """The head of a request, by which the applications judge it.
 
     method         value of `:method`, b"" without it, as the next four
     path           value of `:path`

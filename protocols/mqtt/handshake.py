@@ -37,7 +37,7 @@ def stop_code(config: MqttSettings) -> int:
 
 @final
 class Terms:
-    """What client and server have agreed on by CONNECT.
+    """Terms that client and server have agreed on by CONNECT.
 
     keep_alive_s        keep-alive in force; 0: none
     expiry_s            session expiry interval in force

@@ -1,4 +1,4 @@
-"""What was decompressed for subscribers, kept while others are likely to need it."""
+"""Decompressed bodies and their encodings for subscribers, kept while others are likely to need them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TOO_LARGE: Final = "too-large"
 INFLATED_BYTES: Final = 1024 * 1024
 """Bytes that compressed messages inflate to, after which the deliveries behind them wait until these bytes are written."""
 LOSSES: Final = (REFUSED, SLOW, TOO_LARGE)
-"""Why a QoS 0 message is lost: a refused PUBLISH, a receiver that does not read, a packet above the receiver's maximum."""
+"""Losses of a QoS 0 message: a refused PUBLISH, a receiver that does not read, a packet above the receiver's maximum."""
 
 
 @final

@@ -93,7 +93,7 @@ class Decoder:
 
     @property
     def unfinished(self) -> int:
-        """Bytes that the incomplete packet has in all, as far as its first bytes tell; 0 without one."""
+        """Bytes that the incomplete packet has in all, as far as its first bytes show; 0 without one."""
         return self._need if self._held_bytes else 0
 
     def feed(self, data: bytes) -> list[Packet]:
@@ -160,7 +160,7 @@ class Decoder:
         return at
 
     def _long_length(self, data: bytes, at: int) -> int:
-        """Where the body begins after a remaining length of 2 to 4 bytes; -1 while that length is incomplete: sets `_need`."""
+        """The begin of the body after a remaining length of 2 to 4 bytes; -1 while that length is incomplete: sets `_need`."""
         for begin in range(at + 2, at + 5):
             if begin == len(data):
                 self._check_first(data[at])

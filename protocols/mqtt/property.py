@@ -48,7 +48,7 @@ UNSUBACK: Final = 11
 DISCONNECT: Final = 14
 AUTH: Final = 15
 WILL: Final = 16
-"""Where properties can be: packet types, and WILL for the will properties of a CONNECT."""
+"""Places of properties: packet types, and WILL for the will properties of a CONNECT."""
 
 _FLAG, _BYTE, _TWO, _FOUR, _VAR, _TEXT, _BINARY, _PAIR = range(8)
 _ACKS = (PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK)
@@ -136,7 +136,7 @@ def size_at(data: bytes, at: int) -> int:
 
 
 def decode(data: bytes, at: int, where: int) -> Properties:
-    """The property section at `at` of a packet of type `where`; `size_at` tells its size.
+    """The property section at `at` of a packet of type `where`; `size_at` gives its size.
 
     PacketError 0x81 for what cannot be parsed, 0x82 for a property that does not belong there, comes twice, or is out of range.
     """

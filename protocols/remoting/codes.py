@@ -53,7 +53,7 @@ DELETE_TOPIC: Final = 215
 DELETE_TOPIC_ROUTE: Final = 216
 LIST_KV: Final = 219
 RESET_CLIENT_OFFSET: Final = 220
-"""To clients. It is not sent: a reset is told by the answers to pulls."""
+"""To clients. It is not sent: the answers to pulls have the new position."""
 GET_CLIENT_STATUS: Final = 221
 RESET_OFFSET: Final = 222
 GET_CONSUMER_STATUS: Final = 223

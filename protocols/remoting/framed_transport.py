@@ -120,7 +120,7 @@ class FramedTransport(ABC, Generic[AnyFrame]):
         return out
 
     def deadline(self) -> int | None:
-        """When an incomplete frame or an idle connection times out, or there may be room for the frame, monotonic ns."""
+        """The time at which an incomplete frame or an idle connection times out, or the frame may have room, monotonic ns."""
         if self.closed:
             return None
         if self._upload.retry_ns:

@@ -10,7 +10,7 @@ from protocols.remoting.wire.header import FLAG_RESPONSE
 
 
 def begins(head: bytes) -> bool | None:
-    """Whether `head` begins a frame: length of at most 16 MiB, serialize type 0 or 1, header length within the frame.
+    """True when `head` begins a frame: length of at most 16 MiB, serialize type 0 or 1, header length within the frame.
 
     None: more bytes are needed.
     """

@@ -32,7 +32,7 @@ SHUTDOWN_S: Final = 1.0
 log = logging.getLogger("headgate.admin")
 _OWN: Final = frozenset(("same-origin", "none"))
 _OPEN: Final = frozenset(("/healthz", "/readyz"))
-"""What balancers and supervisors ask, without credentials."""
+"""Paths for balancers and supervisors, without credentials."""
 
 
 @final
@@ -172,7 +172,7 @@ class AdminApplication:
 
 
 def runner_of(application: web.Application, port: AdminPort) -> web.AppRunner:
-    """What has aiohttp serve the connections of `port`, and tells each connection when its response begins and is written."""
+    """A runner of aiohttp that serves the connections of `port`, and notifies each of the begin and the end of its response."""
 
     async def begun(request: web.Request, response: web.StreamResponse) -> None:
         connection = port.connection_of(request.protocol)

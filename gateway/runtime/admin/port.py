@@ -44,7 +44,7 @@ ACCEPT_NS: Final = 10_000
 BEGIN_NS: Final = 80_000
 ANSWER_NS: Final = 400_000
 PART_NS: Final = 500_000
-"""What accepting a connection, beginning it, answering a request and a part of a page take; most of it later in the turn."""
+"""Time to accept a connection, to begin it, to answer a request, and for a part of a page; most of it later in the turn."""
 BEGIN_TURNS: Final = 3
 ANSWER_TURNS: Final = 3
 """Turns of the loop that the tasks take that begin a connection and answer a request: a step of a task is a turn."""

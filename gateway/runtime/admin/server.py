@@ -28,7 +28,7 @@ from gateway.runtime.machine import open_files_max
 from protocols.hosts import Hosts
 
 FILES_SHARE: Final = 32
-"""Of the files that the process may open, one in so many is for connections of the admin port, at most."""
+"""Divisor of the limit of open files: at most the quotient may be connections of the admin port."""
 LOOP_S: Final = 5.0
 """Seconds in which the loop of a node that does not serve answers; while it opens a log it has no time."""
 JOIN_S: Final = 5.0

@@ -45,7 +45,7 @@ class Guard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What an administrator can do while the node serves.
+    """Operations of an administrator, while the node serves.
 
     loaded    state of the reloadable files
     reload    reads them again

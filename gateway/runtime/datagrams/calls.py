@@ -37,11 +37,11 @@ ADDRESSES_MAX: Final = 4_096
 DONTWAIT: Final = 0x40
 AGAIN: Final = (errno.EAGAIN, errno.EINTR)
 _BODY_AT: Final = HEADER.size // 4 - 2
-"""Where the length of a datagram is in its header, in words of four bytes."""
+"""Place of the length of a datagram in its header, in words of four bytes."""
 
 
 class DatagramCalls(Protocol):
-    """What a pump asks of its sockets.
+    """Reads and writes of a pump at its sockets.
 
     lost     datagrams of the last `write` that could not be sent: unreachable, or larger than the path allows
     written  bytes of the others

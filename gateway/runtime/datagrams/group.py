@@ -18,7 +18,7 @@ from domain.address import network_of_host
 from gateway.runtime.datagrams.inbox import Address, Inbox
 
 SOCKETS: Final = 16
-"""Sockets of one port, a power of two: so many groups of hosts have a buffer of their own."""
+"""Sockets of one port, a power of two: hosts are divided into as many groups, each with a buffer of its own."""
 SO_ATTACH_REUSEPORT_CBPF: Final = getattr(socket, "SO_ATTACH_REUSEPORT_CBPF", 51)
 """Linux 4.5: socket(7)."""
 SO_ATTACH_FILTER: Final = getattr(socket, "SO_ATTACH_FILTER", 26)

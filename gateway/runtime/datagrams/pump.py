@@ -37,14 +37,14 @@ SHARED_BUFFER_BYTES: Final = 2 * 1024 * 1024
 """Receive buffer of each of several sockets."""
 
 TOO_MANY: Final = Failure(ErrorCode.OVERLOADED, "too many messages wait to be stored: send again later, and fewer")
-"""Why a message is refused: a socket for all peers cannot be left unread, as a connection is."""
+"""Refusal of a message: a socket for all peers cannot be left unread, as a connection is."""
 
 BELIEVED_BYTES: Final = 32 * 1024
 """Bytes of messages of one host for which the store is not asked again whether it has room: asking is not cheap."""
 
 ROOM_WAITS_MAX: Final = 20
-"""How often, each millisecond, what one host has sent waits in the inbox for room in the store; then it is refused. A refusal
-costs two thirds of the time of a message, and most syncs are shorter."""
+"""Milliseconds for which messages of one host wait in the inbox for room in the store; then they are refused. A refusal costs
+two thirds of the time of a message, and most syncs are shorter."""
 
 log = logging.getLogger("headgate.datagram")
 

@@ -3,8 +3,8 @@
     ClientHello --HelloVerifyRequest--> ClientHello with cookie --> handshake --Finished--> session --> plain datagrams
                                           | bounds, 10 s, alert: gone          | replaces the session of the same address
 
-A session is told from others by its number, which stands in the place of the port: what is remembered of one session is not
-of the next one (RFC 7252, section 9.1.1).
+A session is identified by its number, which replaces the port of its peer: state that is kept for one session does not apply
+to the next one of the same address (RFC 7252, section 9.1.1).
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class DtlsSession:
         self._flush()
 
     def close(self) -> None:
-        """Tell the peer that the session ends."""
+        """Send the peer an alert that the session ends."""
         if self.established and not self.failed:
             self._context.lib.ERR_clear_error()
             self._context.lib.SSL_shutdown(self._ssl)

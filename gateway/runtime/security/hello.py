@@ -27,11 +27,11 @@ _DTLS_1_0: Final = b"\xfe\xff"
 
 @final
 class ClientHello:
-    """What a cookie needs of a ClientHello in one record and one fragment.
+    """The fields of a ClientHello, in one record and one fragment, that a cookie is made of.
 
-    random     the client's random bytes: with them a repeated hello is told from a new one
+    random     the client's random bytes: they distinguish a repeated hello from a new one
     cookie     the cookie that it shows, b"" for none
-    bound      what the cookie is good for: the hello without cookie
+    bound      the hello without cookie, for which alone the cookie is valid
     sequence   sequence number of its record
     """
 
@@ -105,7 +105,7 @@ def is_encrypted(data: bytes) -> bool:
 
 
 def is_whole(data: bytes, encrypted_bytes_min: int) -> bool:
-    """True when a datagram is whole records, and those of later epochs than 0 have at least so many bytes.
+    """True when a datagram is whole records, and those of epochs above 0 have at least `encrypted_bytes_min` bytes.
 
     A shorter one cannot be decrypted; OpenSSL ends the session for it, whoever has sent it.
     """

@@ -14,7 +14,7 @@ LAST: Final = 4_096
 DATAGRAM_BYTES_MAX: Final = 65_535
 
 Refusal = Callable[[bytes], bytes]
-"""A datagram -> what its sender is told, not longer than the datagram; b"" for nothing."""
+"""A datagram -> the answer to its sender, not longer than the datagram; b"" for none."""
 
 
 @final

@@ -20,11 +20,11 @@ class _PortsKept(Protocol):
 
 
 class WaitingFor(Enum):
-    """What a node waits for.
+    """The event that a node waits for before it serves.
 
-    OWN_STORE     it is being opened: connections wait for it
-    OTHER_STORE   that of another node: connections are reset
-    ELECTION      another replica leads: connections and datagrams are refused
+    OWN_STORE     its store is open: connections wait for it
+    OTHER_STORE   the store of another node is reached: connections are reset
+    ELECTION      its election; another replica leads: connections and datagrams are refused
     """
 
     OWN_STORE = "own store"

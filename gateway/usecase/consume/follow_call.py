@@ -25,7 +25,7 @@ from gateway.usecase.waiting.long_polls import LiveTails, LongPolls, WaitingCall
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 PASSED_OVER_BYTES: Final = 64 * 1024
-"""What a read counts that passes over messages that are not wanted, and finds none."""
+"""Bytes counted for a read that passes over messages that are not wanted, and finds none."""
 
 
 @final

@@ -44,7 +44,7 @@ class _Holder:
 
 @final
 class LeaseWatches:
-    """The verb AwaitSettled. `Settling` tells it what was settled, released and extended at this node."""
+    """The verb AwaitSettled. `Settling` reports the leases that were settled, released and extended at this node."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -106,11 +106,11 @@ class LeaseWatches:
         del holder.ends[lease]
         holder.ended += 1
         if holder.waiting is not None and holder.ended == 1:
-            # Receipts are settled many at a time: they are told together, in the next turn.
+            # Receipts are settled many at a time: they are reported together, in the next turn.
             self._set_timer(holder, self._clock.monotonic_ns())
 
     def _poll(self, holder: _Holder) -> None:
-        """Tell what has ended, or wait for the next end."""
+        """Report the leases that have ended, or wait for the next end."""
         command = holder.waiting
         if command is None:
             return

@@ -208,7 +208,7 @@ class LeasingCall(WaitingCall[Leasing_co]):
             self.context.searches.add(self.lease)
         elif result.messages or self._wake_count != self.polls.wake_count:
             # There may be messages behind those that were not for delivery, or messages arrived since the lease began:
-            # no later wake would tell this call of them.
+            # no later wake would notify this call of them.
             self.context.clock.call_soon(self.lease)
         else:
             # Behind the other members of its group, until its due time.

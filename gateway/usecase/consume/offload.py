@@ -12,9 +12,9 @@ from gateway.connection.client_connection import ClientConnection
 
 @final
 class Offload:
-    """Tells who a reader should ask next.
+    """The choice of the replica that a reader should ask next.
 
-    sent   how often a reader was sent to a replica
+    sent   number of times that a reader was sent to a replica
     """
 
     __slots__ = ("_behind_bytes", "_replica", "sent")

@@ -112,7 +112,7 @@ class PullContext:
         self.offload: Offload | None = None
 
     def refusal(self, command: Pull) -> Failure | None:
-        """Why the group may not read the topic now, None when it may."""
+        """The reason for which the group may not read the topic now; None: it may."""
         return self.leasing.rights.refusal(command.group, command.topic, command.broadcast)
 
     def reset_offset(self, command: Pull) -> int | None:

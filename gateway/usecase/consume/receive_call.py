@@ -43,8 +43,8 @@ class ReceiveContext:
 class ReceiveCall(LeasingCall[Receive]):
     """A call that leases from a topic.
 
-    _request     what is leased from the topic itself; its queue is chosen anew for each attempt
-    _found       what the topic had, and those of the group's retry topics that have been asked
+    _request     the lease request to the topic itself; its queue is chosen again for each attempt
+    _found       messages of the topic and of those of the group's retry topics that have been asked
     _retries     the group's retry topics that are still to be asked
     """
 

@@ -80,8 +80,8 @@ class Redriving:
         self.redrive(group, address.dead_letter_topic(group), command.limit, lambda record: self._target(group, record), done)
 
     def _target(self, group: str, record: Record) -> str | Failure:
-        """Where the consumer reads that gave up: one that gives messages back reads the retry topic of its group, one that
-        leases them that of its group and the topic."""
+        """The retry topic of the consumer that gave up: that of its group for a consumer that gives messages back, that of its
+        group and the topic for one that leases them."""
         origin = properties.text(record.properties, properties.DLQ_ORIGIN_TOPIC)
         topic = self._topics.find(origin)
         if topic is not None and topic.type == _LITE:
@@ -113,7 +113,7 @@ class Redriving:
         self._log.read(ReadRequest(topic, 0, offset, limit, limits.PULL_BYTES_MAX), done)
 
     def position(self, group: str, topic: str, done: Callable[[int], None]) -> None:
-        """Where the next redrive begins."""
+        """The offset at which the next redrive begins."""
         self._positions.offset(group, topic, 0, lambda result: done(0 if isinstance(result, Failure) else result))
 
     def give(self, messages: list[Message], done: Callable[[list[Placed] | Failure], None]) -> None:

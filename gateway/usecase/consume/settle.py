@@ -100,7 +100,7 @@ class Settling:
         _by_topic(extend, command, extended)
 
     def _notify(self, command: Extend, old: Receipt, new: Receipt | Failure) -> None:
-        """Tell who watches a lease: a nack ends it, an extension goes on under the new receipt."""
+        """Notify the watchers of a lease: a nack ends it, an extension continues it under the new receipt."""
         if isinstance(new, Receipt) and command.invisible_ms:
             self._watches.extended(command.group, command.topic, old, new)
         else:
@@ -148,7 +148,7 @@ class Settling:
         if not origin_id:
             origin_id = command.origin_message_id or properties.text(record.properties, properties.UNIQ_KEY)
         origin_id = properties.id_mark(origin_id)
-        # The id goes first: it tells a message that was given back from one that POP has moved (domain.delivery.retry_owner).
+        # The id goes first: it marks a message that was given back, not one that POP has moved (domain.delivery.retry_owner).
         changes = {properties.ORIGIN_MESSAGE_ID: origin_id, properties.RETRY_TOPIC: origin_topic}
         if command.delay_level < 0 or times >= most:
             changes[properties.DLQ_ORIGIN_TOPIC] = origin_topic

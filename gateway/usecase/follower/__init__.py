@@ -1,1 +1,1 @@
-"""What a replica does for clients while it follows: reads, up to its confirmed position."""
+"""Service of a replica to clients while it follows: reads, up to its confirmed position."""

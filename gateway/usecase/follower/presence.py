@@ -24,7 +24,7 @@ HEARD_MAX: Final = 65_536
 class Presence:
     """The verbs Heartbeat, Leave and QueryNodeCounters; GreetNode ends the connection: a gateway looks for the leader.
 
-    heard   (group, topic) -> the newest subscription in heartbeats since this replica serves
+    heard   (group, topic) -> the newest subscription received in heartbeats since this replica serves
     """
 
     def __init__(self, started_ms: int, figures: Callable[[], Mapping[str, float]]) -> None:

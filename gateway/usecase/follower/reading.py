@@ -1,7 +1,7 @@
 """Reads of a replica that follows. It has what is confirmed, does not know where the log ends, and keeps no ledger.
 
-So it never answers that an offset is out of range or that a queue has ended, nor lets anybody wait: who asks beyond what it has
-is told to ask the leader.
+So it never answers that an offset is out of range or that a queue has ended, nor lets anybody wait: a reader of
+other offsets is sent to the leader.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 STAY_NS: Final = 5 * limits.SECOND_NS
-"""How long a reader stays before it is sent to the leader, which tells it of a reset, and whether its group has receivers."""
+"""Time after which a reader is sent to the leader, which knows of resets, and whether the group has receivers."""
 AGAIN_NS: Final = 1 * limits.SECOND_NS
 """A reader that asks for the same again within this time does not know who leads: a refusal has it wait (SDKs do so for 3 s),
 where "ask the leader" would have it ask at once, and again."""
 STAYS_MAX: Final = 1_024
-"""Queues of one connection whose time is known; with more of them, all begin anew."""
+"""Queues of one connection whose time is known; with more of them, all times begin again."""
 LEADERLESS: Final = Failure(
     ErrorCode.STORE_UNAVAILABLE,
     "this replica follows, and does not have that yet: ask the leader, as soon as the route tells it",
@@ -150,7 +150,7 @@ class FollowerReading:
         )  # fmt: skip
 
     def _send_on(self, connection: ClientConnection, command: Pull, result: ReadResult | None) -> None:
-        """Tell a reader to ask the leader for the same, or later when it has just been told so."""
+        """Send a reader to the leader with the same offset; one that was sent there within AGAIN_NS is refused."""
         self.elsewhere += 1
         place, now = (command.group, command.topic, command.queue_id), self._clock.monotonic_ns()
         self._leaves(connection, place)
@@ -164,7 +164,7 @@ class FollowerReading:
         connection.answer(PulledBy(command.ticket, ELSEWHERE, [], command.offset, low, high))
 
     def _reader(self, connection: ClientConnection, command: Pull, records: list[bytes]) -> int:
-        """Who is asked next: this replica, or 0, the leader, when the reader is near the end or has been here for long."""
+        """The replica to ask next: this one, or 0, the leader, when the reader is near the end or has been here for long."""
         place = (command.group, command.topic, command.queue_id)
         if records and self._end() - Record(records[-1]).physical_offset <= self._near_bytes:
             self._leaves(connection, place)
@@ -192,7 +192,7 @@ class FollowerReading:
         self._in_turn(connection, lambda: self._log.record_at(command.physical_offset, viewed))
 
     def _bounds(self, connection: ClientConnection, command: QueryBounds) -> None:
-        """What this replica has. A later answer of the leader may have a higher end, never a lower one."""
+        """Answer with the bounds of this replica. A later answer of the leader may have a higher end, never a lower one."""
         topic = self._topic(command.topic, command.queue_id)
         if topic is None:
             connection.answer(Refused(command.ticket, UNKNOWN))
@@ -242,7 +242,7 @@ class FollowerReading:
 
 
 def _of(known: dict[ClientConnection, dict[Place, Known]], connection: ClientConnection, place: Place) -> dict[Place, Known]:
-    """What is known of the queues of a connection until it closes, with room for one more."""
+    """The entries of the queues of a connection, kept until it closes; all are dropped when there is no room for one more."""
     found = known.get(connection)
     if found is None:
         found = known[connection] = {}
@@ -257,5 +257,5 @@ def _of(known: dict[ClientConnection, dict[Place, Known]], connection: ClientCon
 
 
 def _known(failure: Failure) -> Failure:
-    """What is not found here may be at the leader."""
+    """The failure for the client: a message that is not found here may be at the leader."""
     return UNKNOWN if failure.code is ErrorCode.MESSAGE_NOT_FOUND else failure

@@ -1,4 +1,4 @@
-"""How far a group is behind in lite topics: in one, or in all lite topics of a parent topic."""
+"""The backlog of a group in lite topics: in one, or in all lite topics of a parent topic."""
 
 from __future__ import annotations
 

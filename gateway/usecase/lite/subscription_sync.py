@@ -162,7 +162,7 @@ class LiteSubscriptionSync:
     def _replace(self, subscriber: LiteSubscriber, group: Group, names: list[str]) -> None:
         """Make `names` all that a client is subscribed to.
 
-        In an exclusive group a lite topic that another member has stays with that member, and the client is told so again.
+        In an exclusive group a lite topic that another member has stays with that member, and the client is notified again.
         """
         wanted = dict.fromkeys(names)
         for name in [name for name in subscriber.names if name not in wanted]:
@@ -182,7 +182,7 @@ class LiteSubscriptionSync:
         self._notify(other, name)
 
     def _notify(self, subscriber: LiteSubscriber, name: str) -> None:
-        """Tell a client that another member has taken `name`: on its own connection, or the proxy's that subscribed for it."""
+        """Notify a client that another member has `name` now: on its own connection, or the proxy's that subscribed for it."""
         member = self._registry.members(subscriber.group).get(subscriber.client_id)
         connection = subscriber.connection if member is None else member.connection
         connection.answer(LiteTaken(None, subscriber.client_id, subscriber.group, name))

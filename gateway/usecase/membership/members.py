@@ -1,4 +1,4 @@
-"""Membership of consumer groups by heartbeat. All members of a group are told when its membership changes."""
+"""Membership of consumer groups by heartbeat. All members of a group are notified of changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENCE_NS: Final = 120 * limits.SECOND_NS
 """Time without a heartbeat after which a member is removed."""
 SWEEP_NS: Final = 10 * limits.SECOND_NS
 INHERITED_NS: Final = 60 * limits.SECOND_NS
-"""How long a leader uses subscriptions of heartbeats that it got while it followed: clients send the next one within 30 s."""
+"""Time in which a leader uses subscriptions of heartbeats that it got as a follower: clients send the next one within 30 s."""
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class Registry:
         return max(found, key=lambda each: each.version, default=None)
 
     def inherit(self, heard: Mapping[tuple[str, str], Subscription]) -> None:
-        """(group, topic) -> subscription, as members told this replica while it followed. Used for INHERITED_NS."""
+        """(group, topic) -> subscription, as received from members while this replica followed. Used for INHERITED_NS."""
 
         def forget() -> None:
             self._inherited = {}

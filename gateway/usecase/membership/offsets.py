@@ -116,7 +116,7 @@ class Offsets:
         return wanted and not self._by_time(connection, command)
 
     def _by_time(self, connection: ClientConnection, command: QueryOffset) -> bool:
-        """True when the client searches its first offset by time. It does so only when told that there is no position."""
+        """True when the client searches its first offset by time. It does so only when no position is stored."""
         member = self._registry.members(command.group).get(connection.client_id)
         return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
 

@@ -1,7 +1,7 @@
 """Resetting positions of groups: the new ones are stored, and members that pull are sent there by the answers to their pulls.
 
-Like Apache's broker, nothing else tells them (request 220): a member that both follows an answer and is told would begin twice
-from the new position.
+Like Apache's broker, the node does not notify them (request 220): a member that follows an answer and a notification would
+begin twice from the new position.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from domain.store.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
 
 RECORD_BYTES: Final = 256
-"""What a message counts for beside its body and its properties."""
+"""Bytes counted for a message beside its body and its properties."""
 GATHERED_BODY_BYTES_MAX: Final = 16 * 1024
 """Messages with larger bodies are appended alone: beside such a body an append costs little."""
 GATHERED_BYTES_MAX: Final = 128 * 1024
-"""When more is gathered, it is appended before the end of the turn."""
+"""Bytes of gathered messages; above it they are appended before the end of the turn."""
 
 
 @final

@@ -29,10 +29,10 @@ from gateway.usecase.topics_and_groups.priority import prioritize
 from gateway.usecase.topics_and_groups.topics import Topics
 
 HELD_BYTES: Final = 4_096
-"""What a message that waits for its topic counts for beside its body."""
+"""Bytes counted for a message that waits for its topic, beside its body."""
 
 Retain = Callable[[Message], StateChange | None]
-"""What goes with a message that sets or removes the latest value of its path (LatestChanges.at_send)."""
+"""The change of state of a message that sets or removes the latest value of its path (LatestChanges.at_send)."""
 
 
 class Sending:

@@ -1,6 +1,6 @@
 """Transactions: producers commit or roll back half messages; the gateway checks with one of them when none does.
 
-Half messages are sent like any other. The store hides them until they are committed, and tells when to check.
+Half messages are sent like any other. The store hides them until they are committed, and reports when to check.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TransactionEnding:
 
 
 class TransactionResuming:
-    """The verb ResumeTransaction: checks begin anew for a half message that was given up."""
+    """The verb ResumeTransaction: checks begin again for a half message that was given up."""
 
     def __init__(self, log: MessageLog, topics: Topics) -> None:
         self._log = log

@@ -159,7 +159,7 @@ class RetainedScan:
 
 @final
 class SessionRecords:
-    """What the store has of a session, or will have once it has answered, and what it has not (`snapshot`).
+    """The records of a session that the store has, or will have once it has answered, and those to be written (`snapshot`).
 
     definition       value of the definition; b"": it is to be written
     will             digest of the will; b"": there is none

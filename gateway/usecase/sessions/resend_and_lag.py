@@ -43,7 +43,7 @@ QUEUES_PER_TURN_MAX: Final = 512
 EXPIRED: Final = "expired"
 GONE: Final = "gone"
 TOO_LARGE: Final = "too-large"
-"""Why a message above QoS 0 is lost to a session: it has expired, is no longer stored, or is too large for the client."""
+"""Losses of a message above QoS 0 to a session: it has expired, is no longer stored, or is too large for the client."""
 
 
 class CatchUp:

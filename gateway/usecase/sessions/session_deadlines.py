@@ -1,4 +1,4 @@
-"""When each disconnected session expires, and when its will is to be published."""
+"""Deadlines of disconnected sessions: the expiry of each, and the publication of its will."""
 
 from __future__ import annotations
 

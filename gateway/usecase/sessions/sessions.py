@@ -50,13 +50,13 @@ from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_questions import LongQuestions
 
 GONE_MAX: Final = 10_000
-"""Deleted topics that are remembered, so that connected sessions begin anew when one of them is created again."""
+"""Deleted topics that are remembered, so that connected sessions read one of them from its begin when it is created again."""
 
 
 class Sessions:
     """Attach, Detach, Subscribe, Unsubscribe, SendOnce, Release, Confirm, Decline, Take; and the store's listener behind them.
 
-    A session that outlives its connection is stored before the client is told that it has one.
+    A session that outlives its connection is stored before CONNACK reports it to the client.
 
     sys_topics     status of the node under `$SYS/broker/`
     filter_index   matches of the filters of disconnected sessions
@@ -173,9 +173,9 @@ class Sessions:
         """StoreListener: does nothing, since a GroupReceive waits for returned messages itself."""
 
     def _topic_changed(self, name: str) -> None:
-        """A topic was made, changed or deleted. Connected sessions read a topic that was deleted and made anew from its begin.
+        """A topic was made, changed or deleted. Connected sessions read a topic that was deleted and made again from its begin.
 
-        A far store that does not tell when a topic was made may have lost sight of it for a while: it is the same, then.
+        A far store that does not report when a topic was made may have lost sight of it for a while: it is the same, then.
         """
         topic = self._metadata.topic(name)
         if topic is None:
@@ -208,7 +208,7 @@ class Sessions:
             self._disconnect(old, True)
             other.answer(SessionTakenOver())
         ends = old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms())
-        # What waits in a session is for its user: another one begins anew.
+        # Messages that wait in a session are for its user: another user gets a new session.
         ends = ends or (old is not None and not old.is_of(connection))
         if old is not None and ends and old.appending:
             # The packet identifiers that come with these appends would be found in the session that follows.
@@ -304,7 +304,7 @@ class Sessions:
     def _advance(self, session: MqttSession, queue: tuple[str, int]) -> None:
         """Move the position in a queue that did not lag behind all that was offered to the session.
 
-        The end of the queue is no such place: it may have moved on since this node was told of the last message.
+        The end of the queue is not that position: it may have moved on since this node was notified of the last message.
         """
         end = self._log.notified(*queue)
         if end >= 0 and end != session.positions[queue]:

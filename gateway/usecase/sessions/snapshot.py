@@ -68,7 +68,7 @@ _OLD_IN_FLIGHT = struct.Struct(">HBiqB")
 
 @final
 class SessionChanges:
-    """What of one session is written in one commit. From here on `records` takes it as stored, until `settle` tells otherwise.
+    """The changes of one session in one commit. `records` takes them as stored, until `settle` reports that they are not.
 
     changes      for the store
     definition   True: the definition is among them
@@ -153,7 +153,7 @@ def definition(session: MqttSession) -> SessionChanges:
 
 
 def progress(session: MqttSession) -> SessionChanges:
-    """What the store does not have of the in-flight window and the positions. Nothing of them is newer in memory then."""
+    """Changes of the in-flight window and the positions that the store does not have; `records` takes them as stored."""
     out = SessionChanges(session.records)
     _put_progress(session, part_key(session.client_id, b""), out)
     return out

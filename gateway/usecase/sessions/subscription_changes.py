@@ -139,7 +139,7 @@ class SubscriptionChanges:
     def _begin(self, session: MqttSession, name: str) -> None:
         """Set the session's positions in a topic to the present ends: older messages are not for this session.
 
-        The end is where the session is told of messages from, so that it misses none in between.
+        The end is the position from which on the session is notified of messages, so that it misses none in between.
         Where that is not known yet, messages count from now on, by their store time.
         """
         topic = self._metadata.topic(name)

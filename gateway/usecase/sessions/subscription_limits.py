@@ -1,4 +1,4 @@
-"""What is refused of a SUBSCRIBE: filters that are none, and more than a session may have."""
+"""Checks of a SUBSCRIBE: malformed filters, and more filters than a session may have, are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WILD_SHARES_MAX: Final = 16
 
 
 def refusal(session: MqttSession, subscription: MqttSubscription, coming: Sequence[MqttSubscription]) -> Failure | None:
-    """Why a subscription is refused; None: it is not. `coming`: shared subscriptions that are about to be added."""
+    """The refusal of a subscription; None: it is accepted. `coming`: shared subscriptions that are about to be added."""
     pattern = subscription.pattern
     if subscription.refused is not None:
         return subscription.refused

@@ -38,9 +38,9 @@ from gateway.usecase.publish.send import Sending, too_large
 from gateway.usecase.topics_and_groups.topics import Topics
 
 ANSWER_NS: Final = 10 * limits.SECOND_NS
-"""Time for a client to tell its running information, or to consume a message."""
+"""Time for a client to send its running information, or to consume a message."""
 POSITIONS_NS: Final = 5 * limits.SECOND_NS
-"""Time for a client to tell its positions."""
+"""Time for a client to send its positions."""
 REPLY_NS: Final = 3 * limits.SECOND_NS
 """Time for a client to take a reply."""
 PENDING_MAX: Final = 16_384

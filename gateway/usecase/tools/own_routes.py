@@ -26,7 +26,7 @@ class OwnRoutes:
     def __init__(
         self, cluster: str, broker: str, metadata: Metadata, policy: NodePolicy, replica: ReplicaView | None = None
     ) -> None:
-        """`replica`: tells which replicas serve readers; None: the store has none."""
+        """`replica`: knows the replicas that serve readers; None: the store has none."""
         self.addresses = BrokerAddresses(cluster, broker, {MASTER_ID: ""})
         self._replica = replica
         self._broker = broker

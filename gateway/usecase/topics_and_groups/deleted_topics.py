@@ -1,4 +1,4 @@
-"""Topics that were deleted: who delivers events to one that is gone is told so, and does not make it again."""
+"""Topics that were deleted: an event that is delivered to one of them is refused, and does not make the topic again."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Modes:
         self._groups.ensure(command.group, ready)
 
     def _unsettable(self, command: SetRequestMode) -> Failure | None:
-        """Why the mode may not be set, else None. Topic and group must exist, so that the number of stored modes is bounded."""
+        """The refusal of a mode, else None. Topic and group must exist, so that the number of stored modes is bounded."""
         if command.mode not in ("PULL", "POP"):
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"the mode is PULL or POP, not {command.mode[:40]!r}")
         if command.topic.startswith(address.RETRY_PREFIX):

@@ -86,7 +86,7 @@ class Rights:
         self._pairs.put({key: None if wanted else b"1"}, put)
 
     def _unknown(self, command: SetReadable) -> Failure | None:
-        """Why the pair may not be stored: group and topic must exist, so that the number of stored pairs is bounded."""
+        """The refusal of a pair, else None. Group and topic must exist, so that the number of stored pairs is bounded."""
         if self._metadata.group(command.group) is None:
             return Failure(ErrorCode.GROUP_NOT_FOUND, f"group {command.group} does not exist")
         if self._metadata.topic(command.topic) is None:

@@ -63,7 +63,7 @@ class Topics:
         return self._metadata.topic(name)
 
     def unreadable(self, name: str, queue_id: int = -1) -> Failure | None:
-        """Why no client may receive from the topic or the queue, else None: TOPIC_NOT_FOUND, NOT_ALLOWED, QUEUE_ILLEGAL."""
+        """The failure of a receive from the topic or the queue, else None: TOPIC_NOT_FOUND, NOT_ALLOWED, QUEUE_ILLEGAL."""
         topic = self._metadata.topic(name)
         if topic is None:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
@@ -229,7 +229,7 @@ class Topics:
         self._metadata.delete_topic(command.topic, deleted)
 
     def is_of_others(self, retry_topic: str, topic: str) -> bool:
-        """True when another group and topic have the same POP retry topic, of version 1: its name does not tell where the
+        """True when another group and topic have the same POP retry topic, of version 1: its name does not show where the
         group's name ends."""
         known = self._metadata
         if known.group(retry_topic.removeprefix(address.RETRY_PREFIX)) is not None:
@@ -261,7 +261,7 @@ def _dropped(_: None | Failure) -> None:
 
 
 def _illegal(topic: Topic) -> Failure | None:
-    """Why `topic` cannot be created, else None."""
+    """The reason for which `topic` cannot be created, else None."""
     if not address.is_topic(topic.name):
         return Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {topic.name!r}: 1 to 127 of the characters % | a-z A-Z 0-9 _ -")
     if address.is_system_topic(topic.name):

@@ -13,7 +13,7 @@ from gateway.connection.client_connection import ClientConnection
 TURN_NS: Final = MILLISECOND_NS
 """Time of one turn in which questions are worked on."""
 STEP_NS: Final = MILLISECOND_NS // 10
-"""What a step counts at least, so that also a clock that stands still ends a turn."""
+"""Least time counted for a step, so that also a clock that stands still ends a turn."""
 STEP_ITEMS: Final = 64
 """Topics, groups or queues that one step should look at."""
 

@@ -17,9 +17,9 @@ SHORT_TURNS: Final = 3
 """Turns without reads that follow one with LARGE_BYTES: an answer takes neighbours several turns, and reads of megabytes take
 10 ms of each."""
 LEAST_BYTES: Final = 8 * 1024
-"""What a read that has waited counts at least, so that one turn does not do thousands that find nothing."""
+"""Least bytes counted for a read that has waited, so that one turn does not do thousands that find nothing."""
 UNKNOWN_BYTES: Final = 64 * 1024
-"""What a receive is taken for before its host has had an answer."""
+"""Bytes counted for a receive before its host has had an answer."""
 HOSTS_MAX: Final = 4_096
 
 
@@ -28,7 +28,7 @@ class ReadTurns:
     """Shares the turns between the reads of all connections.
 
     Bytes are added up without a look at the clock: when they reach BYTES_PER_TURN, the reads that still come in the same turn
-    wait, and the sum begins anew with the next one, or SHORT_TURNS later when it is large. Reads that wait are done in a turn
+    wait, and the sum begins at 0 with the next one, or SHORT_TURNS later when it is large. Reads that wait are done in a turn
     until they have reached it again, one of each host by turns. A connection whose reads wait is not read.
 
     crowded    True: further reads wait for the next turn

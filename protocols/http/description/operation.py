@@ -1,4 +1,4 @@
-"""What the description of the API says of each handler besides its own text: parameters, content, answers, examples."""
+"""Details of each handler in the description of the API, besides its own text: parameters, content, answers, examples."""
 
 from __future__ import annotations
 

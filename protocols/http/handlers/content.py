@@ -59,7 +59,7 @@ def texts(found: dict[str, Any], name: str) -> list[str]:
 
 
 def octets(found: dict[str, Any], name: str, otherwise: bytes | None = None) -> bytes:
-    """A member that is bytes in hexadecimal digits. `otherwise`: as for `text`. Raises RefusalError, which does not tell it."""
+    """A member that is bytes in hexadecimal digits. `otherwise`: as for `text`. Raises RefusalError, without the value."""
     value = text(found, name, None if otherwise is None else otherwise.hex())
     try:
         return bytes.fromhex(value)

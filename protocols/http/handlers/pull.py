@@ -82,5 +82,5 @@ class PullMessages(Handler):
 
 
 def _next(event: Pulled, records: Sequence[Record], notified: int) -> int:
-    """The offset of the next pull, when the response tells the first `told` of the `records`."""
+    """The offset of the next pull, when the response has the first `notified` of the `records`."""
     return event.next_offset if notified == len(records) else records[notified].queue_offset

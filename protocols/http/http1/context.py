@@ -1,4 +1,4 @@
-"""What all HTTP/1.1 connections of one adapter share."""
+"""Objects that all HTTP/1.1 connections of one adapter share."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Heads:
             start = self._start(lines[0])
             if start is None:
                 return None
-        known = self._lines  # of Any: a compiled `tuple[bytes, bytes]` would be taken apart and made anew
+        known = self._lines  # of Any: a compiled `tuple[bytes, bytes]` would be taken apart and made again
         fields: list[Any] = []
         for at in range(1, len(lines)):
             line = lines[at]

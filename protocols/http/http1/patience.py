@@ -1,4 +1,4 @@
-"""How long a connection waits for a request, by the table in protocols/http/connection.py."""
+"""Time that a connection waits for a request, by the table in protocols/http/connection.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both `:consume` requests share: credentials, web pages that may read, the format, and the opening of a WebSocket."""
+"""Common parts of both `:consume` requests: credentials, web pages that may read, the format, the opening of a WebSocket."""
 
 from __future__ import annotations
 

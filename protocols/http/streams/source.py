@@ -1,4 +1,4 @@
-"""What all streams of messages to a client share: parts, credit, heartbeats and the end."""
+"""Common parts of all streams of messages to a client: parts, credit, heartbeats and the end."""
 
 from __future__ import annotations
 

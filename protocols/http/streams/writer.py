@@ -24,7 +24,7 @@ class Writer(Protocol):
         """A heartbeat; the position may have moved over messages that were not wanted."""
 
     def problem(self, document: bytes) -> bytes:
-        """Why the stream ends."""
+        """The reason for which the stream ends."""
 
     def results(self, document: bytes) -> bytes:
         """Results of settlements that the client asked for on the stream itself."""

@@ -1,1 +1,1 @@
-"""What Apache's brokers and mqadmin say to a controller, and what a controller says to brokers."""
+"""Requests of Apache's brokers and mqadmin to a controller, and of a controller to brokers."""

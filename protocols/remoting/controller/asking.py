@@ -1,6 +1,6 @@
-"""How a node or a tool of Headgate asks a controller: bodies of requests 30022 to 30024 and of heartbeats, and their answers.
+"""Requests of a node or a tool of Headgate to a controller: bodies of 30022 to 30024 and of heartbeats, and their answers.
 
-Any controller answers 30024, and 1005, which says who leads; the others answer NOT_LEADING to all else.
+Any controller answers 30024, and 1005, which names the leader; one that does not lead answers NOT_LEADING to all else.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ CHANGES: Final[dict[str, type[GroupChange]]] = {
 APART: Final = frozenset({"run", "runs_before"})
 """Fields that are ext fields of the request (`process_fields`): versions before refuse an object that has them."""
 UNSAID: Final = frozenset({"live", "dead"}) | APART
-"""Fields that an object does not have. `live` and `dead` are filled in by the controller, by what it has heard."""
+"""Fields that an object does not have. `live` and `dead` are filled in by the controller, from heartbeats."""
 
 
 def process_fields(change: GroupChange) -> dict[str, str]:

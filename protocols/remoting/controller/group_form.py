@@ -25,11 +25,11 @@ from protocols.remoting.wire.bean import Bean
 
 _HEARD: Final = "heard"
 _FIGURES: Final = 6
-"""Figures of a replica that are told; the paths of a leader are not."""
+"""Number of figures of a replica that are written; the paths of a leader are not."""
 
 
 def write(group: StoreGroup, heard: Iterable[ReplicaHeard] = ()) -> dict[str, object]:
-    """The group, and what was last heard of its replicas. The text by which a node proves its id stays here."""
+    """The group, and the last reports of its replicas. The text by which a node proves its id is left out."""
     words = {each.report.id: each for each in heard}
     found: dict[str, object] = {
         "cluster": group.cluster,
@@ -77,7 +77,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
 
 
 def read(found: Bean) -> tuple[StoreGroup, tuple[ReplicaHeard, ...]]:
-    """What `write` wrote; the texts by which nodes prove their ids are empty. Raises RequestError for another object."""
+    """The group and the reports that `write` wrote, without the texts by which nodes prove their ids. Raises RequestError."""
     listed = bean.beans(found, "replicas")
     members = found.get("members", [])
     if len(listed) > REPLICAS_MAX or not isinstance(members, list) or len(members) > REPLICAS_MAX:

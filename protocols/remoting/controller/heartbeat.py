@@ -65,7 +65,7 @@ def paths_text(paths: Sequence[tuple[int, int]]) -> str:
 
 
 def _paths(text: str) -> tuple[tuple[int, int], ...]:
-    """What `paths_text` wrote. What is no such text is left out: heartbeats count without their figures, too."""
+    """The paths that `paths_text` wrote. Malformed ones are left out: heartbeats count without their figures, too."""
     found: list[tuple[int, int]] = []
     for each in text.split(",", REPLICAS_MAX)[:REPLICAS_MAX] if text else ():
         replica, _, micros = each.partition(":")

@@ -1,4 +1,4 @@
-"""What a controller knows: codes 1004, 1005, 1006 and 1012 (RocketMQ's GetMetaDataResponseHeader, BrokerReplicasInfo)."""
+"""Questions to a controller: codes 1004, 1005, 1006 and 1012 (RocketMQ's GetMetaDataResponseHeader, BrokerReplicasInfo)."""
 
 from __future__ import annotations
 

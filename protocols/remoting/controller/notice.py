@@ -1,4 +1,4 @@
-"""What a controller tells brokers by itself: code 1008 (RocketMQ's NotifyBrokerRoleChangedRequestHeader)."""
+"""Notifications of a controller to brokers: code 1008 (RocketMQ's NotifyBrokerRoleChangedRequestHeader)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocols.remoting.wire.header import FLAG_ONEWAY
 
 
 def role_changed(group: StoreGroup, opaque: int) -> bytes:
-    """The request that tells a replica of a group who leads now. It has no reply, and may be lost: brokers ask every 5 s."""
+    """The request that names the leader to a replica of a group. It has no reply, and may be lost: brokers ask every 5 s."""
     return encode(
         codes.ROLE_CHANGED, opaque, fields=sync_state.leader_fields(group), body=sync_state.body(group), flag=FLAG_ONEWAY
     )

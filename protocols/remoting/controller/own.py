@@ -1,4 +1,4 @@
-"""What nodes and tools of Headgate ask a controller: codes 30022 to 30024, 30028 (docs/protocols/remoting-extensions.md)."""
+"""Requests of Headgate to a controller: codes 30022 to 30024, 30028 (docs/protocols/remoting-extensions.md)."""
 
 from __future__ import annotations
 

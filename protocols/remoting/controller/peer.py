@@ -1,4 +1,4 @@
-"""What controllers of one group say to each other: codes 30020 and 30021 (docs/protocols/remoting-extensions.md)."""
+"""Requests between the controllers of one group: codes 30020 and 30021 (docs/protocols/remoting-extensions.md)."""
 
 from __future__ import annotations
 

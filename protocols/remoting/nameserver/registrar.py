@@ -38,7 +38,7 @@ Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 
 
 class GarbledAnswerError(Exception):
-    """What the name server has sent is no answer to what it was asked."""
+    """An answer of the name server that does not fit its request."""
 
 
 @final
@@ -125,7 +125,7 @@ class Registrar:
         return out
 
     def deadline(self) -> int | None:
-        """When `expire` is to be called, monotonic ns; None: not by itself."""
+        """The time at which `expire` is to be called, monotonic ns; None: at none."""
         return self._due_ns
 
     def expire(self, now: int) -> None:
@@ -138,7 +138,7 @@ class Registrar:
             self._ask(announcement.compare(self._broker, self._topics.version), self._compared, now)
 
     def topics_changed(self, now: int) -> None:
-        """Topics were made, changed or deleted: the name server is told, at once or after the answer that it owes."""
+        """Topics were made, changed or deleted: the changes are sent, at once or after the answer that is due."""
         if self._waiting is None and self._version is not None and not self.fault and not self._leaving:
             self._send_changes(now)
 

@@ -43,7 +43,7 @@ NUMBER_MAX: Final = 0x7FFFFFFF
 TOPICS_AT_ONCE: Final = 256
 """Topics that are read in one turn of the loop."""
 LEASE_MS: Final = 120_000
-"""How long a registration is valid when the broker names no time."""
+"""Time for which a registration is valid when the broker names none."""
 LEASE_MS_MAX: Final = 3_600_000
 ADDRESS_CHARS_MAX: Final = 255
 

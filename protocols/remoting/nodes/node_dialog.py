@@ -27,7 +27,7 @@ Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 
 
 class NodeSpeaker(Protocol):
-    """What speaks over the connections to a node, one after the other."""
+    """The user of the connections to a node, one after the other."""
 
     def greeting(self) -> bytes:
         """The body of a request GREET_NODE."""

@@ -1,4 +1,4 @@
-"""What a relayed connection and the relay say to each other. Nothing of it is forwarded to another node."""
+"""Commands of a relayed connection to the relay, and its events. None of them is forwarded to another node."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from protocols.remoting.wire.frame import Frame
 
 ALONE: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"
 NO_END: Final = 0x7FFFFFFFFFFFFFFF
-"""Where the newest epoch ends, until another one begins."""
+"""End of the newest epoch, until another one begins."""
 
 
 def status(_client: Client, frame: Frame) -> Outcome:

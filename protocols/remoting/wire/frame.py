@@ -96,7 +96,7 @@ class FrameBuffer(ABC, Generic[AnyFrame]):
 
     @property
     def unfinished(self) -> int:
-        """Bytes that the incomplete frame has in all, as far as its first bytes tell; 0 without one."""
+        """Bytes that the incomplete frame has in all, as far as its first bytes show; 0 without one."""
         return self._need if self.held else 0
 
     def _joined(self, data: bytes) -> bytes:
@@ -115,7 +115,7 @@ class FrameBuffer(ABC, Generic[AnyFrame]):
         return data
 
     def _end(self, data: bytes, at: int) -> int:
-        """Where the frame at `at` ends. 0: it is malformed, and `fault` is set; or it is incomplete, and is held."""
+        """The end of the frame at `at`. 0: it is malformed, and `fault` is set; or it is incomplete, and is held."""
         there = len(data) - at
         need = self._need_at(data, at, there)
         if need < 0:

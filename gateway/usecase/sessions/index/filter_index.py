@@ -24,11 +24,11 @@ from gateway.usecase.sessions.mqtt_session import QueueKey
 ENTRIES_MAX: Final = 16 * 1024 * 1024
 """Offsets in the whole index, 8 bytes each; beyond that the filter with the most offsets is dropped from the index."""
 DENSE_MIN: Final = 4_096
-"""A filter with at least so many offsets is dropped from the index when it matches more than a quarter of its topic."""
+"""Offsets of a filter from which on it is dropped from the index when it matches more than a quarter of its topic."""
 GRACE_NS: Final = 600 * SECOND_NS
-"""How long a filter stays in the index after its last session has reconnected or ended."""
+"""Time for which a filter stays in the index after its last session has reconnected or ended."""
 RUN_GAP: Final = 32
-"""Matches that are at most so many offsets apart are read together, with the messages between them."""
+"""Largest distance, in offsets, of matches that are read together, with the messages between them."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""Which member of a shared subscription gets the next message, among those who can take one.
+"""The choice of the member of a shared subscription that gets the next message, among those who can take one.
 
 The attribute `share.strategy` of a group names its strategy; the policy's `share_strategy` is the default. The strategy is
 read whenever messages are delivered, so that a change takes effect with the next message.

@@ -262,7 +262,7 @@ class SharedSubscriptions:
     # Events
 
     def changed(self, topic: str) -> None:
-        """A topic has come, or changed. At a far store that may be all that is heard of a new topic."""
+        """A topic has come, or changed. A far store may report a new topic by this call alone."""
         if topic in self._without_topic or (self._wildcards and topic not in self._known):
             self._clock.call_soon(lambda: self.arrived(topic))
 

@@ -1,7 +1,7 @@
 """Start positions of a consumer group that a shared subscription creates: the end of each existing topic.
 
-In topics that are created later the group starts at the first message, as any group without a position does. To tell these
-topics apart when another member subscribes, even after a restart, two kinds of markers are stored as positions:
+In topics that are created later the group starts at the first message, as any group without a position does. To
+recognise these topics when another member subscribes, even after a restart, two kinds of markers are stored as positions:
 
     a topic that does not exist   position 0 in its queue 0: the group has subscribed before the topic existed
     ANY_TOPIC                     wall clock in milliseconds of the first subscription that begins with a wildcard

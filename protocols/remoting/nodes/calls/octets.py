@@ -84,7 +84,7 @@ Out = list[bytes]
 
 @final
 class Codec(Generic[T]):
-    """How values of one type are written and read.
+    """The encoding of values of one type.
 
     put   append the bytes of a value to a list of pieces; a number that its layout cannot hold raises struct.error
     get   take a value from a reader; raises WireError

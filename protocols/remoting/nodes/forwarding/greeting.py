@@ -1,4 +1,4 @@
-"""How a gateway and the node that carries out its clients' commands introduce themselves, as JSON."""
+"""The greeting between a gateway and the node that carries out its clients' commands, as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a gateway says first, on each connection.
+    """The greeting of a gateway, first on each connection.
 
     cluster      name of its cluster
     node         its name, for logs
@@ -37,7 +37,7 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """What the store's node answers.
+    """The answer of the store's node to a greeting.
 
     cluster      name of its cluster
     broker       its name in routes and receipts

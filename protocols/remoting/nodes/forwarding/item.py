@@ -106,5 +106,5 @@ def get_principal(reader: Reader) -> tuple[int, Principal]:
 
 
 def known_principals() -> dict[int, Principal | None]:
-    """The principals that need not be told."""
+    """The principals that both nodes know without their being sent."""
     return {NO_PRINCIPAL: None, GATEWAY_PRINCIPAL: GATEWAY}

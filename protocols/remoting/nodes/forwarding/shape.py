@@ -1,4 +1,4 @@
-"""How a value of any type of the domain goes between nodes: codecs made from the annotations of its class."""
+"""The encoding of values of any type of the domain between nodes: codecs made from the annotations of their classes."""
 
 from __future__ import annotations
 

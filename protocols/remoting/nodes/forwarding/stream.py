@@ -29,7 +29,7 @@ TICK_NS: Final = SECOND_NS
 """Time between two signs of life."""
 TELL_NS: Final = 100 * MILLISECOND_NS
 TELL_FRAMES: Final = 32
-"""The other node is told at the latest after this time, or after as many frames, what has come."""
+"""Received frames are acknowledged at the latest after this time, or after this number of frames."""
 _HEAD: Final = struct.Struct(">BqqI")
 _SIZE: Final = struct.Struct(">I")
 
@@ -39,7 +39,7 @@ class SizeError(GatewayError):
 
 
 class ItemError(WireError):
-    """An item cannot be read. All others of its frame were taken, and so has it been told to whom the item was for."""
+    """An item cannot be read. All others of its frame were taken, and the client of the item was notified."""
 
 
 @final
@@ -47,13 +47,13 @@ class NodeStream:
     """One direction of items out and one in.
 
     A frame is: version 1 | number 8 | number up to which frames have come 8 | items 4 | items; before each item stands its
-    length, 4 bytes. Number 0: it has no items, and only tells what has come. A frame is kept until the other node has told that
-    it has come; a new connection is sent what the former one may have lost.
+    length, 4 bytes. Number 0: it has no items, and only acknowledges. A frame is kept until the other node has acknowledged
+    it; a new connection is sent the frames that the former one may have lost.
 
     version                of the frames, in both directions
-    unacknowledged_bytes   bytes of frames that the other node has not told to have come
+    unacknowledged_bytes   bytes of frames that the other node has not acknowledged
     received               number of the last frame that has come
-    _came                  number of the last frame that the other node has told to have come
+    _came                  number of the last frame that the other node has acknowledged
     _open                  items for the next frame
     _kept                  number -> its items; the number rises
     """
@@ -142,7 +142,7 @@ class NodeStream:
         self._send = None
 
     def notify(self) -> None:
-        """Tell the other node what has come, also when nothing has: it learns that this node lives."""
+        """Acknowledge the received frames, also when there are none: the other node learns that this one is alive."""
         if self._send is not None:
             self._notified = self.received
             self._send(self._frame(0, 0, b""))
@@ -173,7 +173,7 @@ class NodeStream:
     ) -> None:
         """Take a frame, and give each of its items to the one that takes items of its kind, which is the first byte.
 
-        `unread` gets an item that its taker could not read, and tells whom it was for; it raises WireError when it cannot. Then
+        `unread` gets an item that its taker could not read, and finds its client; it raises WireError when it cannot. Then
         comes ItemError behind the last item: the connection has to be closed, and nothing is lost. Any other WireError: the
         stream has to be given up, because nobody knows who waits for the items that were not taken.
         """

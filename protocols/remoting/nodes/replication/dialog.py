@@ -52,10 +52,10 @@ class FollowDialog:
         return encode(code, opaque, fields=signed, body=body, flag=flag, serialize=BINARY)
 
     def receive(self, data: bytes) -> list[FollowAccepted | FollowRefused | LogBytes]:
-        """What the leader says with these bytes; an incomplete frame is kept until the rest of it comes, at most 16 MiB.
+        """The messages of the leader in these bytes; an incomplete frame is kept until the rest of it comes, at most 16 MiB.
 
-        Raises RequestError for what is no word of a leader: the connection has to be closed, and what came before it in `data`
-        is not returned.
+        Raises RequestError for bytes that are no message of a leader: the connection has to be closed, and the messages before
+        them in `data` are not returned.
         """
         found = [self._event(frame) for frame in self._splitter.feed(data)]
         if self._splitter.fault:
