@@ -25,7 +25,7 @@ NAMES_MAX: Final = 4_096
 NAMES_AT_ONCE: Final = 8
 """Lite topics that one command adds or removes: a position may have to be set for each."""
 UNACKED_MAX: Final = 100
-"""Unacknowledged messages at which a lite push consumer's polls are refused (ProxySettings.maxLiteRenewNumPerChannel)."""
+"""Unacknowledged messages at which a lite push consumer's polls are refused (ProxyConfig.maxLiteRenewNumPerChannel)."""
 
 _ACTIONS: Final[dict[int, LiteAction]] = {
     pb.PARTIAL_ADD: LiteAction.PARTIAL_ADD,

@@ -1,4 +1,4 @@
-"""SettingsReload of push consumers' leases while their messages are being processed (RocketMQ's DefaultReceiptHandleManager).
+"""Renewal of push consumers' leases while their messages are being processed (RocketMQ's DefaultReceiptHandleManager).
 
     leased for 60 s -> due 10 s before the lease ends -> extended by 60 s, repeatedly, until
         the client settles or releases it, or leaves        (ended)

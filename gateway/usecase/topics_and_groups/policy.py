@@ -33,7 +33,7 @@ class NodePolicy:
     latest_bytes_max               bytes of latest values with their paths; beyond it only removals and smaller values are taken
     lite_subscriptions_max         lite topics that all clients together may subscribe to; one more is refused
     lite_syncs_per_s               requests a second, of all clients, that add lite topics; 0: no bound
-                                   (ProxySettings.maxSyncLiteSubscriptionRate)
+                                   (ProxyConfig.maxSyncLiteSubscriptionRate)
     share_strategy                 distribution of shared subscriptions whose group has no attribute for it: one of STRATEGIES
     priority_order_ascending       in a topic of type PRIORITY the queue with the highest number is read first; off: queue 0
     priority_again_first_percent   share of its receives, 0 to 100, that read the retry topic first; the others read it last
