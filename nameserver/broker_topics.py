@@ -46,7 +46,7 @@ class BrokerTopics:
         return sum(name not in self for name in topics)
 
     def update(self, topics: Mapping[str, TopicQueues]) -> None:
-        """Add or replace topics. Ends a whole table that was not finished: what it has not brought stays."""
+        """Add or replace topics. Ends a whole table that was not finished: topics that it did not have stay."""
         if self._before:
             self._before.update(self._known)
             self._known, self._before = self._before, {}

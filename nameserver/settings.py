@@ -12,7 +12,7 @@ from nameserver.table import ROUTES_MAX
 
 @dataclass(frozen=True, slots=True)
 class NameserverSettings:
-    """Bounds of what brokers register.
+    """Bounds of the registrations of brokers.
 
     routes_max   topics of all registered brokers together; a topic of two brokers counts twice. A registration that would
                  exceed this is refused. Each takes some 100 bytes of memory

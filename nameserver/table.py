@@ -34,7 +34,7 @@ ROUTES_MAX: Final = 262_144
 class BrokerLease:
     """One registered address of a broker.
 
-    registration   what the broker registered, without its topics
+    registration   the registration of the broker, without its topics
     version        version of its topics
     until_ns       end of the lease, monotonic nanoseconds
     holder         the connection by which it was registered
@@ -69,7 +69,7 @@ class RouteTable:
     def register(self, registration: Registration, now: int, holder: object = None) -> RegisterOutcome:
         """Add or renew a registration.
 
-        MISFIT: a broker that is not registered has sent one topic; that is a change of what it had registered before.
+        MISFIT: a broker that is not registered has sent one topic; that is a change of a registration that is not here.
         When the same broker id is registered at another address with a newer state, the call is ignored.
         """
         topics = registration.topics

@@ -1,7 +1,7 @@
 """The contract between a protocol and the gateway.
 
 One turn of the event loop: the shell (`gateway.connection`) passes the received bytes to `receive`, the gateway executes the
-commands that it returns, events go to `answer`, and the shell writes what `outgoing` returns with one call. Messages have no
+commands that it returns, events go to `answer`, and the shell writes the bytes of `outgoing` with one call. Messages have no
 task of their own, and an adapter never calls the gateway.
 
 `receive` does not raise for any input of a peer: an error of the peer queues the protocol's error answer, sets `closed` and
@@ -32,8 +32,8 @@ class Peer(NamedTuple):
     local_port   the port of this end
     tls          True: the connection is inside TLS
     principal    the name in its verified client certificate, "" without one
-    credentials  what its session has proven, None: nothing
-    source       names its session, b"": its address does
+    credentials  the credentials that its session has proven, None: none
+    source       identifies its session, b"": its address does
     """
 
     host: str
@@ -56,7 +56,7 @@ class Connection(Protocol):
 
     @property
     def closed(self) -> bool:
-        """True: write what `outgoing` returns, then close the socket."""
+        """True: write the bytes of `outgoing`, then close the socket."""
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Decode bytes from the peer and return their commands; b"" is end of stream. Never raises for input of a peer."""
@@ -144,7 +144,7 @@ class SecuredEndpoint(Endpoint, Protocol):
 
 @runtime_checkable
 class DrainedEndpoint(Endpoint, Protocol):
-    """An endpoint that says goodbye to its peers."""
+    """An endpoint that notifies its peers of its end."""
 
     def drain(self, now: int) -> None:
         """The node stops, and nothing is received any more: queue a notification of the peers, behind the answers."""

@@ -21,7 +21,7 @@ UNCOUNTED_BYTES_MAX: Final = 64 * 1024
 
 @final
 class HostShares:
-    """One bound, and the bytes that each host holds of it. A host is what `network_of_host` says of an address.
+    """One bound, and the bytes that each host holds of it. A host is the network of an address (`network_of_host`).
 
     A host may hold as many bytes as are still free (a dynamic threshold, Choudhury and Hahne 1998): one host gets at most half
     of the bound, and there is always room for another one.

@@ -37,7 +37,7 @@ class Setting:
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     grant         notifies a WebHook sender that it may send: called with its callback URL, its origin, and requests a minute
                   (0: no bound)
-    kept          protocol -> what its adapters share, which the first of them makes
+    kept          protocol -> an object that its adapters share, which the first of them makes
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
     is_replica     True: the port is that of a replica, which followers use alone
     sinks          networks that sinks of webhooks may be in besides public ones; None: other processes deliver, and judge them

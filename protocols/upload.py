@@ -1,7 +1,7 @@
 """Room for the incomplete packet or frame of one connection, in the bound that all protocols share for unfinished requests.
 
-Its size stands in its first bytes, so all of it is counted when it begins: what has room can be completed. Who finds no room is
-not read until there is some, and asks again every RETRY_NS; it has sent little of the packet then.
+Its size stands in its first bytes, so all of it is counted when it begins: a packet that has room can be completed. A
+connection without room is not read until there is some, and asks again every RETRY_NS; it has sent little of the packet then.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class LoopClock:
     `call_soon` keeps a queue of its own and empties it before the loop polls again, so that answers of a commit are written in
     the turn of the commit, without polling the sockets in between.
 
-    _timers   what `call_at` has returned and somebody still holds
+    _timers   timers of `call_at` that are still referenced
     _ended    True: nothing is called any more
     """
 
@@ -79,7 +79,7 @@ class LoopClock:
         self._queue.append(callback)
 
     def end(self) -> None:
-        """Call nothing any more, and forget what was to be called: all that this clock has driven has ended.
+        """Call nothing any more, and drop all timers: the parts that this clock has driven have ended.
 
         Another node may follow in the same loop. The parts of the one before would be kept, and kept at work, by their timers.
         """

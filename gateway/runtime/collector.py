@@ -1,7 +1,8 @@
 """Schedule of the cycle collector: rare searches, each through no more objects than one turn of the loop has time for.
 
 Nearly all objects are freed by their reference counts. A search looks at all objects of its generation: at a million queues a
-search of the oldest would take seconds. So what has survived there is frozen, in portions: no later search looks at it.
+search of the oldest would take seconds. So the objects that have survived there are frozen, in portions, and no later search
+looks at them.
 
 Python begins a search when a fixed number of objects more were made than freed. A node that makes as many as it frees, such as
 leases, begins none, and the youngest generation, which has only the new ones, grows to hundreds of thousands: the next search
@@ -49,7 +50,7 @@ class Collector:
         self._ticks = 0
 
     def begin(self) -> None:
-        """Begin. What exists already stays: it is frozen.
+        """Begin. Objects that exist already are frozen.
 
         A cycle of frozen objects that becomes unreachable is never found. Objects that come and go in great numbers, such as
         connections, take care to be freed without a search.
@@ -60,7 +61,7 @@ class Collector:
         self._later(TICK_S, self._tick)
 
     def _tick(self) -> None:
-        """Search what was made since the last tick; what survives is of the oldest generation."""
+        """Search the objects made since the last tick; survivors are of the oldest generation."""
         self._later(TICK_S, self._tick)
         gc.collect(1)
         self._ticks += 1
@@ -83,7 +84,7 @@ def _is_large(search: bool) -> bool:
 
 
 def collect_all() -> None:
-    """Free what is not needed any more, also what was frozen. It takes as long as there are objects: nobody may be served."""
+    """Free all unreachable objects, frozen ones too. The time grows with the number of objects: no client may be served."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,11 +1,11 @@
-"""Compiled modules of a working tree: used while they are what the sources are, and never after.
+"""Compiled modules of a working tree: used only while they are those of the present sources.
 
 `python setup.py compile` puts them into `.compiled/`, apart from the sources, with a record of every file that they were
-made from. A group whose sources have changed since is left aside, whole: an edited `.py` is what runs.
+made from. A group whose sources have changed since is left aside, whole: an edited `.py` runs uncompiled.
 HEADGATE_PURE=1 leaves all of them aside, an installed wheel's too; HEADGATE_REQUIRE_COMPILED=1 refuses to start without them.
 
 `./up` does not wait for the compilation: a process beside the server holds `.compiled.lock` until it has ended
-(scripts/prepare). What it has made is used from the next start on.
+(scripts/prepare). Its modules are used from the next start on.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Pure(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The source module `fullname` of this tree, or None for what is not ours or is a package."""
+        """The source module `fullname` of this tree, or None for a package, and for a module of another tree."""
         file = ROOT.joinpath(*fullname.split(".")).with_suffix(".py")
         if path is None or not file.is_file():
             return None
@@ -67,7 +67,7 @@ OURS: Final = ("controller", "domain", "gateway", "nameserver", "protocols", "st
 
 
 def activate(root: Path = ROOT) -> str:
-    """Use what is compiled; one line for a person that says how much that is. Once, before the modules are imported.
+    """Use the compiled modules; return one line for a person with their number. Once, before the modules are imported.
 
     Raises ConfigError when HEADGATE_REQUIRE_COMPILED=1 and something is missing.
     """
@@ -107,7 +107,7 @@ def under_way(root: Path = ROOT) -> bool:
 
 
 def at_next_start(root: Path = ROOT) -> str:
-    """One line for a person that says how much is compiled now, whether this process uses it or not."""
+    """One line for a person with the number of modules compiled now, whether this process uses them or not."""
     files, lines = _found(root, ())
     if lines and (root / LOG).exists():
         lines.append(f"the reason is in {LOG}")

@@ -231,7 +231,7 @@ class DataDirectory:
         return facts.f_bavail / usable if usable else 1.0
 
     def close(self) -> None:
-        """End the threads, when they have done what waits, and unlock the folder."""
+        """End the threads, when their waiting work is done, and unlock the folder."""
         self._log_flusher.stop()
         self._other_flusher.stop()
         os.close(self._lock)

@@ -1,4 +1,4 @@
-"""A thread for what the disk may take long over: flushing files and folders, and freeing the space of deleted files."""
+"""A thread for slow operations of the disk: flushing files and folders, and freeing the space of deleted files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Flusher:
         self._jobs.put(_Call(work, done))
 
     def stop(self) -> None:
-        """Carry out what waits and end the thread. Callbacks run in the next turn of the loop."""
+        """Carry out the waiting operations and end the thread. Callbacks run in the next turn of the loop."""
         self._ends.set()
         self._jobs.put(None)
         self._thread.join()

@@ -32,7 +32,7 @@ def made_folders(path: Path) -> list[Path]:
 
 
 def close_to_others(folder: Path, is_ours: Callable[[str], bool], known: bool) -> None:
-    """Take the rights of group and others from `folder` and from what is in it; one line in the log when there were any.
+    """Take the rights of group and others from `folder` and its entries; one line in the log when there were any.
 
     A folder with an entry that is not ours stays as it is, since somebody may have given a home directory, or `/tmp`. Of what
     is in it, our entries are closed if `known`: this is known to be a data directory. Links are not followed.
@@ -71,7 +71,7 @@ class _Closing:
         self._why = ""
 
     def walk(self, parent: int, name: str) -> None:
-        """Close an entry of the open folder `parent`, and what is in it."""
+        """Close an entry of the open folder `parent`, and its own entries."""
         try:
             mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
             if not stat.S_ISDIR(mode) and not (stat.S_ISREG(mode) and mode & _OTHERS):

@@ -31,8 +31,9 @@ REST_S = 0.5
 
 
 def run(config: Config, compiled: str, reread: Callable[[], Config], admin: AdminServer | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; `compiled` says what runs as machine code. On SIGHUP settings and certificates are reread.
-    `admin`: the admin port, which answers already.
+    """Serve until SIGTERM or SIGINT. On SIGHUP settings and certificates are reread.
+
+    `compiled`: the line about compiled modules. `admin`: the admin port, which answers already.
 
     Raises ConfigError and StoreError before anything is served.
     """

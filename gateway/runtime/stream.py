@@ -30,16 +30,16 @@ log = logging.getLogger("headgate.stream")
 
 
 def reset_when_killed(bound: socket.socket) -> None:
-    """Have the kernel reset what is accepted at a listening socket when the process is killed, not end it in order.
+    """Have the kernel reset the connections of a listening socket when the process is killed, not end them in order.
 
-    Java clients of RocketMQ before 5.0 do not fail what waits for an answer when a connection is ended in order: their long
-    polls wait for 30 s more (NettyRemotingClient without `channelInactive`). A reset is an error, which they take note of.
+    Java clients of RocketMQ before 5.0 do not fail waiting requests when a connection is ended in order: their long polls
+    wait for 30 s more (NettyRemotingClient without `channelInactive`). A reset is an error, for which they fail them.
     """
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)  # connections inherit it
 
 
 def in_order(transport: asyncio.Transport) -> None:
-    """Undo `reset_when_killed` for a connection that will be closed: what is written reaches the peer."""
+    """Undo `reset_when_killed` for a connection that will be closed: written bytes reach the peer."""
     connection = transport.get_extra_info("socket")
     if connection is not None:
         with suppress(OSError):  # its peer has reset it in this turn

@@ -46,7 +46,7 @@ from gateway.usecase.waiting.read_turns import ReadTurns
 
 
 class Dispatcher:
-    """The use cases, composed over the ports. `handle` never raises for what a client did.
+    """The use cases, composed over the ports. `handle` never raises for a command of a client.
 
     counters       message counters of the node
     topics         topics as configuration
@@ -63,7 +63,7 @@ class Dispatcher:
     lease_watches  notify readers of their leases that have ended
     reads          shares the turns between reads of messages
     reviews        the `review` functions of use cases with parked calls, to be called when rights have changed, and at the end
-    kept_reviews   the `review_kept` functions of those that keep for a user what it may lose: when rights have changed
+    kept_reviews   the `review_kept` functions of use cases with state of users that they may lose: when rights have changed
     """
 
     def __init__(

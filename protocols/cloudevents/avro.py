@@ -229,7 +229,7 @@ def _attribute(name: bytes, reader: _Reader) -> bytes | None:
 
 
 def encode(event: CloudEvent) -> bytes:
-    """One event. Its attributes are strings, which is how they are stored; its data is bytes, as datacontenttype says."""
+    """One event. Its attributes are strings, as they are stored; its data is bytes of the type datacontenttype."""
     parts = [_long(len(event.attributes))]
     for name, value in event.attributes.items():
         parts += (_long(len(name)), name, _long(_ATTRIBUTE.index(_STRING)), _long(len(value)), value)

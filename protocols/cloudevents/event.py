@@ -57,7 +57,7 @@ class CloudEventError(ValueError):
     attribute      the attribute or JSON member that is wrong; "" when the error is elsewhere
     unsupported    True: the format is not supported; the event itself may be valid
     too_large      True: the event is valid but above a limit
-    unrouted       True: the event is valid, but nothing says to which topic it goes
+    unrouted       True: the event is valid, but has no topic
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Every event format by its content mode: what the content of a request, a message or an answer has."""
+"""Every event format by its content mode, for the content of a request, a message or an answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def elements(mode: int, content: bytes, most: int, found: list[bytes]) -> Iterat
 
 
 def decode_element(mode: int, element: bytes, older: bool = False) -> CloudEvent | CloudEventError:
-    """One raw event of a batch -> the event, or the CloudEventError that says why it is none."""
+    """One raw event of a batch -> the event, or the CloudEventError with the reason."""
     try:
         return protobuf.decode(element) if mode == BATCH_PROTOBUF else json.decode(element, older)
     except CloudEventError as error:

@@ -275,7 +275,7 @@ def _attributes(found: dict[str, bytes]) -> dict[bytes, bytes]:
 def _event(
     attributes: dict[bytes, bytes], found: dict[str, bytes], decoded: bytes | None, valid: bool, data_at: int
 ) -> CloudEvent:
-    """The event; `decoded` is what `data_base64` has, None without it."""
+    """The event; `decoded` is the decoded `data_base64`, None without it."""
     content_type = attributes.get(b"datacontenttype")
     if decoded is None:
         data, as_json = _data(found, content_type, valid)
@@ -318,7 +318,7 @@ def decode_in_slices(text: bytes, older: bool = False) -> Generator[None, None, 
 
 
 def decode_element(text: bytes, older: bool = False) -> CloudEvent | CloudEventError:
-    """One element of a batch -> the event, or the CloudEventError that says why it is none. `older`: 0.3 is accepted."""
+    """One element of a batch -> the event, or the CloudEventError with the reason. `older`: 0.3 is accepted."""
     try:
         return decode(text, older)
     except CloudEventError as error:

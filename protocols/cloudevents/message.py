@@ -73,7 +73,7 @@ def stored_form(event: CloudEvent, wall_ms: int = 0) -> bytes:
 
 
 def _append_stored(event: CloudEvent, wall_ms: int, parts: list[bytes]) -> bool:
-    """Append the pieces of `stored_form`. True: none of them says how to store the message (`Message.plain`).
+    """Append the pieces of `stored_form`. True: none of them decides how the message is stored (`Message.plain`).
 
     Single appends: an addition of a tuple takes twice as long.
     """

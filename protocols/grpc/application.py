@@ -54,10 +54,10 @@ _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIE
 class GrpcApplication:
     """The streams of one connection. Implements `protocols.http2.application.Application`.
 
-    calls          the calls that are not answered, and what methods ask of this connection
+    calls          the calls that are not answered, and the interface of this connection for methods
     _setting       the node's facts: clocks, broker name, counters of refusals, authority
     _peer          address and certificate of the client
-    _backlog       the work of this turn of the loop, and what waits for a later one
+    _backlog       the work of this turn of the loop, and the work that waits for a later one
     _authenticator authenticates calls; None without access control
     _by_stream     stream id -> a call that is not answered
     _reply         writes to the streams of the HTTP/2 connection

@@ -1,4 +1,4 @@
-"""Work of one connection's calls, and of it what waits for a later turn of the loop, so that no peer fills a turn."""
+"""Work of one connection's calls, a part of it in each turn of the loop, so that no peer fills a turn."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Backlog:
         self._steps.append(step)
 
     def go_on(self, step: Step) -> None:
-        """Let `step`, with which the one that runs goes on, run before all others: what is half done holds memory."""
+        """Let `step`, with which the one that runs goes on, run before all others: half-done work holds memory."""
         self._steps.appendleft(step)
 
     def run(self, now: int) -> list[Command]:

@@ -46,7 +46,7 @@ class Call:
     waits       True: messages of a streaming call wait for a later turn
     half_closed True: a streaming call gets no more messages
     share       bytes of a streaming call that are not handled; None: there were none
-    state       what the method keeps from the request for the answer
+    state       data of the request that the method keeps for the answer
     """
 
     __slots__ = (
@@ -146,7 +146,7 @@ class CallContext(Protocol):
         """Run `step` in a later turn of the loop. It finds out itself whether its call has ended."""
 
     def go_on(self, step: Step) -> None:
-        """Run `step`, which goes on with what is half done, in the next turn of the loop: before what waits already."""
+        """Run `step`, which goes on with half-done work, in the next turn of the loop, before work that waits already."""
 
     def charge(self, weight: int) -> None:
         """Count work of a call in this turn, in units of `backlog.TURN_WEIGHT_MAX`."""

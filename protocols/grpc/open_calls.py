@@ -1,4 +1,4 @@
-"""The open calls of one connection, and what the methods ask of it: answers, commands, turns."""
+"""The open calls of one connection, and its interface for the methods: answers, commands, turns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenCalls:
     sessions    clients of all connections, by client id
     renewals    leases of this connection that are renewed
     inquiries   inquiries of tools that clients of this connection have not answered
-    backlog     the work of this turn of the loop, and what waits for a later one
+    backlog     the work of this turn of the loop, and the work that waits for a later one
     by_stream   stream id -> call
     queued      commands for the application's next `expire`
     _owner      element 0 of every ticket: the application
@@ -91,11 +91,11 @@ class OpenCalls:
         self.backlog.add(step)
 
     def go_on(self, step: Step) -> None:
-        """Run `step` in the next turn of the loop, before what waits already."""
+        """Run `step` in the next turn of the loop, before work that waits already."""
         self.backlog.go_on(step)
 
     def charge(self, weight: int) -> None:
-        """Count work of a call in this turn: what follows may have to wait for the next one."""
+        """Count work of a call in this turn: further work may have to wait for the next one."""
         self.backlog.charge(weight)
 
     def reply(self, call: Call, message: bytes) -> None:

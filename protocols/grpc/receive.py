@@ -67,7 +67,7 @@ class _Poll:
 def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Check the request -> one Receive; QueryGroup first for a client without settings.
 
-    The first poll of some SDKs arrives before their settings; the group then says whether it is orderly.
+    The first poll of some SDKs arrives before their settings; the group then decides whether it is orderly.
     """
     request = pb.ReceiveMessageRequest.FromString(body)
     client = context.sessions.find(call.client_id)

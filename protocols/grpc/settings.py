@@ -1,4 +1,4 @@
-"""Merged settings: what the client sent, with the values that the server decides.
+"""Merged settings: those of the client, with the values that the server decides.
 
 RocketMQ's proxy (GrpcClientSettingsManager) returns these fields, and its SDKs do not start without them: a producer without
 `max_body_size` refuses every message, a push consumer without a backoff strategy or a batch size does not poll.

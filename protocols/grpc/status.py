@@ -86,8 +86,8 @@ def status(code: int, text: str = "") -> bytes:
 def of(failure: Failure) -> tuple[int, str]:
     """Code and text of a failure. A denial by policies is UNAUTHORIZED, like a wrong signature (ResponseBuilder).
 
-    What is stored and has too few replicas is SLAVE_PERSISTENCE_TIMEOUT, also where there is no replica: for that
-    RocketMQ's proxy has HA_NOT_AVAILABLE, which here is the answer to what is not known to be stored.
+    A stored message with too few replicas is SLAVE_PERSISTENCE_TIMEOUT, also where there is no replica: for that
+    RocketMQ's proxy has HA_NOT_AVAILABLE, which here is the answer to a message that is not known to be stored.
     """
     code = CODES[failure.code]
     if failure.denied:

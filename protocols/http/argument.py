@@ -86,7 +86,7 @@ def record_key(item: object, path: str, record: bytes) -> tuple[bytes, bytes] | 
     """Take the key of one record of an upload out of its members; None: it has none. Raises RefusalError.
 
     item     the decoded record; KEY_MEMBER is removed, when it is there
-    path     path of the upload; with the record it is what the key stands for
+    path     path of the upload; the digest of the key is of path and record
     record   the record as it was sent
     """
     if not isinstance(item, dict) or KEY_MEMBER not in item:
@@ -99,9 +99,9 @@ def record_key(item: object, path: str, record: bytes) -> tuple[bytes, bytes] | 
 
 
 def idempotency(request: Request) -> tuple[bytes, bytes] | None:
-    """The Idempotency-Key of a request with the digest of what it asks for; None without one. Raises RefusalError.
+    """The Idempotency-Key of a request with the digest of the request; None without one. Raises RefusalError.
 
-    The value is a string of RFC 9651 (`"8e03978e"`), as draft-ietf-httpapi-idempotency-key-header says, or the same bare.
+    The value is a string of RFC 9651 (`"8e03978e"`), as in draft-ietf-httpapi-idempotency-key-header, or the same bare.
     """
     if not request.has(b"idempotency-key"):
         return None

@@ -4,7 +4,7 @@ waiting   no byte of a request has arrived   10 s for the first request, then 60
 head      part of a head has arrived         10 s from its first byte, else 408
 content   the head is complete               10 s, and 1 s more for each 32 KiB received, else 408
 handled   the command is in progress         no deadline; further requests may be read
-stream    a response is written in parts      as its flow says (protocols/http/flow.py); responses behind it wait
+stream    a response is written in parts      that of its flow (protocols/http/flow.py); responses behind it wait
 
 In one turn of the loop a connection handles REQUESTS_PER_TURN_MAX requests; the rest of a segment waits for the next turns.
 """
@@ -346,7 +346,7 @@ class HttpConnection:
         return (Disconnected("silent" if silent else "idle", not silent),)
 
     def _run_stream(self, stream: FlowOutput, now: int) -> Sequence[Command]:
-        """Do what the flow asks for, or go on behind the end of its response."""
+        """Take the commands of the stream, or go on behind the end of its response."""
         if not stream.ended:
             return stream.expire(now)
         self._stream = None

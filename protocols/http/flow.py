@@ -2,7 +2,7 @@
 
 A connection calls `take` whenever it has room for output, so a client that does not read is not read ahead for. Events go to
 `answer`; commands leave by `expire`, which is due at once (`deadline` 0) while there are any. Nothing is done for a single
-message: one command, one answer and one write carry what there is.
+message: one command, one answer and one write carry all messages that there are.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Flow(ABC):
     ticket      the ticket of its commands
     over        True: when `take` returns b"", the response is complete
     uploads     True: the request's content belongs to it, and is passed to `feed` as it arrives
-    principal   who sent the request; None: access is not controlled
-    refusal     the word under which its end is counted; "": it has ended as streams do
+    principal   the sender of the request; None: access is not controlled
+    refusal     the word under which its end is counted; "": it has ended in order
     _commands   commands for the next `expire`
     """
 
@@ -78,7 +78,7 @@ class Flow(ABC):
         """The request's content is complete."""
 
     def cut(self, document: bytes) -> None:  # noqa: B027
-        """The request's content is invalid, as the problem document says: nothing more comes."""
+        """The request's content is invalid, by the problem document: nothing more comes."""
 
     def deadline(self) -> int | None:
         """Monotonic ns at which `expire` is due; 0: commands wait; None: never."""
@@ -91,7 +91,7 @@ class Flow(ABC):
 
     @abstractmethod
     def gone(self, now: int) -> Sequence[Command]:
-        """The client has gone: take the commands that undo what it was not given. `answer` may still be called."""
+        """The client has gone: take the commands that undo undelivered leases. `answer` may still be called."""
 
     @abstractmethod
     def drain(self) -> None:

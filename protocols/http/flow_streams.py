@@ -22,7 +22,7 @@ class FlowStreams:
     _refused   counts the refusal with which a flow has ended
     _flows     stream id -> flow
     _paused    streams whose window is not returned, since their flow is not reading
-    _gone      flows that have ended, and may still be given what has to be undone
+    _gone      flows that have ended, and may still get events that have to be undone
     """
 
     __slots__ = ("_flows", "_gone", "_paused", "_refused", "_reply")
@@ -99,7 +99,7 @@ class FlowStreams:
         return earliest
 
     def expire(self, now: int) -> list[Command]:
-        """Write what there is room for; take the commands of flows that are due."""
+        """Write parts as there is room; take the commands of flows that are due."""
         commands: list[Command] = []
         for stream_id, flow in list(self._flows.items()):
             if stream_id in self._paused and flow.reading:
@@ -127,7 +127,7 @@ class FlowStreams:
         return commands
 
     def _write(self, stream_id: int, flow: Flow) -> None:
-        """Write a part, when the client has read what was written before; end the stream behind the last."""
+        """Write a part, when the client has read the ones before; end the stream behind the last."""
         if self._reply.pending(stream_id) >= PART_BYTES_MAX:
             return
         part = flow.take()

@@ -97,13 +97,13 @@ class Match:
 class Handler(ABC):
     """Handles one request: made with its head, started with its content, finished with the event of its command.
 
-    description  what the request does, for users of the API; the first sentence is its summary
+    description  description for users of the API; the first sentence is its summary
     body_max     most bytes of content, as sent and as decoded; `content_limit` may differ for one request
     long_poll    True: the answer may take long, and is discarded when the client hangs up
     repeatable   True: the response may be large, and the client can repeat the request after `undo`
     uploads      True: `start` is called with the head of a request, and its response has a flow that the content belongs to
     sliced       True: the work may take longer than a turn of the loop: `steps` carries it out
-    principal    who sends the request; None: access is not controlled
+    principal    the sender of the request; None: access is not controlled
     """
 
     __slots__ = ("_match", "long_poll", "principal", "sliced")
@@ -129,7 +129,7 @@ class Handler(ABC):
             self.principal = identify(authority, request)
 
     def options(self, request: Request) -> Fields:
-        """The fields of an answer to OPTIONS: the methods of the route, and what a preflight request asks for."""
+        """The fields of an answer to OPTIONS: the methods of the route, and the fields for a preflight request."""
         match = self._match
         return [(b"allow", match.allow), *match.context.site.preflight(request, match.allow)]
 

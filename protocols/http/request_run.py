@@ -109,7 +109,7 @@ class RequestRun:
     def repeatable_response(
         self, handler: Handler, event: Event, ticket: object, room: int, unsent: int
     ) -> tuple[Response, list[Command]]:
-        """(the response of a repeatable handler, the commands that undo what it leaves out): 429 for who does not read.
+        """(the response of a repeatable handler, the commands that undo its omissions): 429 for a client that does not read.
 
         room     bytes that a large response may have
         unsent   bytes of earlier responses that the client has not read

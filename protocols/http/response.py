@@ -25,8 +25,8 @@ _UNSAFE: Final = re.compile(rb"[^!-$&-~ ]|^ | $")
 class Response:
     """Status, header fields (names in lower case, without Content-Length and Date) and the whole body.
 
-    `refusal` is the name under which a refusal by the adapter is counted; "" for other responses. `flow` is what makes the
-    content of a response that comes in parts; None: the content is `body`.
+    `refusal` is the name under which a refusal by the adapter is counted; "" for other responses. `flow` makes the
+    content of a response in parts; None: the content is `body`.
     """
 
     __slots__ = ("body", "fields", "flow", "refusal", "status")

@@ -64,7 +64,7 @@ class Draft:
         return RETAIN_SET if wanted else RETAIN_NONE
 
     def trace(self, context: list[tuple[str, str]]) -> None:
-        """The trace context of the request; what the message names as its own user property goes before it."""
+        """The trace context of the request; a user property of the message of the same name goes before it."""
         for name, value in context:
             start = properties.start_of(name)
             if not any(part.startswith(start) for part in self._parts):

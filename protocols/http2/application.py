@@ -95,8 +95,8 @@ class Draining(Application, Protocol):
 class ApplicationFactory(Protocol):
     """Makes applications: one factory for the node, made by its declaration (`protocols.declaration`).
 
-    A factory whose applications accept nothing but an extended CONNECT (RFC 8441) says so by an attribute `tunnels`, which is
-    True: they are not asked about other requests.
+    A factory whose applications accept nothing but an extended CONNECT (RFC 8441) has an attribute `tunnels`, which is True:
+    they are not asked about other requests.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One HTTP/2 connection: passes streams to applications, and limits what a hostile or unresponsive peer costs.
+"""One HTTP/2 connection: passes streams to applications, and limits the cost of a hostile or unresponsive peer.
 
 The engine handles frames and windows, applications handle requests; the connection handles deadlines, limits and routing.
 """
@@ -399,7 +399,7 @@ class Http2Connection:
     # Checks of the peer
 
     def _flooded(self, now: int) -> bool:
-        """True when control frames or resets exceed what the requests of the last ten seconds allow."""
+        """True when control frames or resets exceed the number that the requests of the last ten seconds allow."""
         outline = self._outline
         if now - self._budget_at > BUDGET_NS:
             self._budget_at = now

@@ -19,8 +19,8 @@ def begins(head: bytes) -> bool | None:
 def without_tls(_: bytes) -> bytes:
     """The answer to HTTP of any version on a port that takes TLS only, in HTTP/1.1.
 
-    SETTINGS and GOAWAY would say it in HTTP/2, but gRPC's clients take such a connection for established: they connect again at
-    once and repeat the call, without end. After other bytes they wait longer each time, and the call fails.
+    SETTINGS and GOAWAY would be the answer in HTTP/2, but gRPC's clients take such a connection for established: they connect
+    again at once and repeat the call, without end. After other bytes they wait longer each time, and the call fails.
     """
     text = f"{TLS_ONLY}: use https, or wss for WebSocket\n".encode()
     head = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"

@@ -29,7 +29,7 @@ REAUTHENTICATE: Final = 0x19
 class ClientAuthentication:
     """The handshake and the authentication of one connection. It is the ticket of Attach and of Reauthenticate.
 
-    terms   what CONNECT has agreed on; None before CONNECT
+    terms   terms agreed on by CONNECT; None before it
     proof   Authentication Data of the server's last AUTH or CONNACK; b"" for none
     """
 

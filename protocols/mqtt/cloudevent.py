@@ -1,4 +1,4 @@
-"""CloudEvents in MQTT (CloudEvents MQTT binding 1.0.2): what a PUBLISH brings becomes the same message as an event over HTTP.
+"""CloudEvents in MQTT (CloudEvents MQTT binding 1.0.2): an event in a PUBLISH becomes the same message as over HTTP.
 
 Binary mode (5.0): attributes are user properties of the same names, Content Type is the datacontenttype. Structured mode: the
 payload is an event in the format that Content Type names; 3.1.1 has no other mode, nothing that names a format, and JSON alone.

@@ -15,8 +15,8 @@ BYTES_MAX: Final = 16 * 1024 * 1024
 class InflatedForms:
     """Bodies and encodings of compressed messages, the newest BYTES_MAX of them, for all connections of a node.
 
-    A subscriber that does not read keeps its deliveries, and with them what is kept at their records. Compressed records are
-    small, what they inflate to is not: 4 KB may become 4 MiB.
+    A subscriber that does not read keeps its deliveries, and with them all bytes that are kept at their records. Compressed
+    records are small, decompressed ones are not: 4 KB may become 4 MiB.
     """
 
     __slots__ = ("_bytes", "_forms")

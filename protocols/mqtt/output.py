@@ -35,9 +35,9 @@ class Output:
     _inflated_bytes    bytes that compressed messages have inflated to since the last `drain`; a bound of their own, so that
                        a client that reads loses none of them
     _ready_bytes       bytes of the QoS 1 and 2 deliveries among those that wait
-    _unread            counts what a client that does not read leaves here, of the bound that all connections share; None:
+    _unread            counts the bytes of a client that does not read, of the bound that all connections share; None:
                        it has always read
-    _inflated          what was inflated for other clients, too
+    _inflated          bodies decompressed for other clients, too
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Output:
     def __init__(
         self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, unread: HostShares, host: str
     ) -> None:
-        """`unread` bounds what clients leave unread, by host; `host` is this client's address."""
+        """`unread` bounds the unread bytes of clients, by host; `host` is this client's address."""
         self._bound = unread
         self._host = host
         self._unread: HostShare | None = None
@@ -135,7 +135,7 @@ class Output:
             self._ready_bytes += len(head) + len(tail)
 
     def _count(self) -> None:
-        """Count what an earlier turn has left because the client does not read. Without room, half of the QoS 0 is lost."""
+        """Count the bytes left by an earlier turn because the client does not read. Without room, half of the QoS 0 is lost."""
         unread = self._unread
         if unread is None:
             unread = self._unread = HostShare(self._bound, self._host)

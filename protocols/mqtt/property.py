@@ -138,7 +138,7 @@ def size_at(data: bytes, at: int) -> int:
 def decode(data: bytes, at: int, where: int) -> Properties:
     """The property section at `at` of a packet of type `where`; `size_at` gives its size.
 
-    PacketError 0x81 for what cannot be parsed, 0x82 for a property that does not belong there, comes twice, or is out of range.
+    PacketError 0x81 for malformed bytes, 0x82 for a property that does not belong there, comes twice, or is out of range.
     """
     length = varint(data, at)
     if length == 0:

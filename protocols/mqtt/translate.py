@@ -87,7 +87,7 @@ class Content:
 
     body     the body of the message
     stored   its own stored properties, besides those of the route
-    tagged   True: `stored` has its tag, or says that it has none; False: it has that of MQTT messages
+    tagged   True: `stored` has its tag, or marks that it has none; False: it has that of MQTT messages
     empty    True: the payload is empty, which with RETAIN removes the latest value
     """
 
@@ -116,7 +116,7 @@ def message(where: Route, brought: Content, qos: int, retain: bool, born_host: b
 
 
 def is_too_large(sent: Message) -> bool:
-    """True when what the client has said of a message, stored, is above STORED_BYTES_MAX."""
+    """True when the properties of a message from its client, stored, are above STORED_BYTES_MAX."""
     stored = sent.properties
     return len(stored) > STORED_BYTES_MAX and properties.client_bytes(stored) > STORED_BYTES_MAX
 
@@ -186,7 +186,7 @@ def _check_text(body: bytes) -> None:
 def _user_form(pairs: list[tuple[str, str]], event: CloudEvent | None, now_ms: int) -> bytes:
     """User properties -> stored properties: all pairs in order as JSON in `extData`, and each storable pair by its own name.
 
-    Those with a meaning become what they mean, and attributes of `event` are stored already. Raises PacketError 0x83.
+    Those with a meaning become other properties, and attributes of `event` are stored already. Raises PacketError 0x83.
     """
     counts = Counter([key for key, _ in pairs])
     out = [properties.entry(properties.EXT_DATA, json.dumps(pairs, ensure_ascii=False, separators=(",", ":")))]
@@ -333,7 +333,7 @@ def _stored_to_mqtt(stored: bytes, structured_type: str) -> Properties:
 
 
 def _user_pairs(stored: bytes, structured: bool) -> list[tuple[str, str]]:
-    """User properties: the ordered list that an MQTT 5 client sent, else what clients of other protocols have set."""
+    """User properties: the ordered list that an MQTT 5 client sent, else those set by clients of other protocols."""
     given = properties.find(stored, properties.EXT_DATA_START)
     if given:
         try:

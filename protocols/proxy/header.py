@@ -46,7 +46,7 @@ def begins(data: bytes) -> bool | None:
 
 
 def read(data: bytes) -> Header | None | str:
-    """The header that `data` begins with; None while it is incomplete; a text that says why it is malformed."""
+    """The header that `data` begins with; None while it is incomplete; a text with the reason for which it is malformed."""
     return _version_1(data) if data.startswith(V1) else _version_2(data)
 
 
@@ -120,7 +120,7 @@ def _text(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
 
 
 def _check_tlvs(header: bytes, at: int) -> str:
-    """Check that the TLVs fill the header (2.2.1) and that a CRC32c is right (2.2.3). Returns what is wrong, "" for nothing."""
+    """Check that the TLVs fill the header (2.2.1) and that a CRC32c is right (2.2.3). Returns the error, "" for none."""
     while at < len(header):
         if at + 3 > len(header):
             return "a TLV is cut short"

@@ -281,7 +281,7 @@ class RemotingConnection(FramedTransport[Frame]):
     def _reply(self, ticket: Ticket, data: bytes) -> bool:
         """Queue a reply. False: FLOW_CONTROL was queued instead, because the client does not read its replies.
 
-        Replies of more than SMALL_ANSWER_BYTES are refused when what this host has not read leaves no room: a client can
+        Replies of more than SMALL_ANSWER_BYTES are refused when the unread replies of this host leave no room: a client can
         request megabytes in a few bytes, thousands of times, before any reply is written.
         """
         size = len(data)

@@ -24,7 +24,7 @@ AnyFrame = TypeVar("AnyFrame")
 
 
 class FramedTransport(ABC, Generic[AnyFrame]):
-    """`protocols.adapter.Connection`, but for what frames mean.
+    """`protocols.adapter.Connection`, except the meaning of frames.
 
     reading          False: stop reading the socket
     closed           True: the connection ends
@@ -35,7 +35,7 @@ class FramedTransport(ABC, Generic[AnyFrame]):
     _upload          room for the incomplete frame
     _out             encoded frames that are not written yet
     _unwritten       bytes in `_out`
-    _answers         what `_unwritten` counts of the bound that all connections share
+    _answers         the part of `_unwritten` in the bound that all connections share
     """
 
     __slots__ = (

@@ -87,7 +87,7 @@ group is SUCCESS for tools."""
 
 def response_code(failure: Failure, request: int) -> int:
     """The response code of a failure of request code `request`. DRAINING is 14, not GO_AWAY: all clients retry 14 elsewhere.
-    What is stored and waits for replicas is FLUSH_SLAVE_TIMEOUT."""
+    A stored message that waits for replicas is FLUSH_SLAVE_TIMEOUT."""
     if failure.denied:
         return codes.NO_PERMISSION
     if failure.copies:

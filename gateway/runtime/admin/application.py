@@ -39,7 +39,7 @@ _OPEN: Final = frozenset(("/healthz", "/readyz"))
 class AdminApplication:
     """The resources of the admin port.
 
-    /healthz           200: the process answers, and says what it does
+    /healthz           200: the process answers, and reports its state
     /readyz            200: the node serves clients; 503: it does not, with the reasons
     /metrics           metrics as Prometheus text
     /v1/admin/loaded   state of the reloadable files, as JSON
@@ -197,7 +197,7 @@ def runner_of(application: web.Application, port: AdminPort) -> web.AppRunner:
 
 
 def _check_site(request: web.Request, view: AdminView) -> None:
-    """Raise NotServedError for a host that is no name of the node, and for what a page of another site sends."""
+    """Raise NotServedError for a host that is no name of the node, and for a request of a page of another site."""
     host = request.headers.get("Host", "")
     if host and not view.hosts.knows(host.encode("latin-1", "replace")):
         raise NotServedError(421, "this is no name of this node: add it to [http] hosts, or advertise it")
@@ -210,7 +210,7 @@ def _check_site(request: web.Request, view: AdminView) -> None:
 def _check_user(view: AdminView, given: Credentials | None, peer: str, *, is_for_metrics: bool) -> None:
     """Raise NotServedError for a user whom no guard lets in. Called in the loop of the node.
 
-    A refusal of somebody who is known says more than one of somebody who is not.
+    The refusal of a known user gives more details than that of an unknown one.
     """
     refusal: NotServedError | None = None
     for guard in view.guards():

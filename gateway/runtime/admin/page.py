@@ -23,8 +23,8 @@ SHARE: Final = 20
 class MetricsPage:
     """Makes the page, one at a time. A question waits for a page that is begun after it, or for one that is being made.
 
-    No thread makes it: it would share the interpreter with the loop, and each answer of the loop would wait for it. Only what
-    the kernel says about the process is read in a thread, since a directory of all open files is listed for that.
+    No thread makes it: it would share the interpreter with the loop, and each answer of the loop would wait for it. Only
+    the figures of the kernel about the process are read in a thread, since they need a listing of all open files.
 
     made    pages so far
     """

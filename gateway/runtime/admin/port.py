@@ -1,8 +1,8 @@
-"""The connections of the admin port: how many there are, how long they last, and when each gets its turn of the loop.
+"""The connections of the admin port: their number, the time that they last, and their turns of the loop.
 
 A connection is accepted, it becomes a connection of the loop, and each of its requests is handed to aiohttp. The last two steps
 wait for their turn in the same queue as the work of all other ports (gateway.connection.intake), where hosts take turns. So a
-host that connects as fast as it can delays neither the other ports nor what others ask of this one.
+host that connects as fast as it can delays neither the other ports nor the requests of other hosts to this one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class HostArrivals:
 class AdminConnection(asyncio.Protocol):
     """One connection: bounds its time and its bytes, and passes one request after the other to aiohttp.
 
-    A complete head waits for its turn. What follows it goes on at once as far as it is the body, and else waits for the answer.
+    A complete head waits for its turn. Of the bytes behind it the body goes on at once, and the rest waits for the answer.
 
     host    network of the client (`domain.address.network_of_host`)
     inner   aiohttp's connection, made for the first head
@@ -123,7 +123,7 @@ class AdminConnection(asyncio.Protocol):
             self._transport.abort()
 
     def end(self) -> None:
-        """Close the connection when what was written is sent."""
+        """Close the connection when the written bytes are sent."""
         if self._transport is not None:
             self._transport.close()
 
@@ -161,7 +161,7 @@ class AdminConnection(asyncio.Protocol):
             self._find_head()
 
     def _find_head(self) -> None:
-        """Have a complete head wait for its turn. What does not begin as a method does is no HTTP: aiohttp says so at once."""
+        """Have a complete head wait for its turn. Bytes that begin with no method are no HTTP: aiohttp refuses them at once."""
         unread = self._unread
         if not unread:
             return
@@ -175,7 +175,7 @@ class AdminConnection(asyncio.Protocol):
         self._port.wait(self)
 
     def take_slice(self) -> bool:
-        """Hand the head to aiohttp, and of the body what has arrived."""
+        """Hand the head to aiohttp, and the part of the body that has arrived."""
         if self._transport is None or self._transport.is_closing():
             return False
         if self.inner is None:
@@ -341,7 +341,7 @@ class AdminPort:
         return self._waiting > 0 or bool(self._beginning) or any(not each.idle for each in self._all)
 
     def close(self) -> None:
-        """Accept no more, and close what waits to begin. Open connections stay open."""
+        """Accept no more, and close connections that wait to begin. Open connections stay open."""
         self.leave_socket()
         for arrivals in self._arrivals.values():
             for waiting in arrivals.sockets:

@@ -1,1 +1,1 @@
-"""Datagram ports: sockets that share a port, what waits in front of a protocol, and the pump."""
+"""Datagram ports: sockets that share a port, the inbox in front of a protocol, and the pump."""

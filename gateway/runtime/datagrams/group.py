@@ -1,6 +1,6 @@
-"""Sockets that share a datagram port: the kernel divides what arrives by the sender's host.
+"""Sockets that share a datagram port: the kernel divides datagrams by the sender's host.
 
-A flood fills the receive buffer of one socket, and the kernel drops what finds no room, whoever has sent it. With one buffer
+A flood fills the receive buffer of one socket, and the kernel drops all that find no room, of any sender. With one buffer
 for a part of the hosts, a host that sends too much loses its own datagrams, and those of few others.
 """
 
@@ -77,19 +77,19 @@ def _divide(bound: socket.socket) -> None:
 
 @final
 class Floodgate:
-    """Has the kernel drop what one sender of a socket sends, from when there is no room for it until nothing of it waits.
+    """Has the kernel drop the datagrams of one sender of a socket, from when they have no room until none of them waits.
 
     A sender is one address, or a host (`network_of_host`) with all its addresses. Without this, a node that is offered twice
-    what it can do reads each datagram that it drops, only to find out whose it was.
+    its capacity reads each datagram that it drops, only to find out its sender.
 
-    _shut   socket -> who is shut out: the host, and its address or None for all of them
+    _shut   socket -> the sender that is shut out: the host, and its address or None for all of them
     """
 
     def __init__(self) -> None:
         self._shut: dict[socket.socket, tuple[str, Address | None]] = {}
 
     def shut(self, bound: socket.socket, read: Sequence[tuple[bytes, Address]], hosts: bool) -> None:
-        """Some of what was `read` found no room: shut out who has sent most of it, if anybody has.
+        """Some of what was `read` found no room: shut out the sender of most of it, if there is one.
 
         hosts   False: a single address only; its host has room for its other addresses
         """
@@ -114,7 +114,7 @@ class Floodgate:
 
 
 def shut_out(bound: socket.socket, network: str, port: int | None = None) -> bool:
-    """Have the kernel drop what comes from one host (`domain.address.network_of_host`), from all its ports or from one.
+    """Have the kernel drop the datagrams of one host (`domain.address.network_of_host`), from all its ports or from one.
 
     False: it cannot do that here.
     """
@@ -131,7 +131,7 @@ def let_in(bound: socket.socket) -> None:
 
 
 def _without(network: str, port: int | None) -> Sequence[tuple[int, int, int, int]]:
-    """The program that takes all datagrams but those of one host and port. Raises ValueError for what is no address."""
+    """The program that takes all datagrams but those of one host and port. Raises ValueError for a text that is no address."""
     address = ipaddress.ip_address(network.partition("/")[0])
     words = struct.unpack(">I" if address.version == 4 else ">II8x", address.packed)
     first = _NETWORK_HEADER + (12 if address.version == 4 else 8)

@@ -21,11 +21,11 @@ NEWCOMERS_MAX: Final = 2_048
 
 @final
 class Inbox:
-    """Waiting datagrams. What is dropped when there is no room is the newest of who sends most.
+    """Waiting datagrams. Without room, the newest one of the sender with most datagrams is dropped.
 
     count    datagrams that wait
     bytes    their bytes
-    _hosts   host (`network_of_host`) -> address -> what waits of it, a lone datagram as it is
+    _hosts   host (`network_of_host`) -> address -> its waiting datagrams, a lone one as it is
     """
 
     __slots__ = ("_hosts", "bytes", "count")
@@ -122,7 +122,7 @@ class Inbox:
         return taken
 
     def _take_round(self, taken: list[tuple[bytes, Address]], most: int) -> None:
-        """Append one datagram of each address of the only host, until there are `most`: what `take` does, for less."""
+        """Append one datagram of each address of the only host, until there are `most`: as `take`, in less time."""
         ((host, ports),) = self._hosts.items()
         for address in list(islice(ports, most - len(taken))):
             waiting = ports.pop(address)

@@ -118,7 +118,7 @@ class DatagramPump:
             self._counters.refused(event.failure.code.value)
 
     def close(self) -> None:
-        """Send queued datagrams, say goodbye to peers with sessions, and close the socket."""
+        """Send queued datagrams, notify peers with sessions of the end, and close the socket."""
         if not self._open:
             self._close_sockets()
             return
@@ -197,7 +197,7 @@ class DatagramPump:
     def _work(self) -> None:
         """Handle the next datagrams of the inbox, and go on in the next turn of the loop.
 
-        What one host has sent waits while the store has no room, for ROOM_WAITS_MAX ms, unless another host's waits beside it.
+        Datagrams of one host wait while the store has no room, for ROOM_WAITS_MAX ms, unless those of another host wait too.
         """
         self._working = False
         inbox = self._inbox

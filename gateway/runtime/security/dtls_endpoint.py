@@ -43,7 +43,7 @@ Address = tuple[str, int]
 
 @final
 class Rate:
-    """Counts what begins within a second, by host and in all."""
+    """Counts handshakes that begin within a second, by host and in all."""
 
     __slots__ = ("_hosts", "_second", "_total")
 
@@ -116,7 +116,7 @@ class DtlsEndpoint:
         self._inner.answer(event, now)
 
     def outgoing(self) -> Sequence[tuple[bytes, Address]]:
-        """Take encrypted datagrams; what is for a session that has ended is dropped."""
+        """Take encrypted datagrams; those for a session that has ended are dropped."""
         for plain, (_, number) in self._inner.outgoing():
             found = self._by_number.get(number)
             if found is not None:
@@ -136,7 +136,7 @@ class DtlsEndpoint:
         return due
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Give up handshakes that take too long, repeat what others have sent, and expire the protocol."""
+        """Give up handshakes that take too long, repeat unanswered flights of others, and expire the protocol."""
         if self._handshakes:
             self._repeat_ns = None
             for address, session in list(self._handshakes.items()):
@@ -271,7 +271,7 @@ class DtlsEndpoint:
         return self._inner.forget(self._peers.pop(session.number), now)
 
     def _take(self, session: DtlsSession, address: Address) -> None:
-        """Take what the session has to send."""
+        """Take the datagrams that the session has to send."""
         if session.out:
             self._out += [(data, address) for data in session.out]
             session.out = []

@@ -73,7 +73,7 @@ class DtlsSession:
         self._accept(False)
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Take one datagram of the peer -> the plain ones in it. What is no part of the session is ignored."""
+        """Take one datagram of the peer -> the plain ones in it. Bytes that are no part of the session are ignored."""
         if self.failed:
             return []
         if not is_whole(data, self._encrypted_bytes_min):

@@ -107,7 +107,7 @@ def is_encrypted(data: bytes) -> bool:
 def is_whole(data: bytes, encrypted_bytes_min: int) -> bool:
     """True when a datagram is whole records, and those of epochs above 0 have at least `encrypted_bytes_min` bytes.
 
-    A shorter one cannot be decrypted; OpenSSL ends the session for it, whoever has sent it.
+    A shorter one cannot be decrypted; OpenSSL ends the session for it, whatever its sender.
     """
     at = 0
     while at + RECORD_HEAD <= len(data):

@@ -93,7 +93,7 @@ def library() -> Any:
 
 
 def last_error(lib: Any) -> str:
-    """The oldest error of OpenSSL's queue, in its words."""
+    """The text of the oldest error of OpenSSL's queue."""
     text = ffi.new("char[256]")
     lib.ERR_error_string_n(lib.ERR_get_error(), text, 256)
     return bytes(ffi.string(text)).decode("ascii", "replace")

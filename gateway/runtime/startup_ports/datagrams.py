@@ -1,4 +1,4 @@
-"""Datagram ports of a node that does not serve yet: each datagram is refused in the words of its protocol, or dropped."""
+"""Datagram ports of a node that does not serve yet: each datagram is refused as its protocol does it, or dropped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RefusedDatagrams:
                 continue
 
     def stop(self) -> None:
-        """Leave the sockets to who serves them. What they hold by now is refused too."""
+        """Hand over the sockets to the node that serves. Datagrams that they hold by now are refused too."""
         for bound, refusal in self._ports:
             self._refuse(bound, refusal, LAST)
             self._loop.remove_reader(bound)

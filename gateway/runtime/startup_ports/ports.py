@@ -37,7 +37,7 @@ class WaitingPorts:
     """Keeps bound ports until `stop`, and answers for the node meanwhile."""
 
     def __init__(self, waiting: WaitingFor, clients: Mapping[str, socket.socket], refusals: Mapping[str, Refusal]) -> None:
-        """`clients`: listener -> its bound socket. `refusals`: datagram port -> what is said to a datagram."""
+        """`clients`: listener -> its bound socket. `refusals`: datagram port -> the answer to a datagram."""
         loop = asyncio.get_running_loop()
         streams = clients.values()
         is_follower = waiting is WaitingFor.ELECTION

@@ -45,7 +45,7 @@ def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mappin
 
 
 def delay_if_room(message: Message) -> None:
-    """Take the delay from a message that has no room for what a delayed one carries: it comes again at once."""
+    """Remove the delay of a message that has no room for the properties of a delayed one: it comes again at once."""
     if len(message.properties) + limits.PARKED_MARKS_BYTES_MAX > limits.PROPERTIES_BYTES_MAX:
         message.properties = properties.with_room(properties.without(message.properties, _PARKED), {})
 
@@ -109,7 +109,7 @@ class DeadLetters:
     ) -> None:
         """Copy `record` to the dead-letter topic of `group`, then settle its lease, then call `done`.
 
-        A crash between copy and settlement leaves two copies, never none. Failure: what the append or the settlement gave.
+        A crash between copy and settlement leaves two copies, never none. Failure: that of the append or the settlement.
         """
         if self._moves is not None:
             self._moves.move(group, topic, receipt, record, done)

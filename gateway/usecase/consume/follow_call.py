@@ -60,14 +60,14 @@ class FollowContext:
 
 @final
 class FollowCall(WaitingCall[FollowTopic]):
-    """A command is reading, parked, or answered. It stays parked while it reads what arrived.
+    """A command is reading, parked, or answered. It stays parked while it reads new messages.
 
     _epoch       the topic's epoch
     _offsets     queue id -> offset to go on at
     _dirty       queues that may have messages, in the order in which they are read
     _fresh       records that have just arrived, by queue, for a parked command; shared with all others
-    _records     what is found
-    _size        bytes of it
+    _records     messages for the answer
+    _size        their bytes
     _scanned     bytes of records that were read for it, wanted or not
     _wanted      the path filter, when the command has another filter too
     _read_by     the filter that the store applies
@@ -206,7 +206,7 @@ class FollowCall(WaitingCall[FollowTopic]):
         return True
 
     def serve(self) -> None:
-        """Answer with what has arrived, if it is wanted; else go on waiting."""
+        """Answer with the records that have arrived, if they are wanted; else go on waiting."""
         if self.is_answered or self._reading:
             return
         if not self._fresh:

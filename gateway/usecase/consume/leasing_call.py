@@ -103,7 +103,7 @@ class LeasingCall(WaitingCall[Leasing_co]):
         raise NotImplementedError
 
     def queue_of(self, message: Leased) -> str:
-        """The topic or lite queue of a leased message; the retry flag of its receipt may say that it is of a retry topic."""
+        """The topic or lite queue of a leased message; the retry flag of its receipt may mark it as one of a retry topic."""
         raise NotImplementedError
 
     def begin(self) -> None:
@@ -142,8 +142,8 @@ class LeasingCall(WaitingCall[Leasing_co]):
     def complete(self, result: LeaseResult) -> None:
         """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.
 
-        The answer waits until the dead letters are stored and settled: a call that goes on waiting leases again what its
-        attempt still holds, and would move it once more.
+        The answer waits until the dead letters are stored and settled: a call that goes on waiting leases the messages of its
+        attempt again, and would move them once more.
         """
         if not result.messages:
             self._deliver(result, [])

@@ -28,7 +28,7 @@ class Offload:
     def reader(self, connection: ClientConnection, result: ReadResult) -> int:
         """Number of the replica that the reader of `result` should ask next; 0: the leader.
 
-        Clients of gateways reach no replicas. Where a group has receivers, members lease what they are given, at the leader.
+        Clients of gateways reach no replicas. Where a group has receivers, members lease their messages, at the leader.
         """
         if not result.records or result.pop_ms or connection.forwarded:
             return 0

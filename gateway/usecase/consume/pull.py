@@ -97,7 +97,7 @@ class Pulling:
         PullPoll(context, connection, command).read()
 
     def _subscribe(self, command: Pull) -> Failure | None:
-        """Give a pull the filter of its group's newest subscription. GROUP_OFFLINE, or what is wrong with the expression."""
+        """Give a pull the filter of its group's newest subscription. Failure: GROUP_OFFLINE, or that of the expression."""
         found = self._context.registry.subscription(command.group, lite.topic_of(command.topic))
         if found is None:
             text = f"the consumer's group info not exist: {command.group} has no subscription to {command.topic}"

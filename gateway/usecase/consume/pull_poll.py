@@ -160,7 +160,7 @@ class PullPoll(WaitingCall[Pull]):
         self.in_turn(self._context.leasing.reads, self._read_in_turn)
 
     def _read_in_turn(self) -> None:
-        """Read from the command's offset; a member of the group leases what it reads where others receive."""
+        """Read from the command's offset; a member of the group leases the messages where others receive."""
         context, command = self._context, self.command
         if self.is_answered or self.connection.closed:
             self._is_reading = False
@@ -217,7 +217,7 @@ class PullPoll(WaitingCall[Pull]):
             self._context.parked.forget(self)
 
     def _found(self, result: ReadResult | Failure) -> None:
-        """Take what the store has read; of leased messages, those whose attempts are used up become dead letters first."""
+        """Take the messages read; of leased ones, those whose attempts are used up become dead letters first."""
         if isinstance(result, Failure):
             self._is_reading = False
             if not self.is_answered:

@@ -1,4 +1,4 @@
-"""Read holds: a reader by offset keeps from retention what it still has to read."""
+"""Read holds: a reader by offset protects the messages that it still has to read from retention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receiving: message-level balance (POP). A receive leases what is free; one that finds nothing waits as a long poll."""
+"""Receiving: message-level balance (POP). A receive leases free messages; one that finds none waits as a long poll."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class ReceiveCall(LeasingCall[Receive]):
         self.context.leases.lease(request, self._leased)
 
     def _leased(self, result: LeaseResult | Failure) -> None:
-        """Take what the topic had, and fill up from the group's retry topics."""
+        """Take the messages of the topic, and fill up from the group's retry topics."""
         if isinstance(result, Failure):
             self.refuse(result)
             return
@@ -96,7 +96,7 @@ class ReceiveCall(LeasingCall[Receive]):
         self._fill_up(result)
 
     def _fill_up(self, found: LeaseResult) -> None:
-        """Lease from the next retry topic what the answer has room for; without one, or without room, complete the call."""
+        """Lease from the next retry topic as the answer has room; without such a topic, or without room, complete the call."""
         context, command = self.context, self.command
         room = max(command.limit - len(found.messages), 0)
         # A repeated attempt gets back what it holds of a retry topic, even where new messages have filled the answer.
@@ -119,7 +119,7 @@ class ReceiveCall(LeasingCall[Receive]):
         context.leases.lease(request, partial(self._retries_leased, version))
 
     def _retries_leased(self, version: int, result: LeaseResult | Failure) -> None:
-        """Add what a retry topic had. When that lease failed, the messages of the others are delivered alone."""
+        """Add the messages of a retry topic. When that lease failed, the messages of the others are delivered alone."""
         found = self._found
         assert found is not None
         if isinstance(result, Failure):

@@ -92,8 +92,8 @@ class Redriving:
         return address.pop_retry_topic(group, origin)
 
     def redrive(self, group: str, dead: str, limit: int, target: Target, done: Callable[[int | Failure], None]) -> None:
-        """Give up to `limit` dead letters of the topic `dead` to the group again. `done`: how many, or CHANGED and errors of
-        the store and of `target`; what was given before an error stays given."""
+        """Give up to `limit` dead letters of the topic `dead` to the group again. `done`: their number, or CHANGED and errors
+        of the store and of `target`; dead letters given before an error stay given."""
         if group in self._under_way:
             done(Failure(ErrorCode.CHANGED, f"another redrive of group {group} is under way"))
             return

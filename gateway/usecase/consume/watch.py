@@ -175,7 +175,7 @@ class Watches:
         pending.append(data)
 
     def _go_on(self) -> None:
-        """Offer what has arrived and waits, in its order."""
+        """Offer the records that have arrived and wait, in their order."""
         self._offers = TURN_OFFERS
         while self._arrivals:
             if not self._offer(*self._arrivals[0]):

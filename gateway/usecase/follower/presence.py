@@ -1,6 +1,6 @@
 """Heartbeats at a replica that follows: clients send them to all brokers of a route, and are members at the leader alone.
 
-What they subscribe to is kept: when this replica leads, a client pulls from it, and sends it a heartbeat up to 30 s later.
+Their subscriptions are kept: when this replica leads, a client pulls from it, and sends it a heartbeat up to 30 s later.
 """
 
 from __future__ import annotations

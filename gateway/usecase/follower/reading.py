@@ -1,4 +1,4 @@
-"""Reads of a replica that follows. It has what is confirmed, does not know where the log ends, and keeps no ledger.
+"""Reads of a replica that follows. It has the confirmed messages, does not know the end of the log, and has no leases.
 
 So it never answers that an offset is out of range or that a queue has ended, nor lets anybody wait: a reader of
 other offsets is sent to the leader.
@@ -200,7 +200,7 @@ class FollowerReading:
         answer_bounds(self._log, connection, command, topic)
 
     def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
-        """An offset by time, unless it is the end of what is here: there may be more."""
+        """An offset by time, unless it is the end of the queue here: the leader may have more."""
         if self._topic(command.topic, command.queue_id) is None or command.queue_id < 0:
             connection.answer(Refused(command.ticket, UNKNOWN))
             return

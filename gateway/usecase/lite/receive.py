@@ -79,7 +79,7 @@ class LiteReceiving:
         return end > (first if isinstance(at, Failure) else at)
 
     def _serve(self, subscriber: LiteSubscriber) -> None:
-        """Let parked polls of the subscriber take what is ready; of a wildcard subscriber, those of all its group."""
+        """Let parked polls of the subscriber take the ready messages; of a wildcard subscriber, the polls of all its group."""
         clients = self._context.subscriptions.of_group(subscriber.group) if subscriber.wildcard else [subscriber]
         for each in clients:
             if not subscriber.ready:

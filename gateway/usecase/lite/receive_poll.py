@@ -119,7 +119,7 @@ class LitePoll(LeasingCall[ReceiveLite]):
         return subscriber if subscriber is not None and subscriber.topic == self.command.topic and subscriber.ready else None
 
     def _leased(self, result: LiteLeaseResult | Failure) -> None:
-        """Take what the attempt has leased. Lite topics that it did not read are ready again, before all others."""
+        """Take the messages leased by the attempt. Lite topics that it did not read are ready again, before all others."""
         subscriber = self._subscriber()
         read = 0 if isinstance(result, Failure) else result.looked
         if subscriber is not None and read < len(self._taken):

@@ -1,4 +1,4 @@
-"""Subscription sync: clients say which lite topics they are subscribed to, and where their group begins in them."""
+"""Subscription sync: clients report the lite topics that they are subscribed to, and where their group begins in them."""
 
 from __future__ import annotations
 

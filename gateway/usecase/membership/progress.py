@@ -198,7 +198,7 @@ class ProgressQueries:
         self._positions_at(connection, places, found_positions)
 
     def _places(self) -> Iterator[Place]:
-        """Every place at which a group has a position. What is made or removed during the walk may be missed."""
+        """Every queue in which a group has a position. Positions made or removed during the walk may be missed."""
         place: Place | None = None
         while found := self._outlook.places_after(place, STEP_ITEMS):
             yield from found

@@ -54,7 +54,7 @@ class GatheredSends:
             self.append()
 
     def append(self) -> None:
-        """Append what there is; nothing else was appended since its first message came."""
+        """Append the gathered messages; nothing else was appended since the first of them came."""
         if not self._messages:
             return
         messages, senders = self._messages, self._senders

@@ -21,8 +21,8 @@ APPENDING_BYTES_MAX: Final = 1024 * 1024
 class HeldSend(NamedTuple):
     """A send that waits.
 
-    size    what it counts for, bytes
-    append  checks and appends it; it calls what it is given once
+    size    bytes counted for it
+    append  checks and appends it; it calls its argument once
     done    gets the outcome; None: nobody waits for it
     """
 
@@ -33,14 +33,15 @@ class HeldSend(NamedTuple):
 
 @final
 class HeldSends:
-    """Keeps the order of each topic: what comes while sends of its topic wait, waits behind them.
+    """Keeps the order of each topic: a send that comes while others of its topic wait, waits behind them.
 
     queues      topic -> its sends that wait
     bytes       bytes of all that wait
-    refusal     why the store takes nothing now; None: it does. Then what would wait behind others is refused at once
+    refusal     the reason for which the store takes nothing now; sends that would wait behind others are refused at once.
+                None: it takes messages
     _ready      topics that exist and whose sends wait for others to be stored
     _appending  bytes of sends that are appended and not stored yet
-    _running    True while sends are appended: what is stored meanwhile begins no others
+    _running    True while sends are appended: messages that are stored meanwhile begin no others
     """
 
     def __init__(self, topics: Topics) -> None:
@@ -89,7 +90,7 @@ class HeldSends:
         self._append_some()
 
     def _append_some(self) -> None:
-        """Append what there is room for: of each topic one send, by turns."""
+        """Append sends as there is room: of each topic one, by turns."""
         if self._running:
             return
         self._running = True

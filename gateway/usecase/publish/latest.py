@@ -206,7 +206,7 @@ class LatestValues:
         read_value(self._state, command.path, self._clock, got)
 
     def delete(self, connection: ClientConnection, command: DeleteLatest) -> None:
-        """Remove a value durably, then answer Done. Refused TOPIC_ILLEGAL as `read`, or what the store refused."""
+        """Remove a value durably, then answer Done. Refused TOPIC_ILLEGAL as `read`, or with the failure of the store."""
         if not is_path(command.path):
             connection.answer(Refused(command.ticket, _ILLEGAL))
             return

@@ -24,7 +24,7 @@ _OF_DEAD_LETTER: Final = properties.start_of(properties.HG_DLQ_GROUP)
 
 
 def client_key(user: str, topic: str, key: bytes, of: bytes) -> OnceKey:
-    """A key that a client has set for a message or request. `of`: digest of what it stands for."""
+    """A key that a client has set for a message or request. `of`: digest of the request or message."""
     return OnceKey(f"client {user} {topic}", key, of)
 
 

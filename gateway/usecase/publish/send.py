@@ -158,8 +158,8 @@ class Sending:
     ) -> None:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
 
-        `once`: the key of all together. `user`: who sends, to whom keys of single messages belong; those that are known already
-        are not appended again, and those with a key are stored or refused each on its own.
+        `once`: the key of all together. `user`: the sender, to whom keys of single messages belong; messages with known
+        keys are not appended again, and those with a key are stored or refused each on its own.
 
         `queues`: of a topic that is created for them, as in `domain.command.Send`; 0: as the policy has it. `done` gets the
         placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
@@ -237,7 +237,7 @@ class Sending:
         user: str,
         once: OnceKey | None,
     ) -> None:
-        """`submit` when `topic` exists, and what has waited for it before is appended."""
+        """`submit` when `topic` exists, and the sends that have waited for it before are appended."""
 
         def append(stored: Stored) -> None:
             self.submit(messages, stored, changes, queues, accepted, user, once, topic)
@@ -312,5 +312,5 @@ def _illegal(size: int, most: int) -> Failure:
 
 
 def _says_more(stored: bytes) -> bool:
-    """True for properties that say when, or how often, a message is stored."""
+    """True for properties that set the time at which, or the number of times that, a message is stored."""
     return properties.may_have_delay(stored) or properties.has(stored, properties.IDEMPOTENCY_KEY_START)

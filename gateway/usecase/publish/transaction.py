@@ -29,7 +29,7 @@ _HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)
 class TransactionEnding:
     """The verb EndTransaction. As a TransactionListener it checks with the producers of a group, another one each time.
 
-    _check   says why a client may not have what a command asks for; None: access is not controlled
+    _check   returns the refusal of a command; None: access is not controlled
     """
 
     def __init__(self, transactions: Transactions, registry: Registry) -> None:
@@ -61,8 +61,8 @@ class TransactionEnding:
     def undecided(self, group: str, record: bytes, check: int) -> bool:
         """Ask one connected producer of the group for its decision. Returns False when there is none.
 
-        The question has the message in it, and whoever says so is a producer of a group: only those are asked who may send to
-        the topic. The store checks again when a producer connects, and after a while when none has answered.
+        The question has the message in it, and any client can register as a producer of a group: only those are asked that may
+        send to the topic. The store checks again when a producer connects, and after a while when none has answered.
         """
         view = Record(record)
         producers = self._registry.producers(group)

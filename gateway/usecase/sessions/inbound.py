@@ -69,7 +69,7 @@ class InboundDeduplication:
             settle(None)
 
     def _is_kept(self, session: MqttSession, number: int, settle: Callable[[Failure | None], None]) -> None:
-        """Settle a retransmission: the first copy was appended, but what it was promised may not hold yet."""
+        """Settle a retransmission: the first copy was appended, but may not be as durable yet as promised."""
 
         def found(value: bytes | Failure | None) -> None:
             settle(value if isinstance(value, Failure) else _NOT_YET if value is None else None)

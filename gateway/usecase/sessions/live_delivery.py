@@ -94,7 +94,7 @@ class LiveDelivery:
     its queue enters the session's `lag`, and `catchup` reads it from the log when slots become free. So a slow client costs
     one offset for each queue. `settle` ends the lease of a confirmed message.
 
-    A turn offers messages to TURN_OFFERS sessions: what has arrived beyond waits in `_arrivals`, in its order. A turn sends at
+    A turn offers messages to TURN_OFFERS sessions: further arrivals wait in `_arrivals`, in their order. A turn sends at
     most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
 
     interest     called with the filter of each subscription that begins (True) or ends (False)
@@ -193,7 +193,7 @@ class LiveDelivery:
         return True
 
     def _go_on(self) -> None:
-        """Offer what has arrived and waits, in its order."""
+        """Offer the records that have arrived and wait, in their order."""
         self._offers = TURN_OFFERS
         while self._arrivals:
             if self._offers <= 0:
@@ -253,7 +253,7 @@ class LiveDelivery:
         return len(self._arrivals)
 
     def resume(self, session: MqttSession) -> None:
-        """A session begins to read the log: what waits to be offered can be read already, or was read by it before."""
+        """A session begins to read the log: records that wait to be offered can be read already, or were read by it before."""
         session.firsts.update(self._firsts)
 
     def unoffered(self) -> set[QueueKey]:
@@ -309,7 +309,7 @@ class LiveDelivery:
         self._busy[session] = None
 
     def _finish_turn(self) -> None:
-        """Send what waits, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
+        """Send deliveries that wait, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
         busy, self._busy = self._busy, {}
         if not self._arrivals:
             self._offers = TURN_OFFERS

@@ -209,7 +209,7 @@ class MqttSession:
     is read from the log, from offset `lag[queue]` on. Messages of any other queue are delivered as they arrive.
 
     client_id             Client Identifier
-    user                  whose session it is; "": access was not controlled, or the session is older than this field
+    user                  owner of the session; "": access was not controlled, or the session is older than this field
     connection            the client's connection; None: disconnected
     epoch                 rises with every connect and disconnect: callbacks of an earlier connection compare it and stop
     window                Receive Maximum: slots that may be occupied at once
@@ -241,7 +241,7 @@ class MqttSession:
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
     unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
     stored                True: the store has, or will have, records of the session
-    records               which these are, and what is to be written of a durable session
+    records               these records, and those that are to be written of a durable session
     dirty                 True: progress is newer in memory than in the store
     to_resend             slots that this connection has not been sent yet, oldest first
     finding_lag           True: it is not known yet which queues lag, and every queue is treated as lagging

@@ -178,7 +178,7 @@ class CatchUp:
         self._log.search(*queue, -session.lag[queue], False, self._asked(session, queue, found))
 
     def _asked(self, session: MqttSession, queue: QueueKey, found: Callable[[T], None]) -> Callable[[T | Failure], None]:
-        """Begin to ask the log about a queue. What it answers is for this connection of the session alone."""
+        """Begin to ask the log about a queue. The answer is for this connection of the session alone."""
         session.catching_up = True
         epoch = session.epoch
 

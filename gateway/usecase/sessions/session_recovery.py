@@ -32,7 +32,7 @@ class SessionRecovery:
     under_way          True: not all stored sessions have been recovered
     _last              client of the last session: it has two keys when a node went back to an earlier version
     _recovered_early   clients that connected before the turn of their session
-    _waiting           client whose session is being recovered -> what waits for that
+    _waiting           client whose session is being recovered -> the callbacks that wait for that
     """
 
     __slots__ = ("_clock", "_last", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")

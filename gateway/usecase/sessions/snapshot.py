@@ -12,7 +12,7 @@ Space `mqtt`, a digest of the client id, whose length is bounded by a setting on
     s + digest        one subscription, by its name
     w                 will
 
-A record is written when it is not what the store has: a command writes what it changes, however large the session is. The
+A record is written when it differs from that of the store: a command writes its changes, however large the session is. The
 changes of a session are written in one commit, so that a crash leaves a state that the session once had.
 
 Up to commit 44998bdc all records were in the space `session`, behind the client id and a zero byte:
@@ -91,7 +91,7 @@ class SessionChanges:
         self.older: list[StateChange] = []
 
     def settle(self, result: object) -> None:
-        """The store has answered, with a Failure or anything else: what it has not taken is written with what follows."""
+        """The store has answered, with a Failure or not: changes that it has not taken are written with the next ones."""
         records = self._records
         failed = isinstance(result, Failure)
         for name in self.names:
@@ -369,7 +369,7 @@ def _add_subscription(session: MqttSession, flags: int, identifier: int, since: 
 
 
 def _put_in_flight(flight: InFlightMessage) -> bytes:
-    """One delivery. What is accepted is not sent again: its record has no path and no identifiers."""
+    """One delivery. An accepted one is not sent again: its record has no path and no identifiers."""
     lease = flight.lease
     identifiers = () if flight.accepted else flight.identifiers
     flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_LEASED if lease is not None else 0)
@@ -430,7 +430,7 @@ def _read_will(cursor: Cursor) -> Will | None:
 
 
 def _load_older(state: State, session: MqttSession, done: Loaded) -> None:
-    """The rest of a session of the older form. All its records are to be replaced, and what PARTS has of it is out of date."""
+    """The rest of a session of the older form. All its records are to be replaced, and those in PARTS are out of date."""
     client_id, records = session.client_id, session.records
 
     def take(kind: bytes, value: bytes) -> None:

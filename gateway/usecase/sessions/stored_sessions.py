@@ -28,7 +28,7 @@ class StoredSessions:
 
     in_memory   client id -> session: connected ones, and disconnected ones that are not stored yet or have appends under way:
                 these know packet identifiers that the store does not have yet
-    _loading    client id -> what waits until its session is loaded
+    _loading    client id -> the callbacks that wait until its session is loaded
     """
 
     def __init__(

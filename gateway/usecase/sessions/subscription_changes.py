@@ -99,7 +99,7 @@ class SubscriptionChanges:
             decided()
 
     def _define(self, session: MqttSession, done: Done) -> None:
-        """Store what of the session is not stored, once for all changes of this turn."""
+        """Store the changes of the session that are not stored, once for all of this turn."""
         if not self._undefined:
             self._clock.call_soon(self._store_definitions)
         self._undefined.setdefault(session, []).append(done)

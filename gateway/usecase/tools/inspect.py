@@ -1,4 +1,4 @@
-"""Questions about what is stored: a queue's oldest message, whether a group has messages to receive, the node's counters."""
+"""Questions about stored messages: a queue's oldest one, whether a group has some to receive; and the node's counters."""
 
 from __future__ import annotations
 

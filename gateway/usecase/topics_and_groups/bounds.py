@@ -1,4 +1,4 @@
-"""Bounds of the queues of one topic, for who asks about one of them or about all."""
+"""Bounds of the queues of one topic: of one queue or of all."""
 
 from __future__ import annotations
 

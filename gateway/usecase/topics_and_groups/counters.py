@@ -103,7 +103,7 @@ class Counter:
         self._total = total
 
     def reach(self, total: int, tick: int) -> None:
-        """Raise the count to `total`; what is new since the last call counts in this tick."""
+        """Raise the count to `total`; the difference to the last call counts in this tick."""
         if total > self.total():
             self.add(total - self.total(), 0, tick)
 

@@ -1,4 +1,4 @@
-"""Walks over all topics and all groups by name, in slices: what is made or deleted meanwhile may be missed."""
+"""Walks over all topics and all groups by name, in slices: those made or deleted meanwhile may be missed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class FollowedSpace(Generic[Value]):
     """
 
     def __init__(self, state: State, space: str, decode: Callable[[bytes], Value]) -> None:
-        """`decode` reads a stored value; what it raises is a fault of the code, for it reads only what `put` has stored."""
+        """`decode` reads a stored value; its exceptions are faults of the code, since `put` has stored the value."""
         self._state = state
         self._space = space
         self._decode = decode

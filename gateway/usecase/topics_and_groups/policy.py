@@ -1,4 +1,4 @@
-"""The policy of the node: what it creates on first use, what it permits, and its bounds."""
+"""The policy of the node: creation of topics and groups on first use, permissions, and bounds."""
 
 from __future__ import annotations
 

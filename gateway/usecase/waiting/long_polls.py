@@ -164,7 +164,7 @@ class LongPolls:
         return True
 
     def begin_tail(self, call: WaitingCall[Waiting]) -> bool:
-        """True when arrivals are reported from now on, so that a parked call has to read once more what came before."""
+        """True when arrivals are reported from now on, so that a parked call has to read earlier arrivals once more."""
         if self._tails is None or call.key is None or not self._tails.begin(call.key[1]):
             return False
         call.is_tailed = True

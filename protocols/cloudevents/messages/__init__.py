@@ -1,1 +1,1 @@
-"""The messages of the protobuf event format: cloudevents.proto, and what protoc makes of it."""
+"""The messages of the protobuf event format: cloudevents.proto, and the module that protoc makes of it."""

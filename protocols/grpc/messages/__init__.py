@@ -1,1 +1,1 @@
-"""The gRPC protocol's messages: messaging.proto, and what protoc makes of it. Written by hand: only the .proto."""
+"""The gRPC protocol's messages: messaging.proto, and the module that protoc makes of it. Written by hand: only the .proto."""

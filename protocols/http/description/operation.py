@@ -16,8 +16,8 @@ class Operation:
     """One handler.
 
     tag         the chapter it stands in
-    query       name -> (type of JSON Schema, what it is)
-    fields      request header field -> what it is
+    query       name -> (type of JSON Schema, description)
+    fields      request header field -> description
     content     media type -> an example of the content; empty: there is none
     answers     status -> (media type, "" without content; an example)
     """

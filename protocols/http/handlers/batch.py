@@ -198,7 +198,7 @@ def _lines(data: bytes, found: list[bytes]) -> None:
 
 
 def _large(element: bytes) -> object:
-    """The members of a message whose text is large; what cannot be so large is not decoded. Raises RefusalError."""
+    """The members of a message whose text is large; a member that cannot be large is not decoded. Raises RefusalError."""
     try:
         raw = _RAW.decode(element)
     except msgspec.ValidationError as error:

@@ -223,7 +223,7 @@ class PostEvents(Handler):
         return self._match.topic, self._match.path
 
     def _element(self, index: int, decoded: CloudEvent | CloudEventError, request: Request) -> Message | None:
-        """The message of one element of a batch; None, with a result that says why, when it is refused."""
+        """The message of one element of a batch; None, with a result that has the reason, when it is refused."""
         result: dict[str, object] = {"index": index}
         self._results.append(result)
         try:

@@ -52,7 +52,7 @@ def _shown(record: bytes) -> dict[str, Any]:
 
 
 class SubscriptionHandler(Handler):
-    """A request about subscriptions. 200 with the subscription, or with what the command has found."""
+    """A request about subscriptions. 200 with the subscription, or with the result of the command."""
 
     __slots__ = ()
     body_max = BODY_BYTES_MAX

@@ -1,1 +1,1 @@
-"""HTTP/1.1 alone: bytes to requests, and what one connection has to keep."""
+"""HTTP/1.1 alone: bytes to requests, and the state of one connection."""

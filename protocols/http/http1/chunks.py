@@ -32,7 +32,7 @@ class ChunkReader:
     over        True: the content is complete
     size        bytes of content so far
     _content_max  most bytes of content
-    _state      what comes next
+    _state      the element that comes next
     _left       bytes of the current chunk that have not arrived
     _line       part of a size line or trailer line, or of the CRLF after a chunk
     _framing    bytes so far that are not content

@@ -17,7 +17,7 @@ class Exchange(RequestRun):
     http10       True: the request is HTTP/1.0
     output       the encoded response, b"" until known; it is written after the responses of earlier requests
     keep_alive   False: the connection is closed after this response
-    flow         what makes the content of a response in parts; None: there is none
+    flow         makes the content of a response in parts; None: the response is whole
     pieces       content that was not passed on yet
     fed          True: that content is complete
     fault        the refusal of invalid content that was passed on in part

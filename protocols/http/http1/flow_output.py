@@ -18,7 +18,7 @@ class FlowOutput:
 
     exchange   its request
     flow       makes the parts
-    raw        True: what the client sends from now on belongs to the flow (a WebSocket)
+    raw        True: further bytes of the client belong to the flow (a WebSocket)
     ended      True: the last part is written
     _unfed     True: content came while the response of another request was written, and the flow has not got it
     _bare      True: parts are not chunks, and the end of the connection is that of the content

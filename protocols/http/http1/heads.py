@@ -1,6 +1,6 @@
 """Whole heads in their plain form, read line by line.
 
-A client says nearly the same in each of its requests, so lines are kept with what they mean, and only new ones are judged. A
+The requests of a client have nearly the same lines, so lines are kept with their meaning, and only new ones are judged. A
 head is plain when llhttp's strict grammar leaves no choice: HTTP/1.1, lines that end with CRLF, one space behind the colon,
 printable ASCII, no transfer coding, no upgrade, and a connection that stays open. All others are left to llhttp, which accepts
 or refuses them; a test compares both.

@@ -72,7 +72,7 @@ class Reader:
     _counting         True: llhttp counts the content of the current request by its Content-Length, too
     _chunks           decodes the content of the current request; None: it has a length
     _body             content so far
-    _ended            True: the last request closes the connection; what follows is discarded
+    _ended            True: the last request closes the connection; further bytes are discarded
     """
 
     __slots__ = (

@@ -10,10 +10,10 @@ from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 
 @final
 class UnreadResponses:
-    """Counts what is made and what is written. Up to UNCOUNTED_BYTES_MAX nothing is held of the bound.
+    """Counts bytes of responses that are made and written. Up to UNCOUNTED_BYTES_MAX nothing is held of the bound.
 
-    bytes    made and not written yet: it waits for earlier responses, or for the next write
-    _share   what the connection holds of the bound
+    bytes    made and not written yet: they wait for earlier responses, or for the next write
+    _share   bytes that the connection holds of the bound
     """
 
     __slots__ = ("_share", "bytes")
@@ -34,14 +34,14 @@ class UnreadResponses:
             self._share.hold(self.bytes)
 
     def written(self, out: Sequence[bytes], last: bool) -> None:
-        """Responses are written; `last`: no more are, and what still waits is discarded."""
+        """Responses are written; `last`: no more are, and waiting ones are discarded."""
         size = len(out[0]) if len(out) == 1 else sum(map(len, out))
         self.bytes = 0 if last else self.bytes - size
         if self._share.held:
             self._share.hold(self.bytes)
 
     def written_part(self, part: int, out: Sequence[bytes], held: int) -> None:
-        """A part of `part` bytes, the last of `out`, is written with what came before it; its flow holds `held` bytes."""
+        """A part of `part` bytes, the last of `out`, is written with the bytes before it; its flow holds `held` bytes."""
         waiting = self.bytes + part
         if self._share.held or held > UNCOUNTED_BYTES_MAX:
             self._share.hold(waiting + held)

@@ -73,14 +73,14 @@ class FollowSource(Source):
         self._asking = True
 
     def position(self) -> str:
-        """The cursor behind what was taken."""
+        """The cursor behind the taken messages."""
         return cursors.encode(self._command.topic, self._command.queue_id, self._epoch, self._at)
 
     def _cursor(self) -> str:
         return self.position()
 
     def answer(self, event: Event, now: int) -> None:
-        """TopicFollowed, or what ends the stream."""
+        """TopicFollowed, or an event that ends the stream."""
         if not isinstance(event, TopicFollowed):
             super().answer(event, now)
             return

@@ -68,7 +68,7 @@ class LeaseSource(Source):
         self._settling: list[tuple[Sequence[str], list[bool], bool]] = []
 
     def answer(self, event: Event, now: int) -> None:
-        """Received, LeasesEnded, Settled, Extended, or what ends the stream."""
+        """Received, LeasesEnded, Settled, Extended, or an event that ends the stream."""
         if isinstance(event, Received):
             self._receiving = False
             self._lease(event.messages)
@@ -169,7 +169,7 @@ class LeaseSource(Source):
         return len(self._settling) < SETTLEMENTS_MAX
 
     def settle(self, verb: str, found: Sequence[str], duration_ms: int) -> bool:
-        """Settle leases: `ack`, `nack` or `extend`. The results are said in the order of the calls."""
+        """Settle leases: `ack`, `nack` or `extend`. The results are sent in the order of the calls."""
         parsed = [receipts.parse(text) for text in found]
         good = [one for one in parsed if one is not None]
         self._settling.append((found, [one is not None for one in parsed], verb == "extend"))

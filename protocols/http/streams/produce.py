@@ -129,7 +129,7 @@ class ProduceFlow(Flow):
             self.fail(too_large())
 
     def _keep(self, lines: list[bytes], consumed: int) -> None:
-        """Complete records that took `consumed` bytes with what was between them."""
+        """Complete records that took `consumed` bytes with the separators between them."""
         size = sum(map(len, lines))
         self._share.give(consumed - size)
         self._lines.extend(lines)
@@ -145,7 +145,7 @@ class ProduceFlow(Flow):
             self._finish()
 
     def cut(self, document: bytes) -> None:
-        """The content is invalid: it is said behind the results of what was read before."""
+        """The content is invalid: the problem is sent behind the results of the records before it."""
         if self._ended:
             return
         self._fault = document
@@ -185,7 +185,7 @@ class ProduceFlow(Flow):
             self._put(self._batch.answer(event, self.ticket))
 
     def _put(self, commands: Sequence[Command]) -> None:
-        """Queue commands of the batch; say its results when all are known."""
+        """Queue commands of the batch; send its results when all are known."""
         for command in commands:
             self._ask(command)
         batch = self._batch
@@ -241,7 +241,7 @@ class ProduceFlow(Flow):
         return self._heard_at + IDLE_NS
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Store what waits, or end a stream that is too slow."""
+        """Store waiting records, or end a stream that is too slow."""
         if not self._heard_at:
             self._heard_at = now
         due = self.deadline()
@@ -264,7 +264,7 @@ class ProduceFlow(Flow):
         return ()
 
     def drain(self) -> None:
-        """Say that the node stops, behind the results of what was read."""
+        """Notify the client that the node stops, behind the results of the records so far."""
         if not self._ended:
             response = problem(503, ErrorCode.DRAINING.value, "the node stops: send the rest to another node")
             response.refusal = ""

@@ -30,9 +30,9 @@ class Record:
     """A record that is a message.
 
     at        its place in the batch
-    message   what is stored
+    message   the message to store
     due_ms    its delivery time; 0: at once
-    once      its key, with the digest of what it stands for; None: it has none
+    once      its key, with the digest of the record; None: it has none
     """
 
     __slots__ = ("at", "due_ms", "message", "once")
@@ -141,7 +141,7 @@ def _of_one(failure: Failure) -> bool:
 
 
 def error_of(problem_document: bytes) -> dict[str, object]:
-    """The result of a record that is refused as the problem document says."""
+    """The result of a record that is refused with the problem document."""
     document: dict[str, object] = orjson.loads(problem_document)
     return {"error": {name: value for name, value in document.items() if name not in ("type", "title")}}
 

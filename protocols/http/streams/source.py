@@ -66,7 +66,7 @@ class Source(Flow):
         """Drop the messages that are not taken yet; those that are leased are released."""
 
     def _cursor(self) -> str:
-        """The position behind what was taken; "": the stream has none."""
+        """The position behind the taken messages; "": the stream has none."""
         return ""
 
     def settle(self, verb: str, receipts: Sequence[str], duration_ms: int) -> bool:
@@ -84,7 +84,7 @@ class Source(Flow):
 
     @property
     def held(self) -> int:
-        """Bytes of records that wait, and of what is encoded."""
+        """Bytes of records that wait, and of encoded ones."""
         return self.message_bytes + len(self._rest) + sum(map(len, self._said))
 
     def take(self) -> bytes:
@@ -141,7 +141,7 @@ class Source(Flow):
         return 0 if self._commands else None if self.over else self._beat_at
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Take the commands; say a heartbeat when it is due and the client has read everything."""
+        """Take the commands; send a heartbeat when it is due and the client has read everything."""
         if now >= self._beat_at and not self.over:
             if self._beat_at and not (self._said or self._rest):
                 self._said.append(self._writer.beat(self._cursor()))

@@ -47,7 +47,7 @@ class SocketFlow(Flow):
 
     _source    the messages, in frames
     _frames    the codec of frames
-    _outline   cuts what arrives into pieces for one turn each
+    _outline   cuts received bytes into pieces for one turn each
     _later     such pieces
     _text      the parts of an incomplete message
     """
@@ -101,7 +101,7 @@ class SocketFlow(Flow):
         return self._frames.send(CloseConnection(code, words or None))
 
     def _close(self, code: int, words: str, now: int, refusal: str = "") -> None:
-        """End the stream for what the client sent: what it leased and was not given is released."""
+        """End the stream because of a frame of the client: leased messages that were not sent are released."""
         if self.over:
             return
         self.refusal = refusal
@@ -158,7 +158,7 @@ class SocketFlow(Flow):
                 self._close(POLICY, words, now, ILLEGAL)
 
     def _carry_out(self, text: str) -> str:
-        """Carry out one message of the client. Returns what is wrong with it, "": nothing; at most 120 bytes."""
+        """Carry out one message of the client. Returns the error in it, "": none; at most 120 bytes."""
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError:

@@ -12,7 +12,7 @@ RETRY_MS: Final = 2_000
 
 
 class Writer(Protocol):
-    """Encodes what a stream says. Documents are JSON objects."""
+    """Encodes the parts of a stream. Documents are JSON objects."""
 
     def start(self, cursor: str) -> bytes:
         """The bytes before the first message."""

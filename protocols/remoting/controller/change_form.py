@@ -32,7 +32,7 @@ UNSAID: Final = frozenset({"live", "dead"}) | APART
 
 
 def process_fields(change: GroupChange) -> dict[str, str]:
-    """The ext fields of a change that say which process asks for it."""
+    """The ext fields of a change that identify the process that asks for it."""
     if not isinstance(change, RegisterReplica) or not change.run:
         return {}
     return {"run": change.run, "runsBefore": ",".join(change.runs_before)}

@@ -1,6 +1,6 @@
 """Heartbeats of brokers to a controller: code 904 (RocketMQ's BrokerHeartbeatRequestHeader).
 
-Replicas of Headgate add what they measure (domain/controller/health.py), in the ext fields FIGURES.
+Replicas of Headgate add their measurements (domain/controller/health.py), in the ext fields FIGURES.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REFUSES_CHARS_MAX: Final = 1_024
 
 
 def beat(_client: Client, frame: Frame) -> Outcome:
-    """Request code 904 -> HearReplica. What a broker says is brought within its limits: it is part of an election later."""
+    """Request code 904 -> HearReplica. Its values are brought within their limits: an election uses them later."""
     args = Arguments(frame)
     if not args.has("brokerId"):
         raise RequestError(codes.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")

@@ -42,7 +42,7 @@ def change_group(_client: Client, frame: Frame) -> Outcome:
 
 
 def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    """The group as it is now goes with refusals too: who is refused learns who leads."""
+    """The present state of the group goes with refusals too, so that a refused client learns the leader."""
     assert isinstance(event, GroupChanged)
     refusal, group = event.answer.refusal, event.answer.group
     body = b""

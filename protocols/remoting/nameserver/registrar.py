@@ -1,4 +1,4 @@
-"""A node registers itself at one name server: what it sends on one connection after the other. No I/O, times are arguments.
+"""Registration of a node at one name server: its requests on one connection after the other. No I/O, times are arguments.
 
     connected --322--> what the name server has --30012 or 103, page by page--> registered --322, each 30 s--> registered
                                                                                  | a topic has changed
@@ -46,19 +46,19 @@ class Registrar:
     """The registration of this node at one name server.
 
     registered   True: the name server has the topics, as of some version, and the lease is renewed
-    fault        why the connection has to be closed; "" while it may stay
+    fault        reason for which the connection has to be closed; "" while it may stay
     left         True: the name server has answered that the node is no longer registered
     sign         signs requests; None: they are not signed
 
     _plain       True: the name server does not know request code 30012
-    _version     what the name server has; None: not known
+    _version     the version that the name server has; None: not known
     _goal        the version that the pages under way lead to
     _names       topics of a registration of changes that are still to be sent; None: the pages are the whole table
     _cursor      the last topic of the whole table that was sent
     _page        number of the next page
     _is_last     True: the page that was sent is the last
     _step        counts pages of 103 that are not the last: each has a version of its own, which is below zero
-    _waiting     opaque of the request that waits for its answer, and what the answer is given to
+    _waiting     opaque of the request that waits for its answer, and the function that takes the answer
     """
 
     def __init__(self, broker: Registration, topics: AnnouncedTopics) -> None:
@@ -195,7 +195,7 @@ class Registrar:
             self._done(now)
 
     def _send_changes(self, now: int) -> None:
-        """Send what the name server lacks; everything when that is not known."""
+        """Send the changes that the name server lacks; the whole table when its version is not known."""
         self._goal = self._topics.version
         known = self._version
         self._names = None
@@ -296,7 +296,7 @@ def _checked(frame: Frame) -> Mapping[str, str]:
 
 
 def _comparison(frame: Frame) -> tuple[bool, DataVersion | None]:
-    """The answer to 322 -> (whether the version is another, what the name server has). Raises GarbledAnswerError."""
+    """The answer to 322 -> (True when the versions differ, that of the name server). Raises GarbledAnswerError."""
     changed = _checked(frame).get("changed")
     if changed not in ("true", "false"):
         raise GarbledAnswerError("its answer does not say whether it has another version")

@@ -169,7 +169,7 @@ def renew(_client: Client, frame: Frame) -> Outcome:
 
 
 def compare(_client: Client, frame: Frame) -> Outcome:
-    """Request code 322 -> RenewBroker with the broker's data version. The reply says whether the broker must register."""
+    """Request code 322 -> RenewBroker with the broker's data version. Flag of the reply: the broker must register."""
     args = Arguments(frame)
     version = _version(bean.read(frame.body)) if frame.body else None
     command = RenewBroker(

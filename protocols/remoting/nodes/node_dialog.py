@@ -2,9 +2,9 @@
 
     -> 30010 GREET_NODE, signed            <- its response
     -> 30011 NODE_FRAME, oneway            <- 30011 NODE_FRAME, oneway
-    -> 46 CHECK_CLIENT_CONFIG as a ping    <- its response, whatever it says
+    -> 46 CHECK_CLIENT_CONFIG as a ping    <- any response
 
-See docs/protocols/remoting-extensions.md. What frames carry is the concern of `NodeSpeaker`.
+See docs/protocols/remoting-extensions.md. The contents of frames are the concern of `NodeSpeaker`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NodeSpeaker(Protocol):
 
 
 class DialogError(GatewayError):
-    """The connection has to be closed; the text says what came, and what to do."""
+    """The connection has to be closed; the text names the received message, and the remedy."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""One relayed connection: its frames become commands undecoded, and what servers answer is written as it is."""
+"""One relayed connection: its frames become commands undecoded, and answers of servers are written unchanged."""
 
 from __future__ import annotations
 

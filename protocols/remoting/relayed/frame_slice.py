@@ -1,4 +1,4 @@
-"""Frames as they came: where each lies in the received bytes, and what passing it on needs of its header."""
+"""Frames as they came: the place of each in the received bytes, and the fields of its header that the relay needs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Requests of tools: what they set, and what they ask a node about."""
+"""Requests of tools: changes of settings, and questions to a node."""

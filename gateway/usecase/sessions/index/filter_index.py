@@ -176,7 +176,7 @@ class FilterIndex:
                     self._add(matches, queue, offset)
 
     def forget(self, queue: QueueKey) -> None:
-        """The queue ends before what was indexed: the topic is gone, or a broker has lost its newest messages."""
+        """The queue ends before the indexed offsets: the topic is gone, or a broker has lost its newest messages."""
         if self.ends.pop(queue, None) is not None:
             self.firsts.pop(queue, None)
             self._begin.pop(queue[0], None)
@@ -248,7 +248,7 @@ class FilterIndex:
     def complete(
         self, queue: QueueKey, begin: int, end: int, wanted: dict[FilterMatches, None], found: dict[FilterMatches, array[int]]
     ) -> None:
-        """Add what a replay of `queue` from `begin` to `end` found.
+        """Add the matches of a replay of `queue` from `begin` to `end`.
 
         wanted   the filters that the replay looked for
         found    ascending offsets, by filter

@@ -75,7 +75,7 @@ class GroupReceive:
         self._connection.on_close.clear()
 
     def answer(self, event: Event) -> None:
-        """Received or Refused: the answer to the Receive. Other events are for who reads a socket."""
+        """Received or Refused: the answer to the Receive. Other events are for connections with sockets."""
         if not isinstance(event, Received | Refused):
             return
         self._connection.end()

@@ -82,7 +82,7 @@ def get_client(reader: Reader) -> ClientItem:
 
 
 def put_principal(number: int, principal: Principal) -> Out:
-    """The pieces of PRINCIPAL: who it is and how it was proven. What it may do is decided where its commands go."""
+    """The pieces of PRINCIPAL: its identity and its proof. Its rights are decided by the node that takes its commands."""
     out: Out = [bytes((PRINCIPAL,)), _EXPIRES.pack(number, principal.registered, principal.expires_ms)]
     put_text(out, principal.user)
     put_text(out, principal.host)

@@ -116,7 +116,7 @@ class Kind:
         self._codec = fields_of(of, hints)
 
     def put(self, out: Out, value: Any) -> None:
-        """Append the number and the fields. Raises struct.error and UnicodeEncodeError for what has no form on the wire."""
+        """Append the number and the fields. Raises struct.error and UnicodeEncodeError for a value without a form."""
         out.append(self._number)
         self._codec.put(out, value)
 

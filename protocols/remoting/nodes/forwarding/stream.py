@@ -106,7 +106,7 @@ class NodeStream:
             self.flush()
 
     def flush(self) -> None:
-        """Send what has been added."""
+        """Send the items that were added."""
         if not self._open:
             return
         items = b"".join(self._open)
@@ -138,7 +138,7 @@ class NodeStream:
         self._notified = self.received
 
     def lost(self) -> None:
-        """The connection is gone. What is added meanwhile is kept."""
+        """The connection is gone. Items that are added meanwhile are kept."""
         self._send = None
 
     def notify(self) -> None:
