@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, final
@@ -14,7 +14,6 @@ from typing import Final, final
 from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
-from domain.ports import Clock
 from domain.topic import Durability
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
@@ -24,22 +23,27 @@ from gateway.guard.descriptors import CLIENTS, lowered, rooms, sinks_max
 from gateway.guard.proxies import Proxies
 from gateway.guard.settings import ProxySettings
 from gateway.node.client_side import ClientSide
-from gateway.node.composition import StoreSide
-from gateway.node.protocols import ADMIN, Protocols, installed
+from gateway.node.protocols import ADMIN, installed
 from gateway.node.roles.cluster_access import has_cluster_users
 from gateway.node.roles.follower_port import FollowerPort
-from gateway.node.roles.gateway import GatewayRole
-from gateway.node.roles.local_store import LocalStore
-from gateway.node.roles.nameserver import NameserverRole
-from gateway.node.roles.replica import ReplicaRole, is_replicated
+from gateway.node.roles.installed_roles import RoleContext, role_named
 from gateway.node.roles.replication_switch import ReplicationSwitch
 from gateway.node.roles.role import Role
-from gateway.node.roles.role_names import CONTROLLER, GATEWAY, NAMESERVER, READERS, REPLICA, STORE, listeners_of, parts_of
-from gateway.node.roles.store import StoreRole
+from gateway.node.roles.role_names import (
+    CONTROLLER,
+    GATEWAY,
+    NAMESERVER,
+    READERS,
+    REPLICA,
+    STORE,
+    listeners_of,
+    parts_of,
+    role_behind,
+)
 from gateway.node.roles.webhook_part import WebhookPart, webhook_part_of
 from gateway.node.settings import Config, is_loopback
 from gateway.node.settings_reload import SettingsReload
-from gateway.node.storage import is_rocketmq
+from gateway.node.storage import is_replicated, is_rocketmq
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.address import bind, concrete
@@ -125,11 +129,17 @@ class Node:
             replicated = is_replicated(config) and not is_rocketmq(config)
             parts = parts_of(config.role_set, replicated)
             self._room = self._room or _divided(config, parts)
+            if is_rocketmq(config):
+                parts = [name for name in parts if name != NAMESERVER]
+            rest = _without_controller(config)
+            own = role_behind(rest.role_set, is_rocketmq(rest))
+            for name in (*parts, own):
+                role_named(name)  # imported before a part runs: an import stops the loop
             for name in parts:
-                if name != NAMESERVER or not is_rocketmq(config):
-                    await self._start_part(name)
-            config = self.config = _without_controller(config)
-            role = self.role = self._role()
+                await self._start_part(name)
+            config = self.config = rest
+            has_cluster_users(config)
+            role = self.role = role_named(own)(self._role_context())
         except BaseException:
             await self._stop_parts(self.over.is_set())
             raise
@@ -194,13 +204,12 @@ class Node:
 
     def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
         """Have a replica open its port of readers, while it follows."""
-        assert isinstance(self.role, ReplicaRole)
         port = self._readers = FollowerPort(
             bound,
             lambda side: self._context(side, lambda: 0, self._room[CLIENTS]),
             lambda *served: self._pump_of(listener, tls, *served),
         )
-        self.role.serve = port.serve
+        self.role.serve_readers(port.serve)
 
     async def _start_part(self, name: str) -> None:
         """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
@@ -235,32 +244,9 @@ class Node:
         for part in parts:
             await part.stop()
 
-    def _role(self) -> Role:
-        """The role, which is behind the ports. Raises ConfigError and StoreError.
-
-        What few nodes are is imported here: it would take a fifth of the CPU of every start.
-        """
-        part, protocols = self._parts.get(NAMESERVER), self.protocols
-        has_cluster_users(self.config)
-        if is_rocketmq(self.config):
-            from gateway.node.roles.apache import ApacheRole
-
-            return ApacheRole(self.config, self._clock, self.health, protocols)
-        replica = self._parts.get(REPLICA)
-        if replica is not None and isinstance(replica.role, ReplicaRole):
-            return _replicated(self.config, self._clock, self.health, protocols, replica.role)
-        if REPLICA in self.config.role_set:
-            return ReplicaRole(self.config, self._clock, self.health, protocols, self.over.set)
-        if STORE in self.config.role_set:
-            return StoreRole(self.config, self._clock, self.health, protocols)
-        if CONTROLLER in self.config.role_set:
-            from gateway.node.roles.controller import ControllerRole
-
-            return ControllerRole(self.config, self._clock, self.health, protocols)
-        if GATEWAY in self.config.role_set:
-            counters = None if part is None else part.side.counter_registry
-            return GatewayRole(self.config, self._clock, self.health, protocols, counters)
-        return NameserverRole(self.config, self._clock, self.health, protocols)
+    def _role_context(self) -> RoleContext:
+        parts = {name: part.role for name, part in self._parts.items()}
+        return RoleContext(self.config, self._clock, self.health, self.protocols, parts, self.over.set)
 
     def _contexts(self, host: str) -> TlsContexts:
         config, names = self.config, _names(host, self.config.host)
@@ -272,8 +258,8 @@ class Node:
         reread = self._reread
         if not self._part:
             replica = self._parts.get(REPLICA)
-            role = replica.role if replica is not None and isinstance(replica.role, ReplicaRole) else None
-            self._switch = ReplicationSwitch(self.next, self._clock, role, self._restart_log)
+            replicating = None if replica is None else replica.role
+            self._switch = ReplicationSwitch(self.next, self._clock, replicating, self._restart_log)
         renewal = SettingsReload(
             self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch,
             self._own_room,
@@ -443,7 +429,7 @@ class Node:
     def _waiting_view(self) -> AdminView:
         """This node, for the admin port, while it does not serve: a replica that follows has metrics."""
         part = self._parts.get(REPLICA)
-        if part is None or not isinstance(part.role, ReplicaRole):
+        if part is None:
             return AdminView(self.health, self._hosts())
         snapshot = partial(part.role.standby_snapshot, [each.role for each in self._parts.values()])
         return AdminView(self.health, self._hosts(), part.role.accesses, snapshot)
@@ -495,7 +481,7 @@ class Node:
         for datagrams in self._datagrams:
             datagrams.pause()
         await self.role.settled()
-        if replica is not None and isinstance(replica.role, ReplicaRole) and not self.kept:
+        if replica is not None and not self.kept:
             await replica.role.hand_over()
         await self._stop_parts(goes_on)
         for datagrams in self._datagrams:
@@ -519,15 +505,6 @@ class Node:
         if replica is not None:
             await replica.stop()
         self._clock.end()
-
-
-def _replicated(config: Config, clock: Clock, health: Health, protocols: Protocols, replica: ReplicaRole) -> StoreRole:
-    """The role of a store that serves when its replica is elected."""
-
-    def lead(local: LocalStore, ports: Mapping[str, int], host: str) -> Awaitable[StoreSide]:
-        return replica.lead(config, ports, host, local)
-
-    return StoreRole(config, clock, health, protocols, lead)
 
 
 def _alone(config: Config, role: str) -> Config:

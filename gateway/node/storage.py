@@ -11,6 +11,7 @@ from domain.errors import ConfigError
 from domain.store.storage_engine import GIVEN_FIELDS, StorageEngine
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.settings import RocketmqSettings
+from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.node.roles.state_address import StateAddress
 from gateway.node.settings import Config
 from gateway.node.settings_tables import declared, read
@@ -57,6 +58,11 @@ def is_rocketmq(config: Config) -> bool:
     if kind not in (LOCAL, ROCKETMQ):
         raise ConfigError(f"store.kind is {kind!r}: {LOCAL} or {ROCKETMQ} is wanted")
     return kind == ROCKETMQ
+
+
+def is_replicated(config: Config) -> bool:
+    """True when the store of this node is a replica. Raises ConfigError."""
+    return bool(config.part(ReplicationSettings, "replication").controllers)
 
 
 def of_cluster(config: Config, kind: type[C]) -> C:

@@ -22,7 +22,16 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.roles.role_names", ("domain",)),
     (
         "gateway.node.roles.role",
-        ("domain", "gateway.connection.client_connection", "gateway.node.client_side", "gateway.observe"),
+        (
+            "domain",
+            "gateway.access.authority",
+            "gateway.connection.client_connection",
+            "gateway.node.client_side",
+            "gateway.node.composition",
+            "gateway.node.roles.local_store",
+            "gateway.node.settings",
+            "gateway.observe",
+        ),
     ),
     ("gateway.node.roles.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
     ("gateway.node.roles.store_address", ("gateway.link.servers",)),
@@ -63,6 +72,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "gateway.node.roles.state_address",
             "gateway.apache.relay.settings",
             "gateway.apache.settings",
+            "gateway.cluster.replica.settings",
         ),
     ),
     (

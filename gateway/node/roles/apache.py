@@ -39,8 +39,9 @@ from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
-from gateway.node.roles.role import EndClients, OpenPort
+from gateway.node.roles.role import EndClients, OpenPort, Role
 from gateway.node.roles.role_names import GATEWAY, STORE
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.state_node import StateNode
@@ -74,8 +75,8 @@ Told = TypeVar("Told")
 
 
 @final
-class ApacheRole:
-    """`gateway.node.roles.role.Role` of a gateway whose messages are in an Apache RocketMQ cluster."""
+class ApacheRole(Role):
+    """Role of a gateway whose messages are in an Apache RocketMQ cluster."""
 
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
         """Lock the data directory. Raises ConfigError when no name server is named, StoreError for the directory."""
@@ -352,3 +353,8 @@ def _strategy(name: str) -> MakeChoice:
             return made
     known = ", ".join([*CHOICES, *sorted(point.name for point in entry_points(group=STRATEGIES))])
     raise ConfigError(f"store.send is {name!r}: there is no such strategy; there are {known}")
+
+
+def make_role(context: RoleContext) -> ApacheRole:
+    """The entry point `apache`. Raises ConfigError and StoreError."""
+    return ApacheRole(context.config, context.clock, context.health, context.protocols)

@@ -13,6 +13,7 @@ from gateway.cluster.controller.controlling import Controlling
 from gateway.cluster.controller.joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.cluster.controller.settings import ControllerSettings
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.role import EndClients, OpenPort
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
@@ -23,7 +24,7 @@ REFUSED: Final = "this process is a controller: ask a broker, whose address is i
 
 @final
 class ControllerRole(SinglePurposeRole):
-    """`gateway.node.roles.role.Role` of a process that is a controller.
+    """Role of a process that is a controller.
 
     controlling   what it answers, and its member of the group; once opened
     links         the others
@@ -104,3 +105,8 @@ class ControllerRole(SinglePurposeRole):
         self.controlling.close()
         self.links.close()
         await super().close()
+
+
+def make_role(context: RoleContext) -> ControllerRole:
+    """The entry point `controller`. Raises ConfigError and StoreError."""
+    return ControllerRole(context.config, context.clock, context.health, context.protocols)

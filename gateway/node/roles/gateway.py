@@ -15,8 +15,10 @@ from gateway.cluster.forwarding.traffic import Traffic
 from gateway.node.client_side import ClientSide
 from gateway.node.protocols import Protocols
 from gateway.node.roles.gateway_composition import compose_gateway
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.node_connections import NodeConnections
-from gateway.node.roles.role import EndClients, OpenPort
+from gateway.node.roles.role import EndClients, OpenPort, Role
+from gateway.node.roles.role_names import NAMESERVER
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config, refuse_exposed
 from gateway.observe.counters import CounterRegistry
@@ -29,8 +31,8 @@ log = logging.getLogger("headgate.node")
 
 
 @final
-class GatewayRole:
-    """`gateway.node.roles.role.Role` of a process that has no store."""
+class GatewayRole(Role):
+    """Role of a process that has no store."""
 
     def __init__(
         self, config: Config, clock: Clock, health: Health, protocols: Protocols, counters: CounterRegistry | None = None
@@ -104,9 +106,6 @@ class GatewayRole:
         who = "everybody who reaches a port" if side.access is None else f"controlled, {len(store.records.users)} users"
         return [("store", f"{store.where}, {store.secure}"), ("access", who), ("data", f"{self.folder}: certificates")]
 
-    def pause(self) -> None:
-        """Nothing: a gateway does nothing by itself."""
-
     async def settled(self) -> None:
         """Wait for the store's answers, for a bounded time."""
         await self._store.settled()
@@ -123,3 +122,10 @@ class GatewayRole:
     def abandon(self) -> None:
         """Stop waiting for the store."""
         self._store.close()
+
+
+def make_role(context: RoleContext) -> GatewayRole:
+    """The entry point `gateway`. Raises ConfigError."""
+    beside = context.parts.get(NAMESERVER)
+    counters = None if beside is None else beside.client_side.counter_registry
+    return GatewayRole(context.config, context.clock, context.health, context.protocols, counters)

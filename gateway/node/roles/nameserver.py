@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from gateway.node.roles.role import EndClients, OpenPort
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.waiting.long_questions import LongQuestions
@@ -17,7 +17,7 @@ REFUSED: Final = "this process is a name server alone: ask a broker, whose addre
 
 @final
 class NameserverRole(SinglePurposeRole):
-    """`gateway.node.roles.role.Role` of a process that is a name server alone.
+    """Role of a process that is a name server alone.
 
     routes   the brokers that have registered; once opened
     """
@@ -31,9 +31,6 @@ class NameserverRole(SinglePurposeRole):
         serving = NameServer(self.routes, StoredSettings(store.state), place.clock, LongQuestions(place.clock))
         return place.side(store, REFUSED, serving)
 
-    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
-        """Nothing: routes come from brokers."""
-
     def counters(self) -> dict[str, float]:
         """How many brokers and routes there are."""
         return {"nameserver_brokers": self.routes.broker_count, "nameserver_routes": self.routes.route_count}
@@ -41,3 +38,8 @@ class NameserverRole(SinglePurposeRole):
     def lines(self) -> list[tuple[str, str]]:
         """Users and the folder."""
         return [self.access_line(), ("data", f"{self.config.data}: keys and users; brokers register again after a start")]
+
+
+def make_role(context: RoleContext) -> NameserverRole:
+    """The entry point `nameserver`. Raises ConfigError and StoreError."""
+    return NameserverRole(context.config, context.clock, context.health, context.protocols)

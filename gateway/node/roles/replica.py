@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,9 @@ from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, given_to_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.follower_composition import MIB, compose_follower
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
-from gateway.node.roles.role import EndClients, OpenPort, Role
+from gateway.node.roles.role import MakeStoreSide, Role, ServeReaders
 from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
@@ -72,11 +73,10 @@ BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @final
 class ReplicaRole(SinglePurposeRole):
-    """`gateway.node.roles.role.Role` of the part that replicates.
+    """Role of the part that replicates.
 
     replica   one life of the replica, once its log is open
     repairs   counts the repairs of its log
-    serve     called with what serves readers while the replica follows, and with None when it does not any more
     """
 
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class ReplicaRole(SinglePurposeRole):
         self.replica: ReplicaTerm | None = None
         self.repairs = RepairCounts()
         self._damaged: DamagedStart | None = None
-        self.serve: Callable[[ClientSide | None], None] = _nobody
+        self._serve_at_port: ServeReaders | None = None
         self._reading: FollowerReading | None = None
         self._presence: Presence | None = None
         self._served: ClientSide | None = None
@@ -109,6 +109,11 @@ class ReplicaRole(SinglePurposeRole):
     def replica_id(self) -> int:
         """Id of this replica; 0: it has none yet."""
         return 0 if self.replica is None else self.replica.own
+
+    def other_replicas(self) -> list[int] | None:
+        """Role.other_replicas."""
+        leading = None if self.replica is None else self.replica.leading
+        return None if leading is None else [each.id for each in leading.group.replicas if each.id != self.replica_id]
 
     async def hand_over(self) -> None:
         """Have another replica lead before this one stops, when one is in sync; for HAND_OVER_S at most."""
@@ -185,6 +190,14 @@ class ReplicaRole(SinglePurposeRole):
                 break
         local.report(StoreEvent(StoreEventKind.RESUMED, "", f"{lack.ended}: the log is opened"))
 
+    def store_maker(self, config: Config) -> MakeStoreSide:
+        """Role.store_maker: the store of the group, once this replica is elected."""
+
+        def make(local: LocalStore, ports: Mapping[str, int], host: str) -> Awaitable[StoreSide]:
+            return self.lead(config, ports, host, local)
+
+        return make
+
     async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
 
@@ -260,8 +273,7 @@ class ReplicaRole(SinglePurposeRole):
 
     def _stand_down(self) -> None:
         """Serve readers no more, and be no slave at name servers."""
-        self._served = None
-        self.serve(None)
+        self._offer(None)
         if self._slave is not None:
             self._slave.end()
 
@@ -271,10 +283,19 @@ class ReplicaRole(SinglePurposeRole):
 
     def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
-        self._served, self._reading, self._presence = compose_follower(
+        served, self._reading, self._presence = compose_follower(
             config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
         )
-        self.serve(self._served)
+        self._offer(served)
+
+    def serve_readers(self, serve: ServeReaders) -> None:
+        """Role.serve_readers."""
+        self._serve_at_port = serve
+
+    def _offer(self, side: ClientSide | None) -> None:
+        self._served = side
+        if self._serve_at_port is not None:
+            self._serve_at_port(side)
 
     def accesses(self) -> list[Access]:
         """Users while the replica follows: those of the group's log, as far as it is applied, and those of this replica alone;
@@ -294,9 +315,6 @@ class ReplicaRole(SinglePurposeRole):
 
     def _stands_by(self, text: str) -> None:
         self._health.standby = text
-
-    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
-        """Nothing: `lead` begins."""
 
     def counters(self) -> dict[str, float]:
         """How the replica is."""
@@ -374,11 +392,6 @@ def _measured(meter: ReplicaHealth) -> dict[str, float]:
     return {**found, "replica_errors_total": meter.errors}
 
 
-def is_replicated(config: Config) -> bool:
-    """True when the store of this node is a replica. Raises ConfigError."""
-    return bool(config.part(ReplicationSettings, "replication").controllers)
-
-
 def _boot() -> str:
     """Which start of the machine this is; "": unknown."""
     try:
@@ -387,5 +400,6 @@ def _boot() -> str:
         return ""
 
 
-def _nobody(_side: ClientSide | None) -> None:
-    """Default of `ReplicaRole.serve`."""
+def make_role(context: RoleContext) -> ReplicaRole:
+    """The entry point `replica`. Raises ConfigError and StoreError."""
+    return ReplicaRole(context.config, context.clock, context.health, context.protocols, context.over)

@@ -16,7 +16,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.settings import ReplicationSettings
-from gateway.node.roles.replica import ReplicaRole
+from gateway.node.roles.role import Role
 from gateway.node.roles.role_names import STORE
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.settings import Config
@@ -35,9 +35,7 @@ class ReplicationSwitch:
     waits   reason why it has not become a replica, or still is one; "": nothing is pending
     """
 
-    def __init__(
-        self, config: Config, clock: Clock, replica: ReplicaRole | None, restart_log: Callable[[Config], None]
-    ) -> None:
+    def __init__(self, config: Config, clock: Clock, replica: Role | None, restart_log: Callable[[Config], None]) -> None:
         """`config`: of the process, as it runs; `restart_log` gets the next one. `replica`: None when the store is none."""
         self.waits = ""
         self._config = config
@@ -73,16 +71,19 @@ class ReplicationSwitch:
         if asking is not None:
             asking.close()
 
-    def _leave(self, following: Config, role: ReplicaRole) -> None:
+    def _leave(self, following: Config, role: Role) -> None:
         """Go on alone, once this replica leads and is the only one."""
-        leading = None if role.replica is None else role.replica.leading
-        others = [] if leading is None else [str(each.id) for each in leading.group.replicas if each.id != role.replica_id]
-        if leading is not None and not others:
+        others = role.other_replicas()
+        if others is not None and not others:
             self.stop()
             log.warning("store group %s: the settings name no controllers: this node is no replica any more", following.broker)
             self._restart_log(following)
             return
-        why = f"replicas {', '.join(others)} are there besides this one: stop and remove them" if others else "it does not lead"
+        why = (
+            f"replicas {', '.join(map(str, others))} are there besides this one: stop and remove them"
+            if others
+            else "it does not lead"
+        )
         self._wait(f"it does not go on alone yet: {why}", following)
         self._timer = self._clock.call_at(
             self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, lambda: self._leave(following, role)

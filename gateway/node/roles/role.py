@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from domain.errors import Failure
 from domain.store.backup import Backups
+from gateway.access.authority import Access
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientSide
+from gateway.node.composition import StoreSide
+from gateway.node.roles.local_store import LocalStore
+from gateway.node.settings import Config
 from gateway.observe.metrics import Snapshot
 
 EndClients = Callable[[str, Sequence[ClientConnection]], None]
@@ -18,9 +22,17 @@ EndClients = Callable[[str, Sequence[ClientConnection]], None]
 OpenPort = Callable[[str, int], int]
 """(name of a listener, port or 0 for any) -> the port, which is served as the listener's. Raises ConfigError: it is taken."""
 
+MakeStoreSide = Callable[[LocalStore, Mapping[str, int], str], Awaitable[StoreSide]]
+"""(data directory, ports in use, host that routes carry) -> the store that the use cases work over."""
+
+ServeReaders = Callable[[ClientSide | None], None]
+"""Serves readers with a side from now on; None: serves none."""
+
 
 class Role(Protocol):
     """Made before the ports are bound, and opened when they are. `abandon` ends it whenever the start fails.
+
+    The methods after `abandon`, and `begin`, `pause` and `refuse_waiting`, do nothing in a role that has nothing to do there.
 
     folder   where certificates are, and all that the role stores
     """
@@ -47,6 +59,7 @@ class Role(Protocol):
         end_clients   ends connections of clients
         open_port     serves one more port
         """
+        return
 
     def unfinished_bytes(self) -> int:
         """Bytes that were taken from clients, and that are not stored or delivered yet."""
@@ -59,15 +72,41 @@ class Role(Protocol):
 
     def pause(self) -> None:
         """The node stops: start no further work that no client asks for."""
+        return
 
     async def settled(self) -> None:
         """Wait, for a bounded time, until what clients have sent so far is answered."""
 
     def refuse_waiting(self, failure: Failure) -> None:
         """Answer the calls that wait for messages."""
+        return
 
     async def close(self) -> None:
         """All clients are gone: end, within a bounded time."""
 
     def abandon(self) -> None:
         """The start has failed: free what was taken."""
+
+    def store_maker(self, config: Config) -> MakeStoreSide | None:
+        """The function that makes the store of the role with `config`; None: that role opens its own store."""
+        return None
+
+    def serve_readers(self, serve: ServeReaders) -> None:
+        """Call `serve` whenever this role begins or ends to serve readers: their port is bound."""
+        return
+
+    def accesses(self) -> Sequence[Access]:
+        """Users who may use the admin port until the node serves; empty: access is not controlled."""
+        return ()
+
+    def standby_snapshot(self, parts: Sequence[Role]) -> Snapshot:
+        """The figures of the metrics page until the node serves, with what `parts` add."""
+        return Snapshot()
+
+    def other_replicas(self) -> Sequence[int] | None:
+        """Ids of the other replicas in the store group that this role leads; None: it leads none."""
+        return None
+
+    async def hand_over(self) -> None:
+        """Have another replica lead before this node stops, within a bounded time."""
+        return

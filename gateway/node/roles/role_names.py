@@ -26,6 +26,10 @@ ALL: Final = (GATEWAY, STORE, NAMESERVER)
 KNOWN: Final = (*ALL, CONTROLLER)
 REPLICA: Final = "replica"
 """The part of a process whose store is a replica; the settings `[replication]` add it, and no list of roles names it."""
+APACHE: Final = "apache"
+"""The roles gateway and store before an Apache RocketMQ cluster; the table `[store]` selects it, no list of roles names it."""
+_BEHIND: Final = (REPLICA, STORE, CONTROLLER, GATEWAY, NAMESERVER)
+"""Roles in their order: the first one that a process has serves the others of it too."""
 ADMIN_LISTENER: Final = "admin"
 READERS: Final = "readers"
 """The listener of a replica that is open while it follows."""
@@ -59,6 +63,11 @@ def parts_of(roles: frozenset[str], replicated: bool = False) -> Sequence[str]:
     if replicated and STORE in roles:
         parts.append(REPLICA)
     return [*parts, NAMESERVER] if rest == {GATEWAY, NAMESERVER} else parts
+
+
+def role_behind(roles: frozenset[str], is_rocketmq: bool) -> str:
+    """The installed role that is behind the ports of a process with these roles. `is_rocketmq`: messages are in a cluster."""
+    return APACHE if is_rocketmq else next(name for name in _BEHIND if name in roles)
 
 
 def listeners_of(roles: frozenset[str], known: Iterable[str]) -> list[str]:

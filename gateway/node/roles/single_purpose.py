@@ -26,6 +26,7 @@ from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of, given_to_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.local_store import LocalStore, backups_of
+from gateway.node.roles.role import Role
 from gateway.node.settings import Config, refuse_exposed
 from gateway.node.storage import engine_of, settings_of
 from gateway.observe.counters import CounterRegistry
@@ -135,8 +136,8 @@ class SinglePurposePlace:
         )
 
 
-class SinglePurposeRole:
-    """The part of `gateway.node.roles.role.Role` that is the same in each such process.
+class SinglePurposeRole(Role):
+    """The part of a role that is the same in each such process.
 
     side     what serves clients; once opened
     config   settings
@@ -199,15 +200,9 @@ class SinglePurposeRole:
         who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
         return "access", who
 
-    def pause(self) -> None:
-        """Nothing: no such role begins work that nobody asks for."""
-
     async def settled(self) -> None:
         """Wait until the keys and users that were put are answered."""
         await self._local.settled(self.side.store)
-
-    def refuse_waiting(self, failure: Failure) -> None:
-        """Nothing: no call waits."""
 
     async def close(self) -> None:
         """Close the store and the data directory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 
 from domain.errors import Failure, StoreError
@@ -17,8 +17,10 @@ from gateway.cluster.registration.registration import NodeRegistration
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Parts, StoreSide, compose
 from gateway.node.protocols import Protocols
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
-from gateway.node.roles.role import EndClients, OpenPort
+from gateway.node.roles.role import EndClients, MakeStoreSide, OpenPort, Role
+from gateway.node.roles.role_names import REPLICA
 from gateway.node.settings import Config
 from gateway.observe.health import Health
 from gateway.observe.lag import Lags
@@ -30,13 +32,10 @@ from gateway.runtime.machine import hot_bytes
 
 SETTLE_NS: Final = 10 * SECOND_NS
 
-MakeStoreSide = Callable[[LocalStore, Mapping[str, int], str], Awaitable[StoreSide]]
-"""(data directory, ports in use, host that routes carry) -> the store that the use cases work over."""
-
 
 @final
-class StoreRole:
-    """`gateway.node.roles.role.Role` of a process that has the store; its gateway, if it is one, calls the use cases directly.
+class StoreRole(Role):
+    """Role of a process that has the store; its gateway, if it is one, calls the use cases directly.
 
     parts   the composed node; once opened
     """
@@ -229,3 +228,10 @@ class StoreRole:
         if self._made is not None:
             self._made.store.close()
         self._local.disk.close()
+
+
+def make_role(context: RoleContext) -> StoreRole:
+    """The entry point `store`. A replica beside it makes its store. Raises StoreError."""
+    config, replica = context.config, context.parts.get(REPLICA)
+    make = None if replica is None else replica.store_maker(config)
+    return StoreRole(config, context.clock, context.health, context.protocols, make)

@@ -11,13 +11,22 @@ import pytest
 from domain.errors import ConfigError
 from gateway.node.node import Node
 from gateway.node.protocols import installed
-from gateway.node.roles.role_names import ALL, listeners_of, parts_of, roles_of
+from gateway.node.roles.role_names import ALL, APACHE, REPLICA, listeners_of, parts_of, role_behind, roles_of
 from tests.gateway.node.running import served
 
 
 def test_roles_are_a_list_with_commas() -> None:
     assert roles_of("store") == {"store"}
     assert roles_of(" gateway , nameserver,") == {"gateway", "nameserver"}
+
+
+def test_one_role_is_behind_the_ports_of_a_process() -> None:
+    assert role_behind(frozenset(ALL), False) == "store"
+    assert role_behind(frozenset({"gateway", "nameserver"}), False) == "gateway"
+    assert role_behind(frozenset({"nameserver"}), False) == "nameserver"
+    assert role_behind(frozenset({"controller"}), False) == "controller"
+    assert role_behind(frozenset({REPLICA}), False) == REPLICA
+    assert role_behind(frozenset({"gateway"}), True) == APACHE
 
 
 @pytest.mark.parametrize("text", ["", " , ", "broker", "gateway;store", "gateway,Store"])

@@ -1,0 +1,55 @@
+"""The installed roles, found by the entry points of `gateway.roles`: each names the function that makes the role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from domain.errors import ConfigError
+from domain.ports import Clock
+from gateway.node.protocols import Protocols
+from gateway.node.roles.role import Role
+from gateway.node.settings import Config
+from gateway.observe.health import Health
+
+ROLES: Final = "gateway.roles"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleContext:
+    """The parts of a node that its role is made from.
+
+    config   settings of the node
+    parts    name -> role of each part of its own in this process, which is open already
+    over     called when the node has to stop, and another one to start in this process
+    """
+
+    config: Config
+    clock: Clock
+    health: Health
+    protocols: Protocols
+    parts: Mapping[str, Role]
+    over: Callable[[], None]
+
+
+MakeRole = Callable[[RoleContext], Role]
+"""Makes a role before the ports are bound. Raises ConfigError and StoreError."""
+
+
+@cache
+def role_named(name: str) -> MakeRole:
+    """The function that makes the role `name`. Imports its module; raises ConfigError when it is not installed or broken."""
+    points = {point.name: point for point in entry_points(group=ROLES)}
+    point = points.get(name)
+    if point is None:
+        installed = ", ".join(sorted(points)) or "none"
+        raise ConfigError(f"role {name!r} is not installed; installed: {installed}. Install headgate again, or run ./up")
+    try:
+        found: Any = point.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"role {name!r} cannot be loaded: {error}") from error
+    make: MakeRole = found
+    return make
