@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, final
 
@@ -37,8 +38,21 @@ _ROUNDS: Final = 2
 
 log: Final = logging.getLogger("headgate.replica")
 
-Heard = Callable[[StoreGroup], None]
 Changed = Callable[[GroupAnswer | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListener:
+    """A replica that takes part in its store group.
+
+    changed   called with the store group, whenever a controller reports how it is
+    slow      called with the ids of the slow replicas of the group, as often as the controller that leads reports them
+    measure   what this replica has measured since it was last called, for its heartbeats
+    """
+
+    changed: Callable[[StoreGroup], None]
+    slow: Callable[[frozenset[int]], None]
+    measure: Callable[[], ReplicaFigures | None]
 
 
 @final
@@ -47,9 +61,6 @@ class GroupControllers:
 
     It starts with the controllers of the settings, and gets the current list from the one that leads.
 
-    heard     called with the store group in each answer or notice of a controller
-    slow      called with the ids of the slow replicas in each answer of the controller that leads
-    measure   returns the figures since its last call, for heartbeats
     refuses   reason why this replica does not follow the leader, for heartbeats; "": it follows, or tries to
     """
 
@@ -59,9 +70,6 @@ class GroupControllers:
     ) -> None:  # fmt: skip
         """`endpoints`: controllers of the settings; `kept`: file with the last known controllers, read and updated; `run`:
         random text of this process."""
-        self.heard: Heard = _ignored
-        self.slow: Callable[[frozenset[int]], None] = _untold
-        self.measure: Callable[[], ReplicaFigures | None] = _unmeasured
         self.refuses = ""
         self._run = run
         self._cluster = cluster
@@ -75,9 +83,14 @@ class GroupControllers:
         self._leads = 0
         self._address = ""
         self._report: Callable[[], ReplicaReport] | None = None
+        self._listener: GroupListener | None = None
         self._beats: Timer | None = None
         self._polls: Timer | None = None
         self._closed = False
+
+    def attach(self, listener: GroupListener) -> None:
+        """From now on report to a replica whose log is open."""
+        self._listener = listener
 
     def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
         """Start heartbeats with `report()` of the replica at `address`, and periodic queries of the group."""
@@ -108,8 +121,10 @@ class GroupControllers:
                 done(None, False)
                 return
             groups = [] if isinstance(found, GroupRefusal) else found[0]
-            for _, words in groups[:1]:
-                self.slow(frozenset(each.report.id for each in words if each.standing.fitness is Fitness.SLOW))
+            listener = self._listener
+            if listener is not None and groups:
+                words = groups[0][1]
+                listener.slow(frozenset(each.report.id for each in words if each.standing.fitness is Fitness.SLOW))
             done(groups[0][0] if groups else None, True)
 
         self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,)), answered)
@@ -191,9 +206,8 @@ class GroupControllers:
         if self._closed or self._report is None:
             return
         self._beats = self._after(BEAT_MS, self._beat)
-        fields = asking.heartbeat(
-            self._cluster, self._group, self._address, self._report(), ALIVE_MS, self.measure(), self._run, self.refuses
-        )
+        report, figures = self._report(), None if self._listener is None else self._listener.measure()
+        fields = asking.heartbeat(self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses)
         for link in self._links:
             if not link.in_flight:
                 link.ask(Request(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
@@ -203,7 +217,11 @@ class GroupControllers:
             return
         self._polls = self._after(POLL_MS, self._poll)
         self._learn()
-        self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
+        self.ask(lambda group, _known: self._changed(group) if group is not None and not self._closed else None)
+
+    def _changed(self, group: StoreGroup) -> None:
+        if self._listener is not None:
+            self._listener.changed(group)
 
     def _noticed(self, _name: str, frame: Frame, answer: AnswerBack) -> None:
         """A controller has sent a request: ROLE_CHANGED reports a new leader."""
@@ -216,19 +234,7 @@ class GroupControllers:
         except RequestError:
             return
         if group is not None and group.name == self._group and not self._closed:
-            self.heard(group)
-
-
-def _ignored(_group: StoreGroup) -> None:
-    """Listener of store groups before one is set."""
-
-
-def _untold(_slow: frozenset[int]) -> None:
-    """Default of `GroupControllers.slow`."""
-
-
-def _unmeasured() -> None:
-    """Default of `GroupControllers.measure`."""
+            self._changed(group)
 
 
 def _unread(_answer: Frame | Failure) -> None:

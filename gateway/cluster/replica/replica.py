@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, final
 
 from domain.admin.replica import ReplicaState
@@ -20,7 +21,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.replication.ports import FollowerLog, LeaderLog, LeaderStore, MendableLog
 from domain.replication.reads import FollowerReads
-from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.controllers import GroupControllers, GroupListener
 from gateway.cluster.replica.follower_commands import FollowerCommands
 from gateway.cluster.replica.follower_figures import follower_figures
 from gateway.cluster.replica.handover import Handover
@@ -46,6 +47,20 @@ WATCH_NS: Final = 200 * MILLISECOND_NS
 """Time between two checks of a follower's log for a failed disk."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderEvents:
+    """Calls to the part that serves readers while a replica follows.
+
+    renewed     called when the log has begun again: `ReplicaTerm.reads` are others
+    followed    called with the epoch of each leader that the replica begins to follow
+    promoting   called when the replica is about to lead: what it reads from now on is refused
+    """
+
+    renewed: Callable[[], None]
+    followed: Callable[[int], None]
+    promoting: Callable[[], None]
+
+
 @final
 class ReplicaTerm:
     """One term of a replica.
@@ -54,33 +69,29 @@ class ReplicaTerm:
     why             reason why it is not registered yet, or why the term ended; "": neither
     ended           True: the term has ended, or is closed
     needs_a_person  True: it has ended, and a further term would end in the same way
-    standby         called with text for people on the activity of a replica that does not serve, whenever it changes
     promoted        its store from the promotion on, also before it may serve; None while it follows
-    meter           its health figures
-    renewed         called when the log was restarted: `reads` is a new object
-    followed        called with the epoch of each leader that this replica starts to follow
-    promoting       called before the promotion: reads are refused from then on
+    meter           measurements of this replica, for its heartbeats
     _unserved       store of a leader that was not passed to `elected` yet
     """
 
     def __init__(
         self, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, dialer: Dialer, sign: Sign | None,
         clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
-        repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS, busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
+        standby: Callable[[str], None], readers: ReaderEvents | None = None, repairs: RepairCounts | None = None,
+        skew_ms: int = SKEW_MS, busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
     ) -> None:  # fmt: skip
         """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when the term has ended.
-        `repairs`: counters of repaired parts; `skew_ms`: permitted difference between the clocks of replicas; `busy`: as in
-        store.replication.pace."""
+        `standby(text)` is called with a text for people when the state of a replica that does not serve changes. `readers`:
+        None: it serves no readers while it follows. `repairs`: counters of repaired parts; `skew_ms`: permitted difference
+        between the clocks of replicas; `busy`: as in store.replication.pace."""
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
         self.meter = ReplicaHealth(clock, skew_ms)
-        self.renewed: Callable[[], None] = _nobody
-        self.followed: Callable[[int], None] = _followed
-        self.promoting: Callable[[], None] = _nobody
         self.why = "no controller answers"
         self.ended = False
         self.needs_a_person = False
-        self.standby: Callable[[str], None] = _unheard
+        self._standby = standby
+        self._readers = readers
         self._said = ""
         self._unserved: LeaderStore | None = None
         self._watching: Timer | None = None
@@ -115,9 +126,7 @@ class ReplicaTerm:
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
-        self._controllers.heard = self._heard
-        self._controllers.slow = self._told_slow
-        self._controllers.measure = self._measure
+        self._controllers.attach(GroupListener(self._heard, self._told_slow, self._measure))
         self.meter.start()
         self._enrolment.start()
         self._log_repairs.begin(self._follower.parts)
@@ -179,7 +188,7 @@ class ReplicaTerm:
             return
         if (text := self._doing()) != self._said:
             self._said = text
-            self.standby(text)
+            self._standby(text)
         self._watching = self._clock.call_at(self._clock.monotonic_ns() + WATCH_NS, self._watch)
 
     def _doing(self) -> str:
@@ -333,7 +342,8 @@ class ReplicaTerm:
     def _follow(self, group: StoreGroup) -> None:
         if self._followed.follow(self._follower, self._own, group, self._anew):
             self._epoch = group.leader_epoch
-            self.followed(self._epoch)
+            if self._readers is not None:
+                self._readers.followed(self._epoch)
 
     def _anew(self, first: int, behind: bool) -> None:
         """Restart the log at `first`, since the leader cannot continue it. `behind` as in Following."""
@@ -363,7 +373,8 @@ class ReplicaTerm:
             self._end(f"a new log cannot be begun: {error}")
             return
         self._log_repairs.begin(self._follower.parts)
-        self.renewed()
+        if self._readers is not None:
+            self._readers.renewed()
         self._enrolment.why = "a new log is registered"
         self._enrolment.start()
 
@@ -374,7 +385,8 @@ class ReplicaTerm:
             return
         self._followed.end()
         self._promoting = group
-        self.promoting()
+        if self._readers is not None:
+            self._readers.promoting()
         self._promotion.prepare(self._follower, lambda: self._promoted(group), self._end)
 
     def _promoted(self, group: StoreGroup) -> None:
@@ -440,15 +452,3 @@ class ReplicaTerm:
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Verbs of FollowerCommands."""
         return self._commands.verbs()
-
-
-def _nobody() -> None:
-    """Default of `ReplicaTerm.renewed` and `promoting`."""
-
-
-def _followed(_epoch: int) -> None:
-    """Default of `ReplicaTerm.followed`."""
-
-
-def _unheard(_text: str) -> None:
-    """Default of `ReplicaTerm.standby`."""

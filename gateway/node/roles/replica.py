@@ -33,7 +33,7 @@ from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
 from gateway.cluster.replica.registration import ReplicaPlace
 from gateway.cluster.replica.repair_sources import RepairSources
-from gateway.cluster.replica.replica import ReplicaTerm
+from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientSide
@@ -244,19 +244,22 @@ class ReplicaRole(SinglePurposeRole):
                 elected.set_exception(StoreError(reason))
             self._over()
 
+        readers = None
+        if self._serves(ports):
+            readers = ReaderEvents(
+                renewed=lambda: self._serve(config, ports, host, replica),
+                followed=lambda epoch: slave.follows(replica.own, epoch),
+                promoting=self._stand_down,
+            )
         replica = self.replica = ReplicaTerm(
             follower, place, controllers, self._dialer, self._sign, clock, entropy,
-            lambda store: None if elected.done() else elected.set_result(store), over,
+            lambda store: None if elected.done() else elected.set_result(store), over, self._stands_by, readers,
             self.repairs, self._settings.clock_skew_max_ms,
             lambda: ProcessorTime(*processor_ns()),
         )  # fmt: skip
         choose()  # the engine of HTTP/2 is imported now: clients would wait for that at an election
-        replica.standby = self._stands_by
-        if self._serves(ports):
-            replica.promoting = self._stand_down
-            replica.followed = lambda epoch: slave.follows(replica.own, epoch)
-            replica.renewed = lambda: self._serve(config, ports, host, replica)
-            replica.renewed()
+        if readers is not None:
+            readers.renewed()
         replica.start()
         try:
             led = await elected

@@ -161,7 +161,8 @@ class StoreNode(Machine):
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner)
         life = self.life = ReplicaTerm(
-            follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over
+            follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over,
+            lambda text: None,
         )  # fmt: skip
         alter = life.alter
 

@@ -16,6 +16,7 @@ from domain.controller.change import AlterSet, ElectLeader, GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
 from domain.limits import MILLISECOND_NS
+from gateway.cluster.replica.controllers import GroupListener
 from tests.simulation.kit.clock import PausableClock
 
 if TYPE_CHECKING:
@@ -104,15 +105,17 @@ class SimControllers:
     """`gateway.cluster.replica.controllers.GroupControllers` of one life of a replica."""
 
     def __init__(self, world: World, clock: PausableClock, number: int) -> None:
-        self.heard: Callable[[StoreGroup], None] = lambda group: None
-        self.slow: Callable[[frozenset[int]], None] = lambda slow: None
-        self.measure: Callable[[], ReplicaFigures | None] = lambda: None
+        self._listener: GroupListener
         self.refuses = ""
         self._world = world
         self._clock = clock
         self._number = number
         self._report: Callable[[], ReplicaReport] | None = None
         self._closed = False
+
+    def attach(self, listener: GroupListener) -> None:
+        """GroupControllers.attach."""
+        self._listener = listener
 
     def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
         """GroupControllers.begin."""
@@ -136,17 +139,17 @@ class SimControllers:
         if not self._closed and self._report is not None:
             self._after(250 * MILLISECOND_NS, self._beat)
             if self._reaches:
-                self._world.service.heard(self._report(), self, self.measure())
+                self._world.service.heard(self._report(), self, self._listener.measure())
 
     def _poll(self) -> None:
         if not self._closed:
             self._after(1_000 * MILLISECOND_NS, self._poll)
-            self.ask(lambda group, _known: None if group is None else self.heard(group))
+            self.ask(lambda group, _known: None if group is None else self._listener.changed(group))
 
     def notified(self, group: StoreGroup) -> None:
         """A controller tells of a new leader; it may be lost."""
         if self._reaches and not self._world.loses():
-            self._after(self._world.delay_ns(), lambda: None if self._closed else self.heard(group))
+            self._after(self._world.delay_ns(), lambda: None if self._closed else self._listener.changed(group))
 
     def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
         """GroupControllers.ask."""
@@ -159,7 +162,7 @@ class SimControllers:
             group, grey = world.service.group(), world.service.grey
             if grey is not None and group is not None:
                 slow = [each.id for each in group.replicas if grey.standing(GROUP, each.id).fitness is Fitness.SLOW]
-                self._after(world.delay_ns(), lambda: self.slow(frozenset(slow)))
+                self._after(world.delay_ns(), lambda: self._listener.slow(frozenset(slow)))
             self._after(world.delay_ns(), lambda: done(group, True))
 
         world.clock.call_at(world.clock.monotonic_ns() + world.delay_ns(), read)

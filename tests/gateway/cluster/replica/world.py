@@ -79,7 +79,7 @@ class SimReplica:
         self.controllers = SimControllers(world, self.clock, self.number)
         self.life = ReplicaTerm(
             follower, place, cast(Any, self.controllers), world.net.dialer(self), None, self.clock,
-            cast(Any, entropy), self._elected, self._over,
+            cast(Any, entropy), self._elected, self._over, lambda text: None,
         )  # fmt: skip
         self.running = True
         world.net.listen(replica_port(self, AllowedCommands("a replica", self.life), cast(Any, entropy)))
