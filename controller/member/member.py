@@ -63,22 +63,23 @@ class ControllerMember:
     """One member. It begins with `start`, and ends with `stop`, or by itself with a reason in `failure`.
 
     groups    the store groups as this member knows them; those of the leader are the newest after a `read`
-    applied   called for each change that is applied, on every member
     failure   why the member has ended by itself, or takes part in nothing; "": it takes part
     unread    messages of others that could not be read
     """
 
     def __init__(
-        self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy
-    ) -> None:
+        self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy,
+        applied: Applied,
+    ) -> None:  # fmt: skip
         """The member as it starts.
 
         node        identity of its log, above 0; a log that begins anew has another one
         persisted   what `storage` loaded
+        applied     called for each change that is applied, on every member
         Raises SafetyError for a log with a hole, ValueError for a configuration or a snapshot that cannot be read.
         """
         self.groups = _groups_of(persisted.snapshot.data)
-        self.applied: Applied = _nobody
+        self._applied = applied
         self.failure = persisted.damage
         self.unread = 0
         self._raft = Raft(node, RaftSettings(), persisted, entropy)
@@ -350,7 +351,7 @@ class ControllerMember:
                 log.warning("controllers: from now on they are %s", ", ".join(self.groups.book.addresses))
             else:
                 answer = self.groups.apply(change)
-                self.applied(change, answer)
+                self._applied(change, answer)
         self._proposals.committed(entry, answer)
 
     def _lose_reads(self, tickets: list[int]) -> None:
@@ -372,7 +373,3 @@ def _groups_of(data: bytes) -> StoreGroups:
 
 def _unheard(_answer: GroupAnswer | None) -> None:
     """Whether the book has taken an identity is seen in the book."""
-
-
-def _nobody(_change: GroupChange, _answer: GroupAnswer) -> None:
-    """Default of `ControllerMember.applied`."""

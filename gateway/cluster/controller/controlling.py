@@ -53,6 +53,8 @@ log = logging.getLogger("headgate.controller")
 
 GROUP_NAME: Final = "headgate"
 """Name of the controllers' raft group, as mqadmin shows it."""
+Greeted = Callable[[MemberIdentity, tuple[str, ...]], None]
+"""(another controller, addresses of all controllers as it knows them)"""
 _UNSURE: Final = Failure(
     ErrorCode.STORE_UNAVAILABLE,
     "it is not known whether the change is made: no majority of the controllers has answered; ask again",
@@ -61,18 +63,16 @@ _UNSURE: Final = Failure(
 
 @final
 class Controlling:
-    """The verbs of a controller. `member` is None until its group is known: then it leads nothing.
+    """The verbs of a controller. `member` is None until its group is known: then it leads nothing."""
 
-    greeted   called with the greeting of another controller
-    """
-
-    def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock) -> None:
+    def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock, greeted: Greeted) -> None:
+        """`greeted` is called for each greeting of another controller."""
         self.member: ControllerMember | None = None
         self.elections: Elections | None = None
         self.grey: GreyMoves | None = None
-        self.greeted: Callable[[MemberIdentity, tuple[str, ...]], None] = _nobody
         self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
         self._founding = founding
+        self._greeted = greeted
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
         self._clock = clock
         self._connections: set[ClientConnection] = set()
@@ -94,7 +94,6 @@ class Controlling:
         self.elections = Elections(
             member, self.heartbeats, self._clock, int(self._settings["scan_ms"]), self.grey.preferring, self.grey.is_early
         )
-        member.applied = self._applied
         self.elections.start()
         self.grey.start()
 
@@ -250,7 +249,7 @@ class Controlling:
         if self.elections is not None:
             self.elections.hurry()
 
-    def _applied(self, change: GroupChange, answer: GroupAnswer) -> None:
+    def applied(self, change: GroupChange, answer: GroupAnswer) -> None:
         """Notify the replicas of a group of its leader, when this controller leads: they query it themselves only every 5 s.
 
         A group without a leader gets one at once: a leader that has restarted was deposed.
@@ -296,7 +295,7 @@ class Controlling:
         connection.answer(Done(command.ticket))
 
     def _greet(self, connection: ClientConnection, command: GreetController) -> None:
-        self.greeted(MemberIdentity(command.node, frozenset(command.founders), command.level), command.book)
+        self._greeted(MemberIdentity(command.node, frozenset(command.founders), command.level), command.book)
         own, member = self._founding.identity, self.member
         book = () if member is None else member.groups.book.addresses
         connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders)), book, own.level))
@@ -304,7 +303,3 @@ class Controlling:
     def _notify(self, _connection: ClientConnection, command: TellController) -> None:
         if self.member is not None:
             self.member.receive(command.data)
-
-
-def _nobody(_greeting: MemberIdentity, _book: tuple[str, ...]) -> None:
-    """Default of `Controlling.greeted`."""

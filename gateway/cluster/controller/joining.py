@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final, final
 
 from controller.member import identity as identities
@@ -16,6 +17,8 @@ from domain.errors import StoreError
 from domain.ports import Clock, Disk, Entropy
 from gateway.cluster.controller.controlling import Controlling
 from gateway.cluster.controller.links import ControllerLinks
+from gateway.link.request import Sign
+from gateway.link.wire import Dialer
 
 log: Final = logging.getLogger("headgate.controller")
 
@@ -24,25 +27,26 @@ log: Final = logging.getLogger("headgate.controller")
 class GroupJoining:
     """Creates the group member of this controller once its group is known, or at the start when it was known before.
 
-    waits   reason why this controller is not a member yet although the group is known: its disk has failed; "": none
+    links         the other controllers
+    controlling   the verbs of this controller, and its member
+    waits         reason why this controller is not a member yet although the group is known: its disk has failed; "": none
     """
 
     def __init__(
-        self, disk: Disk, clock: Clock, entropy: Entropy, founding: Founding, links: ControllerLinks, controlling: Controlling
-    ) -> None:
+        self, disk: Disk, clock: Clock, entropy: Entropy, founding: Founding, endpoints: Sequence[tuple[str, int]],
+        dialer: Dialer, sign: Sign | None,
+    ) -> None:  # fmt: skip
+        """`endpoints`: controllers of the settings."""
         self.waits = ""
         self._disk = disk
         self._clock = clock
         self._entropy = entropy
         self._founding = founding
-        self._links = links
-        self._controlling = controlling
         self._storage = RaftDiskStorage(disk)
         self._beginning: Persisted | None = None
         self._is_out = False
-        links.founded = self._founded
-        links.greeted = self._greeted
-        controlling.greeted = links.notified
+        self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted)
+        self.controlling = Controlling(founding, endpoints, clock, self.links.notified)
 
     def start(self) -> None:
         """Take part again, or greet the others until the group is known. Raises StoreError for a state that cannot be read."""
@@ -52,7 +56,7 @@ class GroupJoining:
             if self._storage.is_empty and self._founding.is_founder:
                 persisted = Persisted(damage=f"{FOLDER} is empty, and {identities.NAME} says that it was not")
             self._join(persisted)
-        self._links.start()
+        self.links.start()
 
     def _founded(self, founders: frozenset[int]) -> None:
         log.info("the controllers are %s, and this one is %s", sorted(founders), self._founding.identity.node)
@@ -84,23 +88,25 @@ class GroupJoining:
     def _join(self, persisted: Persisted) -> None:
         node = self._founding.identity.node
         try:
-            member = ControllerMember(node, persisted, self._storage, self._links, self._clock, self._entropy)
+            member = ControllerMember(
+                node, persisted, self._storage, self.links, self._clock, self._entropy, self.controlling.applied
+            )
         except (SafetyError, ValueError) as error:
             raise StoreError(f"{FOLDER} cannot be used: {error}") from error
         if member.failure:
             log.error("this controller takes part in nothing: %s. While a majority of the others works, headgate cluster "
                       "renew-controller DIR lets it come back as a new member", member.failure)  # fmt: skip
-        self._controlling.joined(member, FiguresRecord(self._disk))
+        self.controlling.joined(member, FiguresRecord(self._disk))
         member.start()
 
     def _greeted(self) -> None:
         self._begin()
-        member = self._controlling.member
+        member = self.controlling.member
         if member is None:
-            self._links.follow((), ())
+            self.links.follow((), ())
             return
         book = member.groups.book
-        self._links.follow(book.addresses, member.members)
+        self.links.follow(book.addresses, member.members)
         if not book.number:
             member.revise(self._founding.nodes, not self._founding.missing)
             return

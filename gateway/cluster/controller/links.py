@@ -34,18 +34,17 @@ class ControllerLinks:
 
     founding   identities of the controllers by address
     book       addresses of all controllers, sent in greetings; empty while they are those of the settings
-    founded    called once when the group becomes known
-    greeted    called after each round of greetings
     """
 
     def __init__(
         self, endpoints: Sequence[tuple[str, int]], founding: Founding, dialer: Dialer, clock: Clock, entropy: Entropy,
-        sign: Sign | None,
+        sign: Sign | None, founded: Founded, greeted: Callable[[], None],
     ) -> None:  # fmt: skip
+        """`founded` is called once when the group becomes known, `greeted` after each round of greetings."""
         self.founding = founding
         self.book: tuple[str, ...] = ()
-        self.founded: Founded = _nobody
-        self.greeted: Callable[[], None] = _nothing
+        self._founded = founded
+        self._greeted = greeted
         self._clock = clock
         self._seeds = tuple(endpoint_text(*each) for each in endpoints)
         self._hints: tuple[str, ...] = ()
@@ -108,7 +107,7 @@ class ControllerLinks:
         for address, link in list(self._links.items()):
             request = Request(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book, own.level))
             link.ask(request, partial(self._answered, address), ANSWER_MS)
-        self.greeted()
+        self._greeted()
 
     def _answered(self, address: str, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure) or answer.code != codes.SUCCESS:
@@ -126,12 +125,4 @@ class ControllerLinks:
 
     def _notify(self, founders: frozenset[int]) -> None:
         if founders:
-            self.founded(founders)
-
-
-def _nobody(_founders: frozenset[int]) -> None:
-    """Default of `ControllerLinks.founded`."""
-
-
-def _nothing() -> None:
-    """Default of `ControllerLinks.greeted`."""
+            self._founded(founders)

@@ -47,9 +47,8 @@ class ControllerRole(SinglePurposeRole):
         store = place.open_store()
         identity = identities.load(place.disk, entropy)
         founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
-        self.controlling = Controlling(founding, endpoints, clock)
-        self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign)
-        self.joining = GroupJoining(place.disk, clock, entropy, founding, self.links, self.controlling)
+        self.joining = GroupJoining(place.disk, clock, entropy, founding, endpoints, dialer, sign)
+        self.controlling, self.links = self.joining.controlling, self.joining.links
         return place.side(store, REFUSED, self.controlling, is_controller=True)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:

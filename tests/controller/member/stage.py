@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from controller.groups.heartbeats import Heartbeats
 from controller.member.elections import Elections
@@ -37,7 +38,13 @@ class Node:
         clock = self._stage.clock
         self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
         self.member: ControllerMember | None = ControllerMember(
-            self.node, self.storage.load(), self.storage, self, clock, SeededEntropy(self._stage.seed * 100 + self.node)
+            self.node,
+            self.storage.load(),
+            self.storage,
+            self,
+            clock,
+            SeededEntropy(self._stage.seed * 100 + self.node),
+            partial(self._stage.applied, self.number),
         )
         self.elections = Elections(self.member, self.heartbeats, clock)
         self.member.start()
@@ -93,6 +100,9 @@ class Stage:
         node, (to, data) = self.nodes[number], message
         if node.node == to and node.member is not None:
             node.member.receive(data)
+
+    def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
+        """A member has applied a change."""
 
     def isolate(self, number: int) -> None:
         """Nothing passes between this controller and the others any more."""

@@ -41,15 +41,8 @@ class Storm(Stage):
         self.answers = self.reads = self.unknown = self.made = self.restarts = self.failovers = 0
         self.silent: set[int] = set()
         super().__init__(seed=seed)
-        for node in self.nodes.values():
-            self.watch(node)
 
-    def watch(self, node: Node) -> None:
-        """Look at all that a member applies in this life."""
-        assert node.member is not None
-        node.member.applied = self.applied
-
-    def applied(self, change: GroupChange, answer: GroupAnswer) -> None:
+    def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
         group = answer.group
         if group is not None and group.leader:
             before = self.led.setdefault((group.name, group.leader_epoch), group.leader)
@@ -105,7 +98,6 @@ class Storm(Stage):
         """Start a controller again."""
         self.restarts += 1
         node.start()
-        self.watch(node)
 
     def ask_somebody(self) -> None:
         """A broker asks a controller for something; which one leads it may not know."""

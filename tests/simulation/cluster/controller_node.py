@@ -37,9 +37,9 @@ class ControllerNode(Machine):
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         endpoints = cluster.controller_endpoints
         founding = Founding(identities.load(self.disk, entropy), [endpoint_text(*each) for each in endpoints])
-        controlling = self.controlling = Controlling(founding, endpoints, clock)
-        self.links = ControllerLinks(endpoints, founding, cluster.net.dialer(self), clock, entropy, None)
-        joining = GroupJoining(self.disk, clock, entropy, founding, self.links, controlling)
+        joining = GroupJoining(self.disk, clock, entropy, founding, endpoints, cluster.net.dialer(self), None)
+        controlling = self.controlling = joining.controlling
+        self.links = joining.links
         handler = AllowedCommands("a controller", controlling)
         context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000

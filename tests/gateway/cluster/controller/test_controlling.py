@@ -16,8 +16,17 @@ from controller.slow_replicas import record
 from controller.slow_replicas.history import PAST_MIN, RECENT
 from controller.slow_replicas.record import FiguresRecord
 from domain.command import Command
-from domain.controller.answer import GroupRefusal
-from domain.controller.change import AlterSet, ApplyId, ElectLeader, FoundGroup, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    ElectLeader,
+    FoundGroup,
+    GroupChange,
+    RecoverGroup,
+    RegisterReplica,
+    SetMinInSync,
+)
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
@@ -74,6 +83,7 @@ class World(Stage):
     """The controllers of `Stage`; the one that leads answers here."""
 
     def __init__(self) -> None:
+        self.led_by = 0
         super().__init__()
         self.with_group()
         node = self.leader()
@@ -84,11 +94,20 @@ class World(Stage):
             founding.heard(address, MemberIdentity(number, frozenset(self.numbers)))
         self.led_by = node.number
         self.disk = MemoryDisk(self.clock)
-        self.controlling = Controlling(founding, ENDPOINTS, self.clock)
+        self.greetings: list[MemberIdentity] = []
+        self.controlling = Controlling(founding, ENDPOINTS, self.clock, lambda greeting, _book: self.greetings.append(greeting))
         self.controlling.joined(node.member, FiguresRecord(self.disk))
+
+    def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
+        if number == self.led_by:
+            self.controlling.applied(change, answer)
 
     def broker(self) -> Broker:
         return Broker(self.controlling)
+
+
+def ungreeted(_greeting: MemberIdentity, _book: tuple[str, ...]) -> None:
+    raise AssertionError("nobody greets this controller")
 
 
 @pytest.fixture
@@ -98,7 +117,7 @@ def world() -> World:
 
 def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_others_are() -> None:
     stage = Stage()
-    broker = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock))
+    broker = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock, ungreeted))
     broker.ask(ChangeGroup(1, ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911")))
     assert broker.take().answer.refusal is GroupRefusal.NOT_LEADING
     broker.ask(QueryGroups(2, [NAME]))
@@ -192,7 +211,7 @@ def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(wo
     assert (event.node, event.leads, event.leader, event.failure) == (world.led_by, True, world.led_by, "")
     assert (list(event.voters), list(event.learners)) == ([1, 2, 3], [])
     assert event.places == {1: "a:1", 2: "b:1", 3: "c:1"}
-    new = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock))
+    new = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted))
     new.ask(QueryController(2))
     assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "", ("a:1", "b:1", "c:1"))
     new.ask(ListStoreGroups(3))
@@ -280,7 +299,7 @@ def _containers(controlling: Controlling) -> list[Any]:
 
 
 def test_settings_that_were_changed_before_the_group_is_known_hold(world: World) -> None:
-    controlling = Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock)
+    controlling = Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted)
     broker = Broker(controlling)
     broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
     assert broker.take() == Done(1)
@@ -386,12 +405,10 @@ def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world
 
 
 def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
-    heard: list[MemberIdentity] = []
-    world.controlling.greeted = lambda identity, _book: heard.append(identity)
     broker = world.broker()
     broker.ask(GreetController(1, 9, (1, 2)))
     assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3), level=LEVEL)
-    assert heard == [MemberIdentity(9, frozenset({1, 2}), 0)]
+    assert world.greetings == [MemberIdentity(9, frozenset({1, 2}), 0)]
 
 
 def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_it_is_well(world: World) -> None:

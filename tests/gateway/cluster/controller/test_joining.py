@@ -9,9 +9,8 @@ import pytest
 from controller.member import identity as identities
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
-from gateway.cluster.controller.controlling import Controlling
 from gateway.cluster.controller.joining import GroupJoining
-from gateway.cluster.controller.links import GREET_MS, ControllerLinks
+from gateway.cluster.controller.links import GREET_MS
 from gateway.link.wire import Wire, WireUser
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
@@ -58,9 +57,8 @@ def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: 
     clock = VirtualClock()
     disk, entropy = FailingDisk(clock), SeededEntropy(1)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
-    links = ControllerLinks(ENDPOINTS, founding, DeadDialer(), clock, entropy, None)
-    controlling = Controlling(founding, ENDPOINTS, clock)
-    joining = GroupJoining(disk, clock, entropy, founding, links, controlling)
+    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None)
+    links, controlling = joining.links, joining.controlling
     joining.start()
     disk.full = fails
     node = founding.identity.node

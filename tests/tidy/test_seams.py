@@ -1,0 +1,65 @@
+"""The seams between parts: a callback is given to the constructor of the part that calls it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.tidy.source import Source, sources
+
+SET_LATER = {
+    "gateway/access/contexts.py ContextRecords.on_change",
+    "gateway/access/records.py AccessRecords.on_change",
+    "gateway/apache/store.py RocketmqStore._producers",
+    "gateway/brokers/live_tail.py Tail._lost",
+    "gateway/cluster/forwarding/forwarder.py Forwarder.on_store_lost",
+    "gateway/usecase/consume/watch.py Watches.interest",
+    "gateway/usecase/publish/held_sends.py HeldSends.refusal",
+    "gateway/usecase/publish/latest.py LatestValues.removed",
+    "gateway/usecase/sessions/live_delivery.py LiveDelivery.interest",
+    "gateway/usecase/sessions/sessions.py Sessions.resumed",
+    "gateway/webhooks/subscriptions/wildcard_sources.py WildSources.changed",
+    "nameserver/own_topics.py OwnTopics.on_change",
+    "protocols/coap/responses.py Responses.of_topics",
+    "store/delay/wheel.py Wheel.change_with",
+    "store/log/checked.py CheckedRanges.found",
+    "store/log/confirmation.py Confirmation.notified",
+}
+"""Callbacks that another part sets after construction, over a function that does nothing. The list may only shrink."""
+
+
+def is_empty(body: list[ast.stmt]) -> bool:
+    """Whether a function does nothing: it has a docstring, and returns a constant at most."""
+    rest = [each for each in body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+    return all(isinstance(each, ast.Pass) or (isinstance(each, ast.Return) and is_constant(each.value)) for each in rest)
+
+
+def is_constant(value: ast.expr | None) -> bool:
+    """Whether an expression names no argument and calls nothing."""
+    return value is None or not any(isinstance(node, ast.Name | ast.Call) for node in ast.walk(value))
+
+
+def defaults(source: Source) -> Iterator[str]:
+    """The attributes to which a constructor of this file assigns a function that does nothing, as `path Class.attribute`."""
+    empty = {
+        node.name for node in source.tree.body if isinstance(node, ast.FunctionDef) and is_empty(node.body)
+    }  # fmt: skip
+    for made in (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)):
+        for function in (node for node in made.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"):
+            for node in ast.walk(function):
+                targets = (
+                    node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+                )
+                value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+                nothing = (isinstance(value, ast.Name) and value.id in empty) or (
+                    isinstance(value, ast.Lambda) and is_constant(value.body)
+                )
+                for target in targets:
+                    if nothing and isinstance(target, ast.Attribute):
+                        yield f"{source.path} {made.name}.{target.attr}"
+
+
+def test_a_callback_is_given_to_the_constructor() -> None:
+    found = {each for source in sources() for each in defaults(source)}
+    assert sorted(found - SET_LATER) == [], "give the callback to the constructor, or make the part that needs it later"
+    assert sorted(SET_LATER - found) == [], "take it off the list"
