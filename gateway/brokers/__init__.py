@@ -1,1 +1,1 @@
-"""Messages at brokers, whichever they are: links to them, the map of a cluster, queues, sends, reads and tails."""
+"""Messages at the brokers of a cluster: links to them, the map of the cluster, queues, sends, reads and tails."""

@@ -1,4 +1,4 @@
-"""Appends to the brokers of a cluster: which queue of which broker, once more elsewhere, and state that goes with messages."""
+"""Appends to the brokers of a cluster: choice of broker and queue, retry at another broker, state changes with messages."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ HalfStored = Callable[[str, str, str, str, int, int], None]
 
 @final
 class Appends:
-    """Carries out appends.
+    """Sends messages to brokers, and stores the state changes that belong to them.
 
-    Changes of state go with messages in this order: the cluster has the messages, then the changes are stored, then `done`.
-    Messages that are stored and not as safe as promised (FLUSH_TIMEOUT) are there: their changes are stored too.
+    The order is: the cluster has the messages, the changes are stored, `done` is called. The changes of messages that are
+    stored without the promised durability (FLUSH_TIMEOUT) are stored too.
 
     half_stored        called with each stored half message before its append is answered
-    unanswered_bytes   bodies and properties of messages whose appends are not answered
+    unanswered_bytes   bytes of bodies and properties of messages in unanswered appends
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, local: MessageLog, choice: QueueChoice, clock: Clock) -> None:
-        """`local` stores the changes."""
+        """`local`: stores the changes."""
         self.half_stored: HalfStored | None = None
         self.unanswered_bytes = 0
         self._servers = servers
@@ -68,14 +68,14 @@ class Appends:
             self._after_earlier(lambda: self._local.append((), done))
 
     def begin(self, size: int) -> int:
-        """An append begins: its number, for `end`."""
+        """Start an append; returns its number, for `end`."""
         self._number += 1
         self._unanswered[self._number] = None
         self.unanswered_bytes += size
         return self._number
 
     def end(self, number: int, size: int) -> None:
-        """An append is answered."""
+        """End an append, which is answered."""
         del self._unanswered[number]
         self.unanswered_bytes -= size
         oldest = next(iter(self._unanswered), self._number + 1)
@@ -89,11 +89,11 @@ class Appends:
             then()
 
     def store(self, changes: Sequence[StateChange], done: Appended) -> None:
-        """Store changes whose messages the cluster has."""
+        """Store the changes of messages that the cluster has."""
         self._local.append((), done, changes)
 
     def send(self, messages: Sequence[Message], done: Appended) -> None:
-        """Send messages that go as one request; once more to another broker when the first one fails."""
+        """Send messages as one request, and again to another broker when the first one fails."""
         topic = messages[0].topic
         if self._cluster.route(topic) is None:
             self._cluster.ensure(
@@ -137,7 +137,7 @@ class Appends:
         self._servers.ask(queue.broker, send_request(messages, queue), answered, SEND_MS)
 
     def _elsewhere(self, topic: str, broker: str, place: int) -> int | None:
-        """A place on another broker that answers, None: there is none."""
+        """A queue at another broker that answers; None: there is none."""
         queues = self._cluster.queues(topic)
         places = [
             each
@@ -221,6 +221,6 @@ def _is_stored(failure: Failure | None) -> bool:
 
 
 def _is_keyed(message: Message) -> bool:
-    """True for a message that has its place among others: by its message group, or by its MQTT path."""
+    """True for a message whose order matters: it has a message group or an MQTT path."""
     stored = message.properties
     return properties.has(stored, properties.SHARDING_KEY_START) or properties.has(stored, properties.ORIGIN_MQTT_TOPIC_START)

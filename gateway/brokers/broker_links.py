@@ -1,4 +1,4 @@
-"""The servers of one cluster: brokers by name, and the name servers. Requests to them, and what brokers ask of this node."""
+"""Links to the servers of one cluster: brokers by name, and name servers; requests to them, and requests of brokers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ TIMEOUT_MS: Final = 3_000
 
 @final
 class Brokers:
-    """Connections to all servers of one cluster, one pipelined connection each, made when they are needed.
+    """Connections to all servers of one cluster, one pipelined connection each, opened on demand.
 
-    on_request   gets what a broker asks: (broker, request, answers it); None: it is answered as not supported
+    on_request   handler of requests of brokers: (broker, request, callback for the answer); None: they are not supported
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Brokers:
         entropy: Entropy,
         sign: Sign | None = None,
     ) -> None:
-        """`sign` signs each request with the access key of this node; None: they are not signed."""
+        """`sign`: signs each request with the access key of this node; None: requests are not signed."""
         self.on_request: Requested | None = None
         self._dialer = dialer
         self._clock = clock
@@ -48,7 +48,7 @@ class Brokers:
         self._closed = False
 
     def locate(self, broker: str, address: str) -> None:
-        """The master of `broker` is at `address` (`host:port`), "": it is not known where. A connection elsewhere is ended."""
+        """Set the address of the master of `broker` (`host:port`), "": unknown. A connection to another address is closed."""
         if self._addresses.get(broker, "") == address or self._closed or broker in self._refused:
             return
         link = self._links.pop(broker, None)
@@ -62,19 +62,19 @@ class Brokers:
             link.close("it is no longer there" if found is None else f"it is at {address} now")
 
     def refuse(self, broker: str, reason: str) -> None:
-        """Never ask this broker again: it is not what the name servers say."""
+        """Fail all requests to this broker from now on: it is not the broker that the name servers report."""
         self.locate(broker, "")
         self._refused[broker] = reason
 
     def address(self, broker: str) -> str:
-        """`host:port` of the master of a broker, "" when it is not known."""
+        """`host:port` of the master of a broker; "": unknown."""
         return self._addresses.get(broker, "")
 
     def ask(self, broker: str, request: Request, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:
-        """Ask the master of `broker`. `done` gets the response whatever its code.
+        """Send a request to the master of `broker`. `done` gets the response with any code, or a failure.
 
-        Failure: STORE_UNAVAILABLE: there is no answer, it is not known whether the request was carried out unless nothing could
-        be sent; OVERLOADED: nothing was sent, since too many requests are unanswered.
+        STORE_UNAVAILABLE: there is no answer, and the outcome is unknown unless nothing could be sent; OVERLOADED: nothing was
+        sent, since too many requests are in flight.
         """
         link = self._links.get(broker)
         if link is None:
@@ -111,14 +111,14 @@ class Brokers:
             link.oneway(request)
 
     def ask_nameserver(self, request: Request, done: Answered, unless: frozenset[int] = frozenset()) -> None:
-        """Ask the name server that has answered last; when it fails, the next one, until all were asked.
+        """Send a request to the name server that answered last; when it fails, to the next one, until all have failed.
 
-        A response with a code in `unless` is believed only when no other name server has another response.
+        A response with a code in `unless` is passed on only when no other name server responds with another code.
         """
         NameserverQuestion(self, request, done, unless).ask()
 
     def tell_nameservers(self, request: Request, done: Callable[[], None]) -> None:
-        """Ask all name servers; `done` when each has answered or failed."""
+        """Send a request to all name servers; `done` is called when each has answered or failed."""
         left = len(self._nameservers)
 
         def answered(_: Frame | Failure) -> None:
@@ -131,29 +131,29 @@ class Brokers:
             link.ask(request, answered, TIMEOUT_MS)
 
     def nameserver(self, tried: int) -> RemotingLink | None:
-        """The name server to be asked when `tried` others have failed; None: there is none left."""
+        """The name server to try after `tried` others have failed; None: there is none left."""
         if tried >= len(self._nameservers):
             return None
         return self._nameservers[(self._nameserver + tried) % len(self._nameservers)]
 
     def prefer(self, link: RemotingLink) -> None:
-        """This name server has answered."""
+        """Make a name server, which has answered, the first one for later requests."""
         self._nameserver = self._nameservers.index(link)
 
     def waits(self, broker: str) -> str:
-        """Why requests to `broker` fail at once; "": they do not."""
+        """The reason why requests to `broker` fail at once; "": they do not."""
         link = self._links.get(broker)
         if link is not None:
             return link.waits
         return self._refused.get(broker, "the name servers know no master of it")
 
     def in_flight(self, broker: str) -> int:
-        """Requests that `broker` has not answered yet."""
+        """Number of requests in flight to `broker`."""
         link = self._links.get(broker)
         return 0 if link is None else link.in_flight
 
     def figures(self) -> Mapping[str, float]:
-        """Numbers for the metrics page."""
+        """Metrics, by name."""
         links = self._links.values()
         return {
             "rocketmq_brokers": len(self._links),
@@ -164,11 +164,11 @@ class Brokers:
         }
 
     def nameservers_waiting(self) -> list[str]:
-        """A line for each name server that does not answer: where it is, and why."""
+        """A line for each name server that does not answer: its address and the reason."""
         return [f"{link.where}: {link.waits}" for link in self._nameservers if link.waits]
 
     def close(self) -> None:
-        """End all connections; what waits fails."""
+        """Close all connections; requests in flight fail."""
         self._closed = True
         for link in (*self._links.values(), *self._nameservers):
             link.close("this node stops")
@@ -197,7 +197,7 @@ class NameserverQuestion:
         self._failure: Failure | None = None
 
     def ask(self) -> None:
-        """Ask the next name server, or give up."""
+        """Try the next name server, or fail."""
         link = self._brokers.nameserver(self._tried)
         if link is None:
             self._done(self._doubted or self._failure or Failure(ErrorCode.STORE_UNAVAILABLE, "there is no name server"))

@@ -72,7 +72,7 @@ class ClusterMap:
     """
 
     def __init__(self, servers: Brokers, clock: Clock, state: State) -> None:
-        """`state` keeps the places of queues (gateway.brokers.queue_numbers)."""
+        """`state`: stores the places of queues (gateway.brokers.queue_numbers)."""
         self.brokers: dict[str, BrokerAddresses] = {}
         self.clusters: frozenset[str] = frozenset()
         self.notified = False
@@ -90,11 +90,11 @@ class ClusterMap:
         self._stopped = False
 
     def start(self) -> None:
-        """Ask a name server for the brokers and for the routes of the topics in use: now, and each second until `stop`."""
+        """Query the brokers and the routes of the topics in use from a name server: now, and every second until `stop`."""
         self._poll()
 
     def remembered(self, done: Callable[[Sequence[str]], None], start: bytes = b"", found: Sequence[str] = ()) -> None:
-        """The names of all topics that this gateway has used before, in this life or an earlier one."""
+        """The names of all topics that this gateway has used, before its last start too."""
 
         def take(keys: list[bytes] | Failure) -> None:
             if isinstance(keys, Failure):
@@ -109,15 +109,15 @@ class ClusterMap:
         self._state.keys(SPACE, b"", start, REMEMBERED, take)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Send no further queries."""
         self._stopped = True
 
     def follow(self, changed: Callable[[str], None]) -> None:
-        """`changed` gets the name of each topic whose route has changed or gone, and "" when brokers have."""
+        """Call `changed` with the name of each topic whose route has changed or gone, and with "" when brokers have changed."""
         self._followers.append(changed)
 
     def topics(self) -> Sequence[str]:
-        """The names of the topics that have been asked for and have a route."""
+        """The names of the known topics that have a route."""
         return [name for name, topic in self._topics.items() if topic.route is not None]
 
     def route(self, topic: str) -> ApacheRoute | None:
@@ -126,7 +126,7 @@ class ClusterMap:
         return None if found is None else found.route
 
     def queues(self, topic: str) -> Sequence[BrokerQueue]:
-        """The queues that the topic has or had; the place in the sequence is the domain's queue id. Empty: not known."""
+        """The queues that the topic has or had; the index in the sequence is the domain's queue id. Empty: unknown."""
         found = self._used(topic)
         return () if found is None else found.places.queues
 
@@ -141,7 +141,7 @@ class ClusterMap:
         return () if found is None else found.places.writable
 
     def place(self, topic: str, broker: str, queue_id: int) -> int:
-        """The place of a broker's queue, -1: the topic is not known to have it."""
+        """The place of a broker's queue; -1: the topic is not known to have it."""
         found = self._used(topic)
         return -1 if found is None else found.places.place(broker, queue_id)
 
@@ -164,7 +164,7 @@ class ClusterMap:
         return () if found is None or found.route is None else [each.broker for each in found.route.queues]
 
     def zone(self, broker: str) -> str:
-        """Where a broker is, "" when it does not say."""
+        """The zone of a broker; "": it reports none."""
         found = self.brokers.get(broker)
         return "" if found is None else found.zone
 
@@ -175,7 +175,7 @@ class ClusterMap:
         return found
 
     def ensure(self, topic: str, done: Known) -> None:
-        """Ask for a topic that is not known. `done` gets None when it is known, else why not.
+        """Query a topic unless it is known. `done` gets None when it is known, else the failure.
 
         TOPIC_NOT_FOUND; STORE_UNAVAILABLE: no name server answers; NOT_SUPPORTED: a static topic.
         """
@@ -197,7 +197,7 @@ class ClusterMap:
             self._ask(topic, found)
 
     def learn(self, topic: str) -> None:
-        """The topic was made or changed: ask at once, whatever was said before."""
+        """Query the route of a topic at once, since the topic was created or changed."""
         self._unknown.pop(topic, None)
         found = self._topics.get(topic)
         if found is not None and not found.asking:
@@ -251,7 +251,7 @@ class ClusterMap:
             self._kept(name, topic, route, None)
 
     def _kept(self, name: str, topic: KnownTopic, route: ApacheRoute, failure: Failure | None) -> None:
-        """The places are durable: only now anybody may keep a position by them."""
+        """Use the places, which are durable now: positions may refer to them from now on."""
         if failure is not None:
             self._loaded(name, failure)
             return
@@ -264,7 +264,7 @@ class ClusterMap:
         self._notify(name)
 
     def _gone(self, name: str, topic: KnownTopic) -> None:
-        """No name server knows the topic (any more)."""
+        """Drop the route of a topic that no name server has (any more)."""
         now = self._clock.monotonic_ns()
         if len(self._unknown) >= TOPICS_MAX:
             self._unknown = {each: until for each, until in self._unknown.items() if until > now}
@@ -336,14 +336,14 @@ class ClusterMap:
             changed(name)
 
     def _faulty(self, text: str) -> None:
-        """Log what is wrong with the name servers, once for each reason."""
+        """Log a fault of the name servers, once for each reason."""
         if text != self._fault:
             self._fault = text
             log.warning("%s", text)
 
     @property
     def fault(self) -> str:
-        """What is wrong with the name servers, "": nothing."""
+        """The fault of the name servers; "": none."""
         return self._fault
 
 

@@ -50,8 +50,8 @@ Lost = Callable[[str, int, int], None]
 class Tail:
     """The tails of all topics.
 
-    Interests are counted by topic: `watch` says that a filter is there or gone. `ready` begins a tail before its interest is
-    there, so that nothing is missed between the answer to a subscription and the first message after it.
+    Interests are counted by topic: `watch` adds or removes the interest of a filter. `ready` starts a tail before that, so that
+    no message is missed between the answer to a subscription and its interest.
 
     all       interests in every topic: filters that begin with a wildcard
     _left     tails of watched topics that ended for lack of a route
@@ -75,7 +75,7 @@ class Tail:
         clock.call_at(clock.monotonic_ns() + KEPT_NS, self._prune)
 
     def stop(self) -> None:
-        """Deliver nothing more."""
+        """Stop all tails."""
         self._stopped = True
         for name in list(self._tails):
             self._drop(name)
@@ -88,7 +88,7 @@ class Tail:
         self._lost = lost
 
     def figures(self) -> dict[str, float]:
-        """Numbers for the metrics page."""
+        """Metrics, by name."""
         return {
             "rocketmq_tailed_topics": len(self._tails),
             "rocketmq_tailed_queues": self._have(),
@@ -96,7 +96,7 @@ class Tail:
         }
 
     def watch(self, pattern: str, begins: bool) -> None:
-        """A filter of a connected client begins or ends."""
+        """Add or remove the interest of a filter of a connected client."""
         name = topic_of_pattern(pattern)
         if not name:
             self.all += 1 if begins else -1
@@ -116,14 +116,14 @@ class Tail:
                 tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
 
     def wait(self, topic: str) -> bool:
-        """A pull waits at the end of a queue of `topic`, which is watched from now on. False: there are too many queues."""
+        """Watch `topic` for a pull that waits at the end of one of its queues. False: there are too many queues."""
         if topic not in self._tails and self._have() + len(self._cluster.readable(topic)) > QUEUES_MAX:
             return False
         self.watch(topic, True)
         return True
 
     def ready(self, pattern: str, done: Ready) -> None:
-        """Begin the tail of the topics that `pattern` can match; `done` when it has begun. QUOTA: there are too many queues."""
+        """Start the tails of the topics that `pattern` can match, then call `done`. QUOTA: there are too many queues."""
         name = topic_of_pattern(pattern)
         names = [name] if name else self._all_names()
         more = sum(len(self._cluster.readable(each)) for each in names if each not in self._tails)
@@ -297,7 +297,7 @@ class Tail:
         self._find(name, tail, queue, False)
 
     def _pause(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
-        """Go on a moment later, at the same place."""
+        """Continue after PAUSE_NS at the same offset."""
         if tail.ended:
             return
         queue.asking = True
@@ -334,7 +334,7 @@ class Tail:
                 self._add(name, tail, QueueTail(place, False, tail.since_ms))
 
     def _begin_new(self, name: str) -> None:
-        """Begin the tail of a watched topic that has got a route: at its first message, or where an earlier tail ended."""
+        """Start the tail of a watched topic that now has a route: at its first message, or where an earlier tail ended."""
         if name in self._tails or self._stopped or self._cluster.route(name) is None:
             return
         left = self._left.pop(name, None)
@@ -350,7 +350,7 @@ class Tail:
         self._forget(left)
 
     def _leave(self, name: str, tail: TopicTail) -> None:
-        """Keep where a tail has ended that will go on when its topic has a route again."""
+        """Store the end of a tail, which continues when its topic has a route again."""
         now = self._clock.monotonic_ns()
         self._left[name] = tail
         tail.until_ns = now + LEFT_NS

@@ -1,7 +1,7 @@
-"""Appends that are carried out once: their first answers, by key, in the state beside the cluster.
+"""Idempotent appends: their first answers, by key, in the state beside the cluster.
 
-A key is remembered when the cluster has the messages. So a gateway that dies between the two sends a repetition again, with the
-same message ids; a repetition that another gateway gets is sent again too.
+A key is stored after the cluster has the messages. Thus a gateway that crashes between the two sends a repetition again, with
+the same message ids; a repetition that another gateway receives is sent again too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Append = Callable[[Appended], None]
 class OnceKeys:
     """Answers of appends by their keys.
 
-    _under_way  key -> (digest, who waits for the first append)
+    _under_way  key -> (digest, callbacks that wait for the first append)
     """
 
     def __init__(self, state: State, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""`GroupPositions` over the brokers of a cluster: what they keep as consumer offsets."""
+"""`GroupPositions` over the consumer offsets of the brokers of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NONE: Final = {codes.QUERY_NOT_FOUND: ErrorCode.OFFSET_NOT_FOUND}
 
 @final
 class RocketmqPositions:
-    """`GroupPositions`. A position that is committed is the broker's: it stores positions every 5 seconds."""
+    """`GroupPositions`. A committed position is in the memory of the broker, which stores positions every 5 seconds."""
 
     def __init__(self, servers: Brokers, cluster: ClusterMap) -> None:
         self._servers = servers

@@ -1,4 +1,4 @@
-"""Reading the records of a queue at a broker: PULL_MESSAGE (11), and what its answer holds."""
+"""Reads of the records of a queue at a broker: PULL_MESSAGE (11) and its answer."""
 
 from __future__ import annotations
 

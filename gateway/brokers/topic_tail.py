@@ -1,4 +1,4 @@
-"""A topic whose new messages are followed, and its queues: where each of them begins, and how far it is."""
+"""State of a tailed topic and of its queues: the start and the current offset of each."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class QueueTail:
 class TopicTail:
     """A tailed topic.
 
-    queues    by place
-    waiting   called once each queue has been asked where its tail begins
-    unknown   queues whose first such answer has not come
-    since_ms  when it began, epoch ms
-    until_ns  kept until then without an interest
-    ended     True: nothing is delivered any more
+    queues    place -> queue
+    waiting   callbacks that wait until the start of every queue was queried
+    unknown   number of queues without the first answer to that query
+    since_ms  start of the tail, epoch ms
+    until_ns  time until which it is kept without an interest, monotonic
+    ended     True: it delivers nothing any more
     """
 
     __slots__ = ("ended", "queues", "since_ms", "unknown", "until_ns", "waiting")

@@ -88,7 +88,7 @@ class Controlling:
         }  # fmt: skip
 
     def joined(self, member: ControllerMember, record: FiguresRecord) -> None:
-        """The group is known, and this controller takes part. `record` gets what replicas measure."""
+        """Take part in the group, which is known now. `record`: called with the health figures of replicas."""
         self.member = member
         self.grey = GreyMoves(member, self.heartbeats, self._clock, GreyDetector(), record)
         self.elections = Elections(
@@ -154,7 +154,7 @@ class Controlling:
 
     @property
     def _book(self) -> tuple[str, ...]:
-        """Addresses of all controllers: those that they have agreed on, else those of the settings."""
+        """Addresses of all controllers: those on which they have agreed, else those of the settings."""
         agreed = () if self.member is None else self.member.groups.book.addresses
         return agreed or tuple(self._addresses)
 

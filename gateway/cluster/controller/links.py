@@ -54,7 +54,7 @@ class ControllerLinks:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Begin to greet."""
+        """Start sending greetings."""
         self._greet()
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class ControllerLinks:
             link.oneway(Request(codes.TELL_CONTROLLER, {"to": str(to)}, data))
 
     def follow(self, book: tuple[str, ...], members: Iterable[int]) -> None:
-        """Greet those in `book` from now on, or those of the settings while there is none.
+        """Greet the controllers in `book` from now on, or those of the settings while there is none.
 
         members   identities that raft sends to: they are reached until they are no members any more
         """
@@ -96,7 +96,7 @@ class ControllerLinks:
         self._notify(self.founding.notified(greeting))
 
     def _hear(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
-        """A controller of this group knows a book that this one does not have: ask there, too."""
+        """Greet the addresses in the book of another controller too, if this one does not have that book."""
         own = self.founding.identity.founders
         if book and book != self.book and (not own or greeting.founders == own):
             self._hints = book

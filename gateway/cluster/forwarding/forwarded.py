@@ -72,11 +72,11 @@ class _Client:
             self.fail(ticket if isinstance(ticket, int) else item.NO_TICKET, failure)
 
     def close(self) -> None:
-        """Have the gateway close the connection."""
+        """Make the gateway close the client's connection."""
         self.node.put([item.CLIENT_HEAD.pack(item.CLOSE, self.number)])
 
     def throttle(self, until_ns: int) -> None:
-        """Have the gateway read nothing from the client until monotonic `until_ns`."""
+        """Make the gateway stop reading from the client until monotonic `until_ns`."""
         out: Out = [item.CLIENT_HEAD.pack(item.THROTTLE, self.number)]
         I64.put(out, until_ns - self.node.now())
         self.node.put(out)
@@ -88,7 +88,7 @@ class _Client:
         self.node.put(out)
 
     def fail(self, ticket: int, failure: Failure) -> bool:
-        """A command was not carried out. False: nobody waits for its answer, so the client has to end."""
+        """Answer a command with a failure. False: it expects no answer, so the client has to end."""
         if ticket:
             self.answer(Refused(ticket, failure))
         elif not self.connection.shared:
@@ -97,7 +97,7 @@ class _Client:
         return True
 
     def reads_wait(self, waits: bool) -> None:
-        """Reads of the client wait for a later turn, or do no longer."""
+        """Reads of the client wait for a later turn (True), or do not any more (False)."""
         if waits is not self.waits:
             self.waits = waits
             out: Out = [item.CLIENT_HEAD.pack(item.READS_WAIT, self.number)]
@@ -144,7 +144,7 @@ class _Gateway:
         return self._clock.monotonic_ns()
 
     def put(self, out: Out) -> None:
-        """Add an item for the gateway."""
+        """Add an item to the stream to the gateway."""
         self.stream.put(out)
         if not self.stalled and self.stream.unacknowledged_bytes > STALLED_BYTES:
             self._stall(True)
@@ -158,7 +158,7 @@ class _Gateway:
                 client.connection.became_writable()
 
     def received(self, body: bytes) -> None:
-        """A frame has come. Raises WireError; if it is no ItemError, the gateway has to be given up."""
+        """Process a frame. Raises WireError; unless it is an ItemError, the gateway has to be dropped."""
         self.stream.take_all(body, self._take, self._unread)
         if self.stalled and self.stream.unacknowledged_bytes < STALLED_BYTES // 2:
             self._stall(False)
@@ -240,7 +240,7 @@ class _Gateway:
         self._traffic.notified(life, Traffic(*counts))
 
     def end(self) -> None:
-        """The gateway is lost: so are its clients."""
+        """End all clients, since the gateway is lost."""
         self.stream.lost()
         for client in list(self.clients.values()):
             self._all.handler.handle(client.connection, Disconnected("lost"))
@@ -265,7 +265,7 @@ class ForwardedClients:
         controlled: bool,
         versions: Sequence[int] = VERSIONS,
     ) -> None:
-        """`life`: 16 random bytes, which name this life of the process. `versions`: of the frames, the newest first."""
+        """`life`: 16 random bytes that identify this run of the process. `versions`: of the frames, the newest first."""
         self.handler: Handler
         self._clock = clock
         self._versions = versions
@@ -366,7 +366,7 @@ class ForwardedClients:
         connection.answer(NodeFrameOut(None, body))
 
     def _refuse(self, gateway: _Gateway, error: WireError) -> None:
-        """The connection pays. Without ItemError so do all clients: nobody knows which of them wait for what was not read."""
+        """Close the gateway's connection, and unless `error` is an ItemError end its clients: it is unknown whose item failed."""
         log.warning("gateway %s has sent what is no frame: %s; its connection is closed", gateway.name, error)
         if not isinstance(error, ItemError):
             self._drop(gateway, "what it has sent cannot be read")

@@ -37,13 +37,13 @@ class ForwardedClient:
         return self.numbers.get(ticket, 0)
 
     def watch(self, number: int, command: Watch | JoinDataTopic) -> None:
-        """A command with this number is answered again and again."""
+        """Register a command that is answered repeatedly."""
         self.watches[number] = command
         self.numbers[command.ticket] = number
         self.tickets[number] = command.ticket
 
     def unwatch(self, number: int) -> None:
-        """The command is answered no more. Does nothing for the number of another command."""
+        """Remove a command that is not answered any more. No effect for the number of another command."""
         watch = self.watches.pop(number, None)
         if watch is not None:
             del self.numbers[watch.ticket]

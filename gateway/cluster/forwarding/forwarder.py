@@ -62,7 +62,7 @@ class Forwarder:
         versions: tuple[int, ...] = VERSIONS,
         first: Forwarder | None = None,
     ) -> None:
-        """`life`: 16 random bytes, which name this stream. `versions`: of the frames, the newest first.
+        """`life`: 16 random bytes that identify this stream. `versions`: of the frames, the newest first.
 
         `first`: the forwarder over another connection to the same store, which keeps the copies; None: this one.
         """
@@ -107,20 +107,20 @@ class Forwarder:
 
     @property
     def facts(self) -> StoreFacts | None:
-        """What the store's node is; None: it has not been reached yet."""
+        """Facts of the store's node; None: it was not reached yet."""
         return self._first._facts
 
     @property
     def clients(self) -> int:
-        """Clients that are forwarded now."""
+        """Number of forwarded clients."""
         return len(self._clients)
 
     def unanswered_bytes(self) -> int:
-        """Bytes of commands that the store's node has not got yet."""
+        """Bytes of commands that the store's node has not received yet."""
         return self._stream.unacknowledged_bytes
 
     def unanswered(self) -> int:
-        """Commands that the store's node has not answered, besides receives and watches, which may wait for messages."""
+        """Number of unanswered commands, without receives and watches, which may wait for messages."""
         return sum(
             number not in client.watches and not isinstance(ticket, Receive)
             for client in self._numbered.values()
@@ -128,7 +128,7 @@ class Forwarder:
         )
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """This gateway stops: refuse what has no answer yet. Messages that come for it nevertheless are given back."""
+        """Refuse all unanswered commands, since this gateway stops. Messages that arrive for them later are given back."""
         for client in list(self._numbered.values()):
             if client.departed:
                 continue
@@ -141,13 +141,14 @@ class Forwarder:
                 client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
 
     def greeting(self) -> bytes:
-        """The body of request code 30010, which opens a connection."""
+        """The body of the first request on a connection, code 30010."""
         received = self._stream.received
         copies = self._first is self
         return encode(Greeting(self._cluster, self._node, self._life, self._stream_with, received, self._versions, copies))
 
     def greeted(self, body: bytes) -> None:
-        """The answer has come. Raises WireError: it is of another cluster, or none; the connection has to be closed."""
+        """Process the answer to the greeting. Raises WireError when it is malformed or from another cluster; the connection has
+        to be closed."""
         welcome = welcome_of(body)
         if welcome.cluster != self._cluster:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
@@ -160,7 +161,7 @@ class Forwarder:
         self._welcome = welcome
 
     def connected(self, send: Callable[[bytes], None]) -> None:
-        """Frames can be sent: `send` puts the body of one on the connection. Raises WireError, as `greeted`."""
+        """Start sending frames: `send` writes the body of one to the connection. Raises WireError, as `greeted`."""
         welcome = self._welcome
         assert welcome is not None
         self._first._facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
@@ -182,7 +183,7 @@ class Forwarder:
             self.handle(connection, watch)
 
     def received(self, body: bytes) -> None:
-        """A frame has come. Raises WireError: the connection has to be closed.
+        """Process a frame. Raises WireError: the connection has to be closed.
 
         If it is no ItemError, nobody knows which clients wait for what was not read: all begin again.
         """
@@ -195,7 +196,7 @@ class Forwarder:
             raise
 
     def lost(self) -> None:
-        """The connection is gone."""
+        """The connection has ended."""
         self._stream.lost()
         if self.linked:
             self.linked = False
@@ -217,7 +218,7 @@ class Forwarder:
             self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self.traffic.life, *now)])
 
     def _begin(self) -> None:
-        """Begin a stream that the store's node knows nothing of."""
+        """Start a new stream, which the store's node does not know."""
         self._stream = NodeStream(self._clock)
         self._stream_with = ""
         self._clients.clear()
@@ -227,7 +228,7 @@ class Forwarder:
         self._stream.put(item.put_client(ClientItem(_OWN, "gateway", "", True)))
 
     def _forget(self, why: str) -> None:
-        """The store knows, or will know, nothing of the clients: answer what waits, and have them begin again."""
+        """Refuse all unanswered commands, and make the clients start again: the store has dropped, or will drop, them."""
         clients = [client for client in self._numbered.values() if not client.departed]
         self._stream.lost()
         self._begin()
@@ -245,7 +246,7 @@ class Forwarder:
     # Commands
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Give a command to the store's node. Refused STORE_UNAVAILABLE or OVERLOADED when that cannot be."""
+        """Send a command to the store's node. It is refused with STORE_UNAVAILABLE or OVERLOADED when that is not possible."""
         kind = self._kinds.get(type(command))
         if type(command) is Disconnected:
             self._leave(connection, command)
@@ -269,7 +270,7 @@ class Forwarder:
             self._unsent(client, number, command, ErrorCode.MESSAGE_TOO_LARGE, f"the request has {error}")
 
     def _unsent(self, client: ForwardedClient, number: int, command: Command, code: ErrorCode, text: str) -> None:
-        """A command has no form on the wire."""
+        """Refuse a command that cannot be encoded."""
         client.unwatch(number)
         if client.tickets.pop(number, None) is not None:
             client.connection.answer(Refused(getattr(command, "ticket", None), Failure(code, text)))
@@ -296,7 +297,7 @@ class Forwarder:
         return client
 
     def _ticket(self, client: ForwardedClient, kind: Kind, command: Command) -> int:
-        """A number for the command's ticket; NO_TICKET: no answer is expected."""
+        """The number that stands for the command's ticket; NO_TICKET: no answer is expected."""
         of = type(command)
         if of is Unwatch or of is LeaveDataTopic:
             assert isinstance(command, Unwatch | LeaveDataTopic)
@@ -336,7 +337,7 @@ class Forwarder:
         connection.end()
 
     def _stalled(self, client: ForwardedClient, stalled: bool) -> None:
-        """The client does not read, or reads again."""
+        """Report that the client does not read, or reads again."""
         if client.number in self._numbered:
             self._stream.put([item.CLIENT_HEAD.pack(item.STALLED, client.number), b"\x01" if stalled else b"\x00"])
 
@@ -388,7 +389,7 @@ class Forwarder:
                 client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
 
     def _give_back(self, asked: Receive, event: Event) -> None:
-        """The client has gone before its messages came: they are free again, and no delivery counts."""
+        """Withdraw the leases of messages whose client has gone: no delivery is counted."""
         if isinstance(event, Received) and event.messages:
             receipts = [each.receipt for each in event.messages]
             command = Extend(None, asked.group, asked.topic, receipts, 0, untold=True)

@@ -41,21 +41,21 @@ class Forwarders:
 
     @property
     def facts(self) -> StoreFacts | None:
-        """What the store's node is; None: it has not been reached yet."""
+        """Facts of the store's node; None: it was not reached yet."""
         return self.each[0].facts
 
     @property
     def ready(self) -> bool:
-        """True: users and policies have come."""
+        """True: users and policies have arrived."""
         return self.each[0].ready
 
     @property
     def state(self) -> SpaceCopies:
-        """Spaces of the store's state that gateways keep a copy of."""
+        """Copies of spaces of the store's state."""
         return self.each[0].state
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Give a command to the store's node, as `Forwarder.handle`."""
+        """See Forwarder.handle."""
         if type(command) is Disconnected:
             forwarder = self._of.pop(connection, None) or self.each[0]
         else:
@@ -63,7 +63,7 @@ class Forwarders:
         forwarder.handle(connection, command)
 
     def _chosen(self, connection: ClientConnection, command: Command) -> Forwarder:
-        """The forwarder of a client whose first command has come."""
+        """The forwarder for a client, chosen at its first command."""
         each = self.each
         if connection.shared:
             found = each[0]
@@ -80,14 +80,14 @@ class Forwarders:
             forwarder.on_store_lost = notified
 
     def unanswered_bytes(self) -> int:
-        """Bytes of commands that the store's node has not got yet."""
+        """Bytes of commands that the store's node has not received yet."""
         return sum(forwarder.unanswered_bytes() for forwarder in self.each)
 
     def unanswered(self) -> int:
-        """As `Forwarder.unanswered`."""
+        """See Forwarder.unanswered."""
         return sum(forwarder.unanswered() for forwarder in self.each)
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """As `Forwarder.refuse_waiting`."""
+        """See Forwarder.refuse_waiting."""
         for forwarder in self.each:
             forwarder.refuse_waiting(failure)

@@ -22,11 +22,11 @@ class SpaceCopies:
         self._followers.setdefault(space, []).append(changed)
 
     def begin(self) -> None:
-        """All values come again."""
+        """Start a new transfer of all values."""
         self._coming = {}
 
     def put(self, space: str, key: bytes, value: bytes | None) -> None:
-        """A value has come."""
+        """Store a received value."""
         if self._coming is not None:
             if value is not None:
                 self._coming.setdefault(space, {})[key] = value
@@ -34,7 +34,7 @@ class SpaceCopies:
             self._change(space, key, value)
 
     def complete(self) -> None:
-        """All values have come: what is known and was not among them is no more."""
+        """End a transfer: known values that it did not contain are removed."""
         coming, self._coming = self._coming or {}, None
         for space in {*coming, *self._values}:
             new, old = coming.get(space, {}), dict(self._values.get(space, {}))

@@ -37,15 +37,15 @@ class StandIn:
         self.connection.host = client.host
 
     def answer(self, event: Event) -> None:
-        """An answer to the client."""
+        """Pass an answer to the client."""
         self._client.answer(event)
 
     def close(self) -> None:
-        """The state node gives the client up: close its connection."""
+        """Close the connection of the client, since the state node drops it."""
         self._client.driver.close()
 
     def throttle(self, until_ns: int) -> None:
-        """Read nothing from the client for a time."""
+        """Stop reading from the client until monotonic `until_ns`."""
         self._client.driver.throttle(until_ns)
 
     def revoke_access(self, failure: Failure) -> None:
@@ -67,7 +67,7 @@ class StateFirst:
         self._stand_ins: dict[ClientConnection, StandIn] = {}
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Pass a command on."""
+        """Pass a command to the state node or to `handler`."""
         kind = type(command)
         if connection in self._sessions:
             if kind is Disconnected:

@@ -27,7 +27,7 @@ log = logging.getLogger("headgate.store")
 
 
 class Dialog(Protocol):
-    """One connection's requests and answers (protocols.remoting.nodes.node_dialog)."""
+    """Requests and answers of one connection (protocols.remoting.nodes.node_dialog)."""
 
     greeted: bool
 

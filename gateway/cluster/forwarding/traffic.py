@@ -18,11 +18,11 @@ class Traffic(NamedTuple):
     bytes_out: int = 0
 
     def less(self, other: Traffic) -> Traffic:
-        """What is more than in `other`; 0 where nothing is."""
+        """The increase since `other`; 0 where there is none."""
         return Traffic(*(max(0, mine - its) for mine, its in zip(self, other, strict=True)))
 
     def plus(self, other: Traffic) -> Traffic:
-        """Both together."""
+        """The sum of both."""
         return Traffic(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
@@ -41,13 +41,13 @@ class OwnTraffic:
         self._store_life = ""
 
     def with_store(self, store_life: str) -> None:
-        """There is a connection to this life of the store's process."""
+        """A connection to the store's process with this life is open: set the start of the count if the life is new."""
         if self._store_life not in ("", store_life):
             self._before = self.counted()
         self._store_life = store_life
 
     def now(self) -> Traffic:
-        """What this gateway has counted since the present life of the store's process began."""
+        """Traffic of this gateway since the current life of the store's process began."""
         return self.counted().less(self._before)
 
 

@@ -43,10 +43,10 @@ class ControllerSeen(NamedTuple):
 
 @final
 class ClusterControllers:
-    """Blocking requests. Raises ConfigError when no leading controller answers in PATIENCE_S; AccessError."""
+    """Blocking requests. Raises ConfigError without an answer of the leader in PATIENCE_S, AccessError for a missing right."""
 
     def __init__(self, addresses: Sequence[str], tls: Tls | None, key: KeyPlace | None) -> None:
-        """`addresses`: host:port of some controllers. The others are learned from them."""
+        """`addresses`: host:port of some controllers, from which the others are learned."""
         self.addresses = list(dict.fromkeys(addresses))
         self._connections = ServerConnections(ANSWER_S, tls, key)
         self._leader = ""
@@ -56,7 +56,7 @@ class ClusterControllers:
         self._connections.close()
 
     def seen(self) -> list[ControllerSeen]:
-        """Every controller: those that were named, and those that these know."""
+        """All controllers: those that were named, and those known to them."""
         found: dict[str, ControllerSeen] = {}
         waiting = list(self.addresses)
         while waiting:
@@ -88,7 +88,7 @@ class ClusterControllers:
         return found[0]
 
     def change(self, change: GroupChange) -> GroupAnswer:
-        """Make a change; one whose fate is not known is asked for again."""
+        """Make a change. It is requested again when its outcome is unknown."""
         return self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), asking.changed)
 
     def change_controllers(self, address: str, remove: bool) -> str:
@@ -123,7 +123,7 @@ class ClusterControllers:
         self, code: int, body: bytes, read: Callable[[Frame], Answer | GroupRefusal | None],
         fields: Mapping[str, str] | None = None,
     ) -> Answer:  # fmt: skip
-        """The answer of the controller that leads, as `read` understands it."""
+        """The answer of the controller that leads, decoded by `read`."""
         end = time.monotonic() + PATIENCE_S
         said: dict[str, str] = {}
         while True:

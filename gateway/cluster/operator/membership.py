@@ -108,7 +108,7 @@ def _await(
 
 
 def _state(leader: ControllerFound, address: str, is_added: bool) -> str:
-    """What is still to be done; "": nothing."""
+    """The pending step; "": none."""
     node = next((node for node, where in leader.places.items() if where == address), 0)
     if (address in leader.book) != is_added:
         return "the one that leads does not know it yet"

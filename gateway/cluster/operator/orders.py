@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> int:
-    """Have a replica of the SyncStateSet lead. Raises ConfigError when it cannot."""
+    """Make a replica of the SyncStateSet lead. Raises ConfigError when it cannot."""
     group, heard = controllers.group(name)
     _replica_of(group, replica)
     if group.leader == replica:
@@ -72,7 +72,7 @@ def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) 
 def recover(
     controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say
 ) -> int:
-    """Give up the SyncStateSet, and have a replica lead that is not in it. Raises ConfigError when it is refused.
+    """Give up the SyncStateSet, and make a replica lead that is not in it. Raises ConfigError when it is refused.
 
     accept_loss   False: only report the loss
     ask           asks for the name of the group, once more
@@ -128,7 +128,7 @@ def found(controllers: ClusterControllers, name: str, replica: int, accept_loss:
 
 
 def _ends(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[int, int]]:
-    """Replica -> (epoch of its newest record, end of its log), as last said."""
+    """Replica -> (epoch of its newest record, end of its log), as last reported."""
     ends = {each.id: (each.epoch, each.position) for each in group.replicas}
     for word in heard:
         known = group.replica(word.report.id)
@@ -138,7 +138,7 @@ def _ends(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[i
 
 
 def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
-    """What is lost when `replica` leads though it is not in the SyncStateSet, as far as it is known."""
+    """The known loss if `replica` leads although it is not in the SyncStateSet."""
     ends = _ends(group, heard)
     own = ends[replica]
     out = [f"  replica {replica} has records up to epoch {_said(own[0])}, end of log {_said(own[1])}"]
@@ -158,7 +158,7 @@ def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list
 
 
 def await_strength(controllers: ClusterControllers, names: Sequence[str], seconds: float, say: Say) -> int:
-    """Show how replicas that are not in sync come back, until all are, for at most `seconds` -> DONE or NOT_YET."""
+    """Show the progress of replicas out of sync until all are in sync, for at most `seconds` -> DONE or NOT_YET."""
     end = time.monotonic() + seconds
     before: list[str] = []
     while True:

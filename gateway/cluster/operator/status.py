@@ -37,7 +37,7 @@ _MAY_LEAD: Final = {Fitness.FIT: "yes", Fitness.SLOW: "slow", Fitness.CLOCK_OFF:
 
 
 def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> list[str]:
-    """What is not as it should be, a line each; none: all is well."""
+    """Faults, a line each; empty: there are none."""
     found = [f"controller {each.address} does not answer: {each.why}" for each in controllers if each.found is None]
     for each in controllers:
         if each.found is not None and each.found.failure:
@@ -136,7 +136,7 @@ def replica_rows(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> list[tuple
 
 
 def end_of_leader(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> int:
-    """Where the leader's log ends by its last heartbeat; UNKNOWN."""
+    """End of the leader's log by its last heartbeat; UNKNOWN."""
     return next((each.report.position for each in heard if each.report.id == group.leader), UNKNOWN)
 
 
@@ -175,7 +175,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> dict[str, object]:
-    """The same for programs: groups as in request 30022."""
+    """The same as JSON: groups as in request 30022."""
     notified = [
         {
             "address": each.address,

@@ -26,7 +26,7 @@ CONNECT_S: Final = 5.0
 def registration_of(
     config: Config, ports: Mapping[str, int], host: str, parts: Parts, clock: Clock, entropy: Entropy, epoch: int
 ) -> NodeRegistration | None:
-    """The registration, which is not begun; None when no name server is named. Raises ConfigError.
+    """The registration, not started yet; None when no name server is configured. Raises ConfigError.
 
     `epoch`: in which the node leads its store group; 0: it is no replica.
     """
@@ -46,7 +46,7 @@ def registration_of(
 def connected(
     settings: RegistrationSettings, broker: Registration, topics: AnnouncedTopics, clock: Clock, entropy: Entropy
 ) -> NodeRegistration:
-    """A broker with its topics, at all name servers; it is not begun. Raises ConfigError."""
+    """The registration of a broker with its topics at all name servers, not started yet. Raises ConfigError."""
     access = ServerAccess(settings.servers)
     dialer = access.dialer(CONNECT_S)
     return NodeRegistration(

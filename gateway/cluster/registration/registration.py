@@ -35,7 +35,7 @@ class NameserverConnection:
         self, host: str, port: int, registrar: Registrar, sign: Callable[[], Sign | None], dialer: Dialer, clock: Clock,
         entropy: Entropy,
     ) -> None:  # fmt: skip
-        """`sign` reads the key for a connection; raises ConfigError."""
+        """`sign`: reads the key for a connection; raises ConfigError."""
         self.registrar = registrar
         self._sign = sign
         self._clock = clock
@@ -61,7 +61,7 @@ class NameserverConnection:
             self._carry()
 
     def leave(self) -> None:
-        """The node stops; `registrar.left` becomes True when the name server knows."""
+        """Unregister, since the node stops; `registrar.left` becomes True when the name server has confirmed that."""
         self.registrar.leave(self._clock.monotonic_ns())
         self._carry()
 
@@ -93,7 +93,7 @@ class NameserverConnection:
         self._stream.retry()
 
     def _carry(self) -> None:
-        """Write the requests of the registrar, and wait for its deadline."""
+        """Send the requests of the registrar, and set a timer for its deadline."""
         stream, registrar = self._stream, self.registrar
         if not stream.open:
             return
@@ -139,7 +139,7 @@ class NodeRegistration:
         self._leaving_s = float("-inf")
 
     def start(self) -> None:
-        """Register everywhere; nothing waits for that."""
+        """Start registration at all name servers, without a wait."""
         for each in self._connections:
             each.start()
 
@@ -159,7 +159,7 @@ class NodeRegistration:
             each.leave()
 
     async def close(self) -> None:
-        """Close all connections; wait until the name servers have answered, LEAVE_S after `leave` at most."""
+        """Close all connections after the answers of the name servers, LEAVE_S after `leave` at the latest."""
         loop = asyncio.get_running_loop()
         while loop.time() < self._leaving_s + LEAVE_S and not all(each.registrar.left for each in self._connections):
             await asyncio.sleep(0.005)

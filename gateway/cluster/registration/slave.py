@@ -40,7 +40,7 @@ class SlaveRegistration:
         self._ending: set[asyncio.Task[None]] = set()
 
     def follows(self, own: int, epoch: int) -> None:
-        """Replica `own` follows the leader of this epoch."""
+        """Register as replica `own`, a follower of the leader of `epoch`."""
         if not self._serves or not self._settings.nameservers:
             return
         if self._registration is None or own != self._own:
@@ -68,7 +68,7 @@ class SlaveRegistration:
             task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """End it, and wait until the name servers know, for a second at most."""
+        """Unregister, and wait for the name servers for one second at most."""
         self.end()
         if self._ending:
             await asyncio.wait(self._ending)
