@@ -50,14 +50,14 @@ class GroupTopics:
         self._full = False
 
     def add(self, group: str, topic: str) -> None:
-        """A group begins to receive from a topic here."""
+        """Add a group that starts to receive from a topic here."""
         self._here.pop((group, topic), None)
         self._here[group, topic] = None
         if len(self._here) > PAIRS_MAX:
             del self._here[next(iter(self._here))]
 
     def name(self, topic: str, holders: Sequence[str], groups: Collection[str]) -> None:
-        """`holders` have queues of the topic, and say that `groups` read it, and no others."""
+        """Set the brokers that have queues of a topic, and all groups that read it by their report."""
         self._holders[topic] = tuple(holders)
         for group in self._readers.get(topic, frozenset()) - frozenset(groups):
             self._named.pop((group, topic), None)
@@ -72,11 +72,11 @@ class GroupTopics:
         self._readers[topic] = frozenset(groups)
 
     def readers(self, topic: str) -> frozenset[str]:
-        """The groups that brokers have named."""
+        """The groups that read a topic by the last report of the brokers."""
         return self._readers.get(topic, frozenset())
 
     def keep(self, topics: Collection[str]) -> None:
-        """These are all topics that there are."""
+        """Drop the topics that are not in the list of all topics."""
         for topic in [each for each in self._holders if each not in topics]:
             self.name(topic, (), ())
             del self._holders[topic], self._readers[topic]
@@ -86,7 +86,7 @@ class GroupTopics:
         return self._holders.get(topic, ())
 
     def next_walk(self) -> Sequence[Pair]:
-        """All that have received here, and those of the others that were read longest ago."""
+        """The pairs of the next walk: all that have received here, and of the others those with the oldest report."""
         others = [pair for pair in self._named if pair not in self._here]
         others.sort(key=lambda pair: self._named[pair].read_ns)
         return [*self._here, *others[:NAMED_AT_ONCE]]
@@ -99,7 +99,7 @@ class GroupTopics:
                 self._named[pair] = LastLag(messages, oldest_ms, now_ns)
 
     def earlier(self, walked: Collection[Pair]) -> Mapping[Pair, LastLag]:
-        """Those that were read before, and are not of `walked`."""
+        """The pairs with an earlier report that are not in `walked`."""
         return {
             pair: last
             for pair, last in self._named.items()

@@ -27,7 +27,7 @@ class AskedOfClient:
         self._number = _OWN_NUMBERS
 
     def add(self, uplink: Uplink, opaque: int) -> int:
-        """A server asks, with the number `opaque`. Returns the number for the client."""
+        """Add a request of a server with the number `opaque`. Returns its number on the client's connection."""
         asked = self._asked
         number = opaque
         if number in asked:
@@ -41,14 +41,14 @@ class AskedOfClient:
         return number
 
     def answered(self, number: int) -> tuple[Uplink, int] | None:
-        """The client has answered: the server, and the number that it gave. None: the client was not asked."""
+        """Remove a request that the client has answered. Returns the server and its number; None: there is no such request."""
         return self._asked.pop(number, None)
 
     def forget(self, uplink: Uplink) -> None:
-        """The connection to a server has ended: it takes no answers."""
+        """Drop the requests of a server whose connection has ended."""
         for number in [each for each, (asker, _) in self._asked.items() if asker is uplink]:
             del self._asked[number]
 
     def clear(self) -> None:
-        """Forget all requests: the client is disconnected."""
+        """Drop all requests, since the client is disconnected."""
         self._asked.clear()

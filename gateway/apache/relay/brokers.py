@@ -59,12 +59,12 @@ class RelayBrokers:
         return True
 
     def forget_others(self, names: set[str]) -> None:
-        """`names` are all the brokers that there are."""
+        """Drop the brokers that are not in `names`."""
         for name in [each for each in self._sets if each not in names]:
             del self._sets[name]
 
     def master(self, name: str) -> str:
-        """The address of a broker's master, or of who acts as such; "" for a broker that is not known."""
+        """The address of a broker's master or acting master; "" for an unknown broker."""
         found = self._sets.get(name, {})
         return min(((each, where) for each, where in found.items() if each >= MASTER), default=(0, ""))[1]
 
@@ -73,20 +73,20 @@ class RelayBrokers:
         return [self.master(name) for name in sorted(self._sets)]
 
     def holds(self, name: str, address: str) -> bool:
-        """True when `address` is of broker `name`, or nothing is known of that name."""
+        """True when `address` belongs to broker `name`, or `name` is unknown."""
         found = self._sets.get(name)
         return not found or address in found.values()
 
     def name_at(self, address: str) -> str:
-        """The name of the broker at an address; "" when none is known to be there."""
+        """The name of the broker at an address; "": unknown."""
         return next((name for name, found in self._sets.items() if address in found.values()), "")
 
     def pin(self, port: int) -> str:
-        """The address of the broker that is served at a port, "" for other ports."""
+        """The address of the broker that is served at a port; "" for other ports."""
         return self._pins.get(port, "")
 
     def reached_at(self, address: str) -> str:
-        """Where clients reach the broker at `address`: at a port of this gateway, which is opened; else at that address."""
+        """The address at which clients reach the broker at `address`: a port of this gateway, which is opened, or `address`."""
         port = self._ports.get(address) or self._opened(address)
         return endpoint_text(self.host, port) if port else address
 

@@ -25,25 +25,25 @@ class Fan:
 
     @property
     def complete(self) -> bool:
-        """True when no server is waited for."""
+        """True when no reply is outstanding."""
         return not self._waiting
 
     def wait_for(self, uplink: Uplink) -> None:
-        """A server was sent the request."""
+        """Count a server that was sent the request."""
         self._waiting.add(uplink)
 
     def answered(self, uplink: Uplink, frame: FrameSlice) -> None:
-        """A server has answered."""
+        """Take the reply of a server."""
         self._waiting.discard(uplink)
         self._take(frame.code == codes.SUCCESS, frame.whole)
 
     def lost(self, uplink: Uplink, refusal: bytes) -> None:
-        """A server will not answer."""
+        """Count a server that will not answer."""
         self._waiting.discard(uplink)
         self.failed(refusal)
 
     def failed(self, refusal: bytes) -> None:
-        """A server cannot be reached."""
+        """Take the failure of a server that cannot be reached."""
         self._take(False, refusal)
 
     def _take(self, success: bool, reply: bytes) -> None:

@@ -36,7 +36,7 @@ log = logging.getLogger("headgate.rocketmq")
 
 @final
 class Relay:
-    """Takes RelayFrames of all connections.
+    """Use case of RelayFrames of all connections.
 
     brokers    known brokers of the cluster
     held       limits the bytes that wait for servers which are not connected yet, or do not read
@@ -72,7 +72,7 @@ class Relay:
         self._turn = 0
 
     def before(self, handler: Handler) -> Handler:
-        """What takes the commands of clients: the relay's here, all others in `handler`."""
+        """A handler that passes RelayFrames to this relay, and all other commands to `handler`."""
         return RelayFirst(self, handler)
 
     def start(self, open_port: OpenPort) -> None:
@@ -84,7 +84,7 @@ class Relay:
         self.brokers.open_port = None
 
     def notified(self, brokers: Iterable[BrokerAddresses]) -> None:
-        """These are all the brokers that there are: the port of each is opened before a client asks for a route."""
+        """Learn all brokers: the port of each is opened before a client queries a route."""
         found = sorted(brokers, key=lambda each: each.broker)
         for each in found:
             if self.brokers.learn(each.broker, each.cluster, each.addresses):
@@ -94,7 +94,7 @@ class Relay:
             self.brokers.forget_others({each.broker for each in found})
 
     def take(self, connection: ClientConnection, command: RelayFrames) -> None:
-        """Frames of a client."""
+        """Process frames of a client."""
         session = self._sessions.get(connection)
         if session is None:
             nameserver = command.local_port == self._ports.get("nameserver")
@@ -108,11 +108,11 @@ class Relay:
         del self._sessions[connection]
 
     def unanswered_bytes(self) -> int:
-        """Bytes of requests that servers have not answered."""
+        """Bytes of requests in flight to servers."""
         return sum(each.unanswered_bytes() for each in self._sessions.values())
 
     def figures(self) -> dict[str, float]:
-        """Counters for the metrics page."""
+        """Metrics, by name."""
         return {
             "relay_clients": len(self._sessions),
             "relay_unanswered_bytes": self.unanswered_bytes(),
@@ -123,7 +123,7 @@ class Relay:
     # RelayPart
 
     def link(self, key: str, user: UplinkUser) -> Uplink | str:
-        """A new connection."""
+        """See RelayPart."""
         if key == NAMESERVER:
             self._turn = (self._turn + 1) % len(self._nameservers)
             found = self._nameservers[self._turn :] + self._nameservers[: self._turn]
@@ -152,16 +152,16 @@ class Relay:
         return self.brokers.masters()
 
     def holds(self, broker: str, address: str) -> bool:
-        """Whether an address is of a broker."""
+        """See RelayPart."""
         return self.brokers.holds(broker, address)
 
     def where(self) -> str:
-        """At which ports which brokers are served."""
+        """See RelayPart."""
         found = [f"{self.brokers.name_at(address)} {port}" for address, port in self.brokers.ports.items()]
         return ", ".join(found) or "none, since broker_ports is 0"
 
     def rewritten(self, code: int) -> bool:
-        """True when a name server's replies to a request code carry addresses."""
+        """See RelayPart."""
         return code in routes.REWRITTEN
 
     def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
@@ -218,7 +218,7 @@ class RelayFirst:
         self._handle = handler.handle
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Carry out a command."""
+        """Pass a command to the relay or to the next handler."""
         if type(command) is RelayFrames:
             self._take(connection, command)
         else:

@@ -108,5 +108,5 @@ def rewritten(found: dict[str, object], brokers: list[RoutedBroker], at: Callabl
 
 
 def refusal(frame: FrameSlice, text: str) -> bytes:
-    """The reply in place of one that cannot be given on."""
+    """The failure that replaces an unusable reply."""
     return encode(codes.SYSTEM_ERROR, frame.opaque, fields={}, flag=FLAG_RESPONSE, remark=text, serialize=frame.serialize)

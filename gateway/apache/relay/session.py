@@ -47,25 +47,25 @@ class RelayPart(Protocol):
     held: HostShares
 
     def link(self, key: str, user: UplinkUser) -> Uplink | str:
-        """A new connection: to a name server for the key NAMESERVER, else to an address -> it, or why there is none."""
+        """Open a connection: to a name server for the key NAMESERVER, else to the address `key` -> it, or the failure."""
 
     def nameservers(self) -> list[str]:
         """The addresses of all name servers."""
 
     def master(self, broker: str) -> str:
-        """The address of a broker's master, "" for an unknown one."""
+        """The address of a broker's master; "": unknown."""
 
     def masters(self) -> list[str]:
         """The addresses of all masters."""
 
     def holds(self, broker: str, address: str) -> bool:
-        """Whether an address is of a broker; True when nothing is known of it."""
+        """True when an address belongs to a broker, or the broker is unknown."""
 
     def where(self) -> str:
-        """At which ports which brokers are served, for people."""
+        """The ports and the brokers served at them, text for people."""
 
     def rewritten(self, code: int) -> bool:
-        """True when a name server's replies to a request code carry addresses."""
+        """True when a name server's replies to a request code contain addresses of brokers."""
 
     def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
         """A reply with the addresses at which clients reach the brokers; None: as it is.
@@ -74,7 +74,7 @@ class RelayPart(Protocol):
         """
 
     def lost(self, uplink: Uplink, reason: str) -> None:
-        """A connection has ended without being asked to."""
+        """Report a connection that has failed or was ended by the server."""
 
 
 @final
@@ -115,7 +115,7 @@ class RelaySession:
     # From the client
 
     def take(self, frames: list[FrameSlice]) -> None:
-        """Pass on frames of the client. Neighbours that go to the same server are written in one piece."""
+        """Pass on frames of the client. Adjacent frames for the same server are written together."""
         run: Uplink | None = None
         start = end = 0
         data = frames[0].data
@@ -135,7 +135,7 @@ class RelaySession:
         self.regulate()
 
     def _target(self, frame: FrameSlice) -> Uplink | None:
-        """The connection to which a request is written as it is; None: it is taken care of."""
+        """The connection to which a request is written unchanged; None: the request is handled already."""
         pin = self.pin
         if pin and pin != NAMESERVER:
             name = frame.field("bname")
@@ -175,7 +175,7 @@ class RelaySession:
         return NAMESERVER
 
     def _broker(self, frame: FrameSlice) -> str:
-        """The address for a request that comes to the port of no broker; "" when it is taken care of."""
+        """The target address of a request at a port that is no broker's; "": the request is handled already."""
         name = named_broker(frame)
         found = self._part.master(name) if name else ""
         masters = self._part.masters() if not found else []
@@ -199,7 +199,7 @@ class RelaySession:
         return ""
 
     def _linked(self, key: str, frame: FrameSlice) -> Uplink | None:
-        """A new connection; None: there is none to be had, and the request is answered."""
+        """A new connection; None: there is none, and the request is answered with a failure."""
         made = self._part.link(key, self)
         if isinstance(made, str):
             self._refuse(frame, codes.SERVICE_NOT_AVAILABLE, made)
@@ -212,7 +212,7 @@ class RelaySession:
         return made
 
     def _fan(self, frame: FrameSlice, keys: list[str], all_must: bool) -> None:
-        """Send a request to several servers, and answer it once."""
+        """Send a request to several servers; the client gets one answer."""
         fan = Fan(all_must)
         if not frame.oneway:
             self._fans[frame.opaque] = fan
@@ -238,7 +238,7 @@ class RelaySession:
             self._out.append(fan.answer)
 
     def _answer_of_client(self, frame: FrameSlice) -> Uplink | None:
-        """The client's reply to a request of a server."""
+        """Pass on the client's reply to a request of a server."""
         found = self._asked.answered(frame.opaque)
         if found is None:
             return None
@@ -263,7 +263,7 @@ class RelaySession:
     # From servers
 
     def received(self, uplink: Uplink, frames: list[FrameSlice]) -> None:
-        """Pass on frames of a server. Neighbours that are not changed are written in one piece."""
+        """Pass on frames of a server. Adjacent unchanged frames are written together."""
         data = frames[0].data
         start = end = frames[0].start
         for frame in frames:
@@ -288,7 +288,7 @@ class RelaySession:
             self.regulate()
 
     def _special(self, uplink: Uplink, frame: FrameSlice) -> bytes | None:
-        """What is written in place of a reply; b"" for nothing, None for the reply as it is."""
+        """The bytes that replace a reply; b"": nothing is written, None: the reply is unchanged."""
         code = uplink.special.pop(frame.opaque)
         if code != FANNED:
             if frame.code != codes.SUCCESS or frame.body_at == frame.end:
@@ -303,7 +303,7 @@ class RelaySession:
         return b""
 
     def _asked_by(self, uplink: Uplink, frame: FrameSlice) -> bytes | None:
-        """A request of a server as the client gets it; None: as it is."""
+        """A request of a server, rewritten for the client; None: unchanged."""
         number = self._asked.add(uplink, frame.opaque)
         return None if number == frame.opaque else frame.numbered(number)
 
@@ -335,7 +335,7 @@ class RelaySession:
     # Back-pressure
 
     def regulate(self) -> None:
-        """Stop reading from the client while servers do not read what it has sent, or leave too much of it unanswered."""
+        """Stop reading from the client while servers do not read its requests, or have too many of them in flight."""
         if self._ended:
             return
         size = count = 0
@@ -357,7 +357,7 @@ class RelaySession:
             self._client.answer(RelayReading(reading))
 
     def _forget(self) -> None:
-        """The client was not read for long: servers do not answer all requests. The older half of them counts no more."""
+        """Drop the older half of the requests in flight from the count, since the client was not read for FORGET_NS."""
         self._forgetting = False
         if self._reading or self._ended:
             return
@@ -378,7 +378,7 @@ class RelaySession:
             each.set_reading(True)
 
     def end(self) -> None:
-        """The client's connection has ended: so do those to the servers."""
+        """Close the connections to servers, since the client's connection has ended."""
         self._ended = True
         for each in self._uplinks.values():
             each.close()

@@ -23,7 +23,7 @@ TOOLS: Final = "TOOLS_CONSUMER"
 
 
 def looked_at(frame: FrameSlice) -> bool:
-    """True for a request whose reply has records that a tool looks at: a query, or the pull of one message by its offset."""
+    """True for a request whose reply has records for a tool: a query, or the pull of one message by its offset."""
     code = frame.code
     if code == codes.PULL:
         return frame.field("maxMsgNums") == "1" and frame.field("consumerGroup") == TOOLS

@@ -24,7 +24,7 @@ _BODY_BYTES_MAX: Final = 256 * 1024
 
 
 def named_broker(frame: FrameSlice) -> str:
-    """The broker that a request names, "" when it names none."""
+    """The broker that a request names; "": none."""
     name = frame.field("bname")
     if name:
         return name

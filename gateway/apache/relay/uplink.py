@@ -19,10 +19,10 @@ class UplinkUser(Protocol):
     """Owner of an Uplink, which receives its events."""
 
     def received(self, uplink: Uplink, frames: list[FrameSlice]) -> None:
-        """Frames of the server."""
+        """Frames have arrived from the server."""
 
     def lost(self, uplink: Uplink, reason: str) -> None:
-        """The connection has ended, or there is none to be had."""
+        """The connection has ended or could not be opened."""
 
     def regulate(self) -> None:
         """`full` or `queued_bytes` has changed."""
@@ -51,7 +51,7 @@ class Uplink:
     )  # fmt: skip
 
     def __init__(self, name: str, addresses: Sequence[Address], user: UplinkUser, dialer: Dialer, frame_bytes_max: int) -> None:
-        """Connects to the first of `addresses` that takes the connection."""
+        """Start to connect to the first of `addresses` that accepts the connection."""
         self.name = name
         self.where = addresses[0]
         self.waiting: dict[int, int] = {}
@@ -69,18 +69,18 @@ class Uplink:
         self._wire = dialer.dial(*self.where, self, self._set_full)
 
     def asked(self, frame: FrameSlice) -> None:
-        """A request goes to the server that it has to answer."""
+        """Count a request that is sent to the server and expects a reply."""
         size = frame.end - frame.start
         self.waiting_bytes += size - self.waiting.get(frame.opaque, 0)
         self.waiting[frame.opaque] = size
         self.serialize = frame.serialize
 
     def answered(self, opaque: int) -> None:
-        """The server has answered a request. It was not asked when a client numbers two requests alike."""
+        """Remove a request that the server has answered. It may be missing when a client uses one number for two requests."""
         self.waiting_bytes -= self.waiting.pop(opaque, 0)
 
     def write(self, data: bytes) -> None:
-        """Send whole frames, once the connection is there."""
+        """Send whole frames as soon as the connection is open."""
         if self.open:
             self._wire.write(data)
         elif not self.closed:
@@ -88,7 +88,7 @@ class Uplink:
             self.queued_bytes += len(data)
 
     def set_reading(self, reading: bool) -> None:
-        """Read from the server from now on, or stop."""
+        """Start or stop reading from the server."""
         self._reading = reading
         self._wire.set_reading(reading)
 

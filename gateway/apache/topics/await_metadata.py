@@ -68,7 +68,7 @@ class AwaitMetadata:
         return all(known(group) is not None for group in _groups(command))
 
     def _ask(self, connection: ClientConnection, command: Command) -> None:
-        """Ask for all that the command names; then carry it out, and what has waited behind it."""
+        """Query the topics and groups that a command names; then pass it on, and the commands that have waited after it."""
         left = 1
         failures: list[Failure] = []
 
@@ -92,7 +92,7 @@ class AwaitMetadata:
         answered(None)
 
     def _tailed(self, pattern: str, answered: Known) -> None:
-        """Begin to follow the topics of a filter before its subscription is answered."""
+        """Start the tails of the topics of a filter before its subscription is answered."""
         name = topic_of_pattern(pattern)
         if name:
             self._metadata.ensure_topic(name, lambda _: self._tail.ready(pattern, answered))

@@ -22,9 +22,9 @@ ALWAYS_MISSING: Final = (
     "latest values of delayed and transactional messages",
     "pulls of members through a gateway's own use cases: a group is POP there",
 )
-"""What no cluster has behind this gateway."""
+"""Features that no cluster supports behind this gateway."""
 DENIED: Final = "has no permission"
-"""In the remark of a broker that knows who asks, and does not allow what was asked."""
+"""Text in the remark of a broker that knows the user of a request, and does not allow the request."""
 NEVER: Final = 0
 IN_SYNC: Final = 1
 ALWAYS: Final = 2
@@ -80,7 +80,7 @@ class BrokerCapabilities:
         return int(text) if text.isdigit() and len(text) < 10 else 1
 
     def kind(self) -> str:
-        """How it flushes and copies."""
+        """Its mode of flush and replication, as text."""
         if not self.settings:
             return "not told"
         alone = self.settings.get("brokerRole") == "SYNC_MASTER" and self.copies == NEVER
@@ -108,7 +108,7 @@ class ClusterCapabilities:
         return min((each.copies for each in self.brokers if each.settings), default=NEVER)
 
     def promise(self) -> str:
-        """What an acknowledged message survives by the settings of the brokers, as a sentence for operators."""
+        """Failures that an acknowledged message survives by the settings of the brokers, as a sentence for operators."""
         survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
         lost = "the loss of a broker with its disk"
         copied = {NEVER: "", IN_SYNC: f", and {lost} while a replica is in sync", ALWAYS: f", and {lost}"}[self.copies]
@@ -122,7 +122,7 @@ class ClusterCapabilities:
         return "; ".join(f"{each.broker}: {each.fault}" for each in self.brokers)
 
     def missing(self) -> list[str]:
-        """What is not to be had, each by name."""
+        """The unsupported features, by name."""
         found: list[str] = []
         for what, name, since in (
             ("SQL92 filters (enablePropertyFilter)", "enablePropertyFilter", (4,)),
@@ -153,7 +153,7 @@ class ClusterCapabilities:
 
 @final
 class CapabilityFinding:
-    """Asks all brokers that are known."""
+    """Query of all known brokers."""
 
     def __init__(self, servers: Brokers, cluster: ClusterMap) -> None:
         self._servers = servers
@@ -163,7 +163,7 @@ class CapabilityFinding:
         self._left = 0
 
     def start(self, done: Callable[[ClusterCapabilities], None]) -> None:
-        """Ask all brokers. `done` gets their facts, once each of them has answered or failed."""
+        """Start the query. `done` gets the capabilities, once each broker has answered or failed."""
         self._done = done
         brokers = list(self._cluster.brokers)
         self._left = len(brokers)

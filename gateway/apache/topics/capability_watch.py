@@ -43,11 +43,11 @@ class CapabilityWatch:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the periodic query."""
         self._ask_later()
 
     def stop(self) -> None:
-        """Ask no more."""
+        """End the periodic query."""
         self._stopped = True
 
     def _ask_later(self) -> None:

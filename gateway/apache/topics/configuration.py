@@ -52,7 +52,7 @@ def group_from(name: str, body: bytes) -> Group:
 
 
 def refused(topic: Topic) -> Failure | None:
-    """What of a topic's configuration a cluster has no place for, by name; None: nothing."""
+    """The part of a topic's configuration that a cluster does not support, by name; None: it supports all."""
     if topic.type in ("LITE", "PRIORITY"):
         text = f"topic {topic.name}: {topic.type} topics are not served over an Apache RocketMQ cluster"
         return Failure(ErrorCode.NOT_SUPPORTED, text)

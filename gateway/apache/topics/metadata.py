@@ -23,17 +23,17 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
 NAMES_NS: Final = 10 * SECOND_NS
-"""Time between two looks at the names of all topics."""
+"""Time between two queries of the names of all topics."""
 NAMES_PER_LOOK: Final = 500
-"""Topics whose routes are asked for at one look at all names."""
+"""Topics whose routes are queried after one query of all names, at most."""
 GROUPS_MAX: Final = 100_000
-"""Groups that are remembered, before those that no broker knows are forgotten."""
+"""Groups in memory, above which those that no broker has are dropped."""
 GROUP_NS: Final = 30 * SECOND_NS
-"""Time after which a group that is used is asked for again."""
+"""Time after which a group in use is queried again."""
 UNKNOWN_NS: Final = SECOND_NS
 MADE_NS: Final = 100 * MILLISECOND_NS
 MADE_TRIES: Final = 50
-"""A topic that was created is looked for at the name servers so often, MADE_NS apart."""
+"""Queries of the route of a new topic at the name servers, MADE_NS apart, at most."""
 
 log = logging.getLogger("headgate.rocketmq")
 
@@ -78,15 +78,16 @@ class RocketmqMetadata:
     # Asking
 
     def start(self) -> None:
-        """Learn the names of all topics, now and every NAMES_NS."""
+        """Query the names of all topics, now and every NAMES_NS."""
         self._poll()
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the periodic query."""
         self._stopped = True
 
     def ensure_topic(self, name: str, done: Known) -> None:
-        """`done` gets None when the topic is known, else why not, as `ClusterMap.ensure`; NOT_SUPPORTED for lite topics."""
+        """Query a topic unless it is known. `done` gets None when it is known, else the failure, as in `ClusterMap.ensure`;
+        NOT_SUPPORTED for lite topics."""
         if name in self._topics or self._is_own(name):
             done(None)
             return
@@ -122,7 +123,7 @@ class RocketmqMetadata:
         self._servers.ask(brokers[0], request, answered)
 
     def ensure_group(self, name: str, done: Known) -> None:
-        """`done` gets None when it is known whether the group exists, else why not."""
+        """Query a group unless it is known. `done` gets None when its existence is known, else the failure."""
         now = self._clock.monotonic_ns()
         known = self._groups.get(name)
         if known is not None and now - known.asked_ns < (GROUP_NS if known.group is not None else UNKNOWN_NS):
@@ -179,7 +180,7 @@ class RocketmqMetadata:
             self.ensure_topic(name, _nobody)
 
     def _is_own(self, name: str) -> bool:
-        """True for topics that the cluster has for itself."""
+        """True for topics that the cluster has for its own use."""
         if name in self._own or name in self._cluster.brokers or name in self._cluster.clusters:
             return True
         return is_system_topic(name) and not is_derived_topic(name)
@@ -365,4 +366,4 @@ class RocketmqMetadata:
 
 
 def _nobody(_: Failure | None) -> None:
-    """Whether a topic is known now does not matter: it is asked for again when it is used."""
+    """Ignore the outcome: the topic is queried again when it is used."""

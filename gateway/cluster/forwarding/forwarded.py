@@ -366,7 +366,7 @@ class ForwardedClients:
         connection.answer(NodeFrameOut(None, body))
 
     def _refuse(self, gateway: _Gateway, error: WireError) -> None:
-        """Close the gateway's connection, and unless `error` is an ItemError end its clients: it is unknown whose item failed."""
+        """Close the gateway's connection; also end its clients unless `error` is an ItemError, which concerns one item."""
         log.warning("gateway %s has sent what is no frame: %s; its connection is closed", gateway.name, error)
         if not isinstance(error, ItemError):
             self._drop(gateway, "what it has sent cannot be read")
