@@ -19,7 +19,7 @@ FRUITLESS_MS: Final = 20
 """Pause after a NOTIFICATION that a POP without messages followed; it doubles up to FRUITLESS_MS_MAX."""
 FRUITLESS_MS_MAX: Final = 1_000
 AGAIN_MS: Final = 1_000
-"""Pause before the next POP at a quiet broker that does not support NOTIFICATION or holds NOTIFICATIONS_MAX of them."""
+"""Pause before the next POP at a quiet broker that does not support NOTIFICATION or holds its maximum of them."""
 
 
 class NotifiedReader(PopReader, Protocol):

@@ -12,7 +12,7 @@ from domain.replication.ports import LogWork
 
 _MICROSECOND_NS: Final = 1_000
 SAMPLE_NS: Final = 50 * MILLISECOND_NS
-"""Time between two samples of the event loop: the delay of the timer is the length of a loop turn."""
+"""Time between two samples of the event loop: the delay of the timer shows the length of a loop turn."""
 
 
 @final

@@ -66,7 +66,7 @@ class LeaderLink:
             self._stream.write(dialog.follow(command) if isinstance(command, Follow) else dialog.held(command))
 
     def close(self, reason: str, rest_ms: int = 0) -> None:
-        """See LeaderConnection. A new connection follows after the usual pause and `rest_ms`."""
+        """See LeaderConnection. A new connection follows after a pause of `rest_ms` or more on average."""
         if self._stream.begun:
             self._stream.drop()
             self._lost(reason, rest_ms)

@@ -13,7 +13,7 @@ APPLY_AT_ONCE_BYTES: Final = 256 * 1024
 """Unapplied bytes that a promotion applies in one turn of the loop; more are applied in short turns before that."""
 APPLYING_NS: Final = 4 * MILLISECOND_NS
 STANDS_MAX: Final = 50
-"""Checks in a row without progress, after which the promotion stops waiting and reports the failure."""
+"""Checks in a row without progress, after which the promotion stops waiting: it then reports a broken log."""
 
 
 @final

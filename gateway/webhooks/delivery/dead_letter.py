@@ -24,7 +24,7 @@ def dead_letter(record: Record, topic: str, group: str, sink: str, answer: SinkA
     """A copy of a message for queue 0 of the dead-letter topic, from which a redrive of `group` reads it.
 
     The reason is in Knative's attributes `knativeerrordest`, `-code` and `-data`: as attributes of a CloudEvent, as user
-    properties of another message. They are cut, after origin and group, to PROPERTIES_BYTES_MAX.
+    properties of another message. `-dest` and `-data` are cut to the space that the other properties leave.
     """
     stored = record.properties
     prefix = properties.CE_PREFIX if properties.find(stored, properties.CE_SPECVERSION_START) else ""

@@ -24,7 +24,7 @@ class SinkConsent:
     A sink that receives a callback URL may consent there at any time; that arrives as a change of the subscription.
 
     given     True: deliveries are permitted
-    asking    True: a request is in flight, or its retry is scheduled
+    asking    True: a request is in flight
     waiting   True: the sink has not consented, and may do so at the callback URL
     rate      deliveries per minute that the sink grants; 0: unlimited
     """
