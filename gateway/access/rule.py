@@ -29,7 +29,7 @@ class RuleTable:
     clients    client ids that the rule applies to; empty: all
     exact      a denial of Sub concerns only filters that ask for nothing but what is denied; otherwise every filter that could
                match something denied is refused
-    code       the reason code that MQTT clients are told, from 128 to 255; 0: the usual one
+    code       reason code in the refusal to MQTT clients, from 128 to 255; 0: the usual one
     """
 
     filter: str = ""

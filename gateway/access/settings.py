@@ -51,7 +51,7 @@ class AccessTable:
     enabled          true: access is controlled; unset: access is controlled when there is an admin, or `users` is cluster
     users            own: users and policies are kept by Headgate; cluster: before an Apache RocketMQ cluster, they are those of
                      the cluster, and are changed there
-    users_kept_s     seconds for which users and policies of the cluster are known while no broker tells them; nobody is
+    users_kept_s     seconds for which users and policies of the cluster stay in use while no broker answers; nobody is
                      admitted after that
     anonymous        name of the user that clients without credentials have; "": such clients are refused
     jwt_secret       key of HS256 tokens, at least 32 bytes; "": such tokens are refused

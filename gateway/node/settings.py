@@ -60,7 +60,7 @@ class Config:
     """The configuration in force.
 
     roles             what this process does, with commas between: gateway serves clients, store keeps everything, nameserver
-                      tells routes; `headgate up` does all of it, `headgate run` any part, and a controller
+                      answers routes; `headgate up` does all of it, `headgate run` any part, and a controller
     data              folder of all stored data; of a node without the role store, of its certificates
     host              address that all listeners bind
     admin_host        address that the admin port binds, whatever `host` is

@@ -16,7 +16,7 @@ class ControllerSettings:
     """Settings of a controller. Raises ValueError for values that are not valid.
 
     peers             `HOST:PORT` of every controller of the group, this one's too, the same list in the same order at each.
-                      One, three or five are of use. Brokers are told these addresses. Once their number has been changed
+                      One, three or five are of use. Brokers get these addresses. Once their number has been changed
                       by `headgate cluster add` or `remove`, the controllers know each other, and `peers` are only where a
                       controller looks for the others: one that answers is enough
     access_key_file   file whose first line is `NAME:PASSWORD` of a user with the right Update on the cluster at the others; "":

@@ -76,7 +76,7 @@ def status(
 
 @cluster.command()
 def move(group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "") -> None:
-    """Have another replica lead a store group: one that is in sync. Clients begin anew at it; nothing is lost.
+    """Have another replica lead a store group: one that is in sync. Clients reconnect to it; nothing is lost.
 
     Example: headgate cluster move broker-a 2
     """
