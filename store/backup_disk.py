@@ -46,7 +46,7 @@ class BackupDisk:
             self._disk.remove(name)
 
     def open(self, name: str) -> File:
-        """Disk.open. A file that was to be deleted begins anew: no plan has a file that is made again."""
+        """Disk.open. A file marked for deletion is deleted and created again: no plan includes such a file."""
         if self._left.pop(name, name) is None:
             self._disk.remove(name)
         return self._disk.open(name)

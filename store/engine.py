@@ -18,10 +18,10 @@ from store.settings import StoreSettings
 
 
 def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> LogStore:
-    """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look.
+    """Open the store in `disk`'s data directory, with recovery after a crash. Raises StoreError when an operator must act.
 
-    `report` gets what the store has to tell. It reads the log from the last checkpoint on before it returns. Reads and leases
-    wait until what was found is durable. What is damaged and derived from the log is built again from the whole log.
+    `report` gets the events of the store. The log is read from the last checkpoint on before the return. Reads and leases wait
+    until the recovered log is durable. Damaged files that are derived from the log are built again from the whole log.
     """
     events = StoreEvents(report)
     try:

@@ -1,4 +1,4 @@
-"""Events of the store: each is told once, and counted each time."""
+"""Events of the store: each is reported once, and counted each time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from domain.store.store_event import Report, StoreEvent, StoreEventKind
 from store.disk_full.errors import lack_of
 
 NOTIFIED_MAX: Final = 1_024
-"""Unreadable places that are remembered, so that each is told once."""
+"""Limit on remembered unreadable places, each of which is reported once."""
 
 
 @final
 class StoreEvents:
-    """Hands events to the `Report` that the store was opened with.
+    """Passes events to the `Report` of the store's owner.
 
-    counts   kind -> number of events since the start, repeated ones included
-    _notified    texts about unreadable places that have been told
+    counts       kind -> number of events since the start, repeated ones included
+    _notified    reported texts about unreadable places
     """
 
     __slots__ = ("_notified", "_report", "counts")
@@ -29,23 +29,23 @@ class StoreEvents:
         self.counts: dict[StoreEventKind, int] = dict.fromkeys(StoreEventKind, 0)
 
     def notify(self, kind: StoreEventKind, file: str, cause: str, remedy: str = "", error: BaseException | None = None) -> None:
-        """Tell one event."""
+        """Count and report one event."""
         self.counts[kind] += 1
         self._report(StoreEvent(kind, file, cause, remedy, error))
 
     def fault(self, what: str, error: Exception) -> None:
-        """Tell that `what`, a callback, has raised `error`: what it was called for is done all the same."""
+        """Report that `what`, a callback, has raised `error`; the work before the callback is not undone."""
         self.notify(StoreEventKind.FAULT, "", f"{what} raised {type(error).__name__}: {error}", "report this as a bug", error)
 
     def run(self, what: str, call: Callable[..., None], *arguments: Any) -> None:
-        """Call `call`, whose caller has nothing to do with what is done next: an exception is told, and goes no further."""
+        """Call `call` for an independent receiver: an exception is reported and does not reach the caller."""
         try:
             call(*arguments)
         except Exception as error:
             self.fault(what, error)
 
     def unreadable(self, error: OSError | StoreError) -> None:
-        """Tell, once for each place, that a reader got an error instead of what it asked for."""
+        """Report, once for each place, the error of a read."""
         text = str(error)
         if text in self._notified:
             self.counts[StoreEventKind.UNREADABLE] += 1

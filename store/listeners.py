@@ -32,7 +32,7 @@ class StoreListeners:
         self.lite: list[LiteListener] = []
 
     def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
-        """Tell the listeners of records that have become readable, except parked messages and half messages."""
+        """Notify the listeners of records that have become readable, except parked messages and half messages."""
         name = queue.entry.name
         if parking.is_parking_topic(name) or name == HALF_TOPIC:
             return
@@ -47,7 +47,7 @@ class StoreListeners:
                 self._events.fault(_WHAT, error)
 
     def freed(self, group: str, topic: str) -> None:
-        """Tell the listeners that messages of `topic` can be leased again by `group`."""
+        """Notify the listeners that messages of `topic` can be leased again by `group`."""
         if topic.startswith(lite.PREFIX):
             parent, name = lite.split(topic)
             for each in self.lite:

@@ -105,7 +105,7 @@ class StoredLog:
         done(self._reading.bounds(topic, queue_id))
 
     def notified(self, topic: str, queue_id: int) -> int:
-        """MessageLog.told."""
+        """MessageLog.notified."""
         bounds = self._reading.bounds(topic, queue_id)
         return -1 if isinstance(bounds, Failure) else bounds[1]
 

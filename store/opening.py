@@ -192,7 +192,7 @@ class StoreOpening:
         return Recovered(0, 0, 0, recovery.store_ms, 0, recovery.state_bytes, True)
 
     def load_keys(self, position: int, end: int) -> None:
-        """Load the key index of the checkpoint at `position`, and index the log up to `end`. What it cannot find is told."""
+        """Load the key index of the checkpoint at `position`, and index the log up to `end`; reports damaged parts."""
         for begin, behind in self.keys.load(position, self.files.segments, end):
             self._events.notify(
                 StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {behind}: its messages are not found by key",
@@ -230,7 +230,7 @@ class StoreOpening:
             wheel.inherit(commit.written, config.clock_skew_ms)
             wheel.mend_ms = MEND_MS
             ledger.inherited_delay_ms = config.clock_skew_ms
-            commit.accepted.roll()  # what an epoch writes begins with a file, which tells where its era begins
+            commit.accepted.roll()  # an epoch begins with a file, whose base is the begin of its era
         retention = Retention(
             segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,
             lambda: 1.0 if self.files.disk.held else self.admission.free_ratio, ReadHolds(state, index),
@@ -290,7 +290,7 @@ def _files(disk: Disk, config: StoreSettings, events: StoreEvents) -> StoreFiles
 
 
 def _damaged(events: StoreEvents, stretch: Stretch) -> None:
-    """Tell a damaged part of the log that the scrubber has found."""
+    """Report a damaged part of the log that the scrubber has found."""
     cause = f"{stretch}; who reads it is refused, and the rest is served"
     remedy = "look at the disk; `headgate repair` sets the part aside while the node is stopped"
     events.notify(StoreEventKind.DAMAGED, stretch.file, cause, remedy)

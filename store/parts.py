@@ -54,8 +54,8 @@ class StoreParts:
     census               counts of leases
     once                 keys of appends that are carried out once
     group_removal        deletion of groups
-    events               what the store tells its owner
-    recovered            what opening has read of the log
+    events               reports to the store's owner
+    recovered            result of recovery
     repairs              reads that wait for a repair of the log
     """
 

@@ -43,7 +43,7 @@ class StoreSettings:
     retention_bytes      total size of the log; 0: no bound
     retention_check_ms   interval of the retention checks
     scrub_days           days in which all of the log is read once and checked, in the background; 0: never
-    scrub_bytes_min      bytes that are checked in a second at least, when there are so many
+    scrub_bytes_min      bytes that are checked in a second at least, if the log has that many
     scrub_pass_s         seconds from the begin of a pass over the log to that of the next one, at least
     once_window_ms       time for which the key of an append is known: a repetition within it is not appended again
     once_keys_max        keys that are known at most; the oldest are forgotten first

@@ -1,4 +1,4 @@
-"""What a rule says about a change of one store group."""
+"""Decision of a rule about a change of one store group."""
 
 from __future__ import annotations
 

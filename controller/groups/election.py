@@ -1,4 +1,4 @@
-"""Who leads a store group: a live member of its SyncStateSet, with the log that it had as a member."""
+"""Election of the leader of a store group: a live member of its SyncStateSet, with the log that it had as a member."""
 
 from __future__ import annotations
 

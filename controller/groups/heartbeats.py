@@ -1,6 +1,6 @@
-"""Which replicas are alive, as far as one controller has heard: an input of elections that is not replicated.
+"""Heartbeats of replicas at one controller: an input of elections that is not replicated.
 
-Brokers say it to every controller, so a controller that takes over the lead knows it already.
+Brokers send them to every controller, so a controller that takes over the lead has them already.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ REPLICAS_HEARD_MAX: Final = 16_384
 TOGETHER_MS: Final = 500
 """Connections that end within this time may have one cause."""
 NEVER: Final = -TIMEOUT_MS_MAX
-"""When a replica was last heard whose connection has ended."""
+"""Time of the last heartbeat of a replica whose connection has ended."""
 
 
 class HeartbeatKept(NamedTuple):
     """The last heartbeat of a replica.
 
-    at_ms        when
-    timeout_ms   for how long it counts
-    report       what the replica said
-    connection   by which it came; None after its end
-    since_ms     since when the replica is heard over this connection, without a pause of half its timeout
-    ended_ms     when its last connection ended, this one or the one before; NEVER: none has
-    run          random text of the process that said it; "": it did not say
+    at_ms        time of the heartbeat
+    timeout_ms   its validity
+    report       the report in it
+    connection   its connection; None after the end of that
+    since_ms     begin of the heartbeats over this connection without a pause of half the timeout
+    ended_ms     end of the last connection, this one or the one before; NEVER: none has ended
+    run          random text of the sending process; "": it sent none
     refuses      as in HearReplica
     """
 
@@ -49,13 +49,12 @@ class HeartbeatKept(NamedTuple):
 
 @final
 class Heartbeats:
-    """The heartbeats that one controller has heard. `now_ms`: monotonic milliseconds, handed in.
+    """The heartbeats that one controller has received. `now_ms`: monotonic milliseconds from the caller.
 
-    A replica that was never heard counts as dead only TIMEOUT_MS after the start: a controller that has just started knows
-    nothing of leaders that are alive and must not depose them.
+    A replica without a heartbeat counts as dead only TIMEOUT_MS after the start: a controller that has just started does not
+    know the live leaders and must not depose them.
 
-    dropped   heartbeats that were not kept: of unknown replicas, of a second process of a replica that is alive, or because
-              REPLICAS_HEARD_MAX were
+    dropped   heartbeats not kept: of unknown replicas, of a second process of a live replica, or beyond REPLICAS_HEARD_MAX
     """
 
     __slots__ = ("_heard", "_since_ms", "dropped")
@@ -95,13 +94,13 @@ class Heartbeats:
         return heard is not None and heard.run not in ("", run) and bool(run) and not _is_over(heard, now_ms)
 
     def closed(self, connection: object, now_ms: int) -> None:
-        """A connection has ended: the replica behind it counts as dead until it is heard again."""
+        """Note the end of a connection: its replica counts as dead until its next heartbeat."""
         for key, heard in self._heard.items():
             if heard.connection is connection:
                 self._heard[key] = heard._replace(at_ms=NEVER, connection=None, ended_ms=now_ms)
 
     def connections(self, group: str) -> list[object]:
-        """The connections by which replicas of a group were last heard, each once."""
+        """Connections of the last heartbeats of a group's replicas, each once."""
         return list(
             dict.fromkeys(
                 heard.connection for (name, _), heard in self._heard.items() if name == group and heard.connection is not None
@@ -109,7 +108,7 @@ class Heartbeats:
         )
 
     def is_alive(self, group: str, replica_id: int, now_ms: int) -> bool:
-        """True for a replica that was heard in time."""
+        """True for a replica whose last heartbeat is valid."""
         heard = self._heard.get((group, replica_id))
         return heard is not None and not _is_over(heard, now_ms)
 
@@ -121,9 +120,9 @@ class Heartbeats:
         return now_ms - _lost_ms(heard) < within_ms
 
     def lost_all(self, group: str, replica_id: int, within_ms: int, now_ms: int) -> bool:
-        """True for a replica that is not alive, when this controller lost all others with it: none is heard now that was heard
-        before, and ever since, and of which no connection has ended TOGETHER_MS before or later. Its own network has broken,
-        then, less than `within_ms` ago, or it stood still."""
+        """True for a replica that is not alive, when this controller has lost all others together with it: no replica sends
+        heartbeats that did so before, and each lost its connection within TOGETHER_MS before or after. The network of this
+        controller has then failed less than `within_ms` ago, or the controller itself was paused."""
         lost = self._heard.get((group, replica_id))
         if lost is None or not _is_over(lost, now_ms) or (lost.at_ms == NEVER and now_ms - lost.ended_ms >= within_ms):
             return False
@@ -134,7 +133,7 @@ class Heartbeats:
         )
 
     def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:
-        """True for a replica that would have been heard by now. A replica may be neither alive nor dead."""
+        """True for a replica whose heartbeat is overdue. A replica may be neither alive nor dead."""
         if (group, replica_id) in self._heard:
             return not self.is_alive(group, replica_id, now_ms)
         return now_ms - self._since_ms > TIMEOUT_MS
@@ -145,7 +144,7 @@ class Heartbeats:
         return tuple(self._heard[group.name, each].report for each in alive)
 
     def words(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaHeard, ...]:
-        """What was last heard of the replicas of a group, of those that were heard at all."""
+        """Last heartbeats of a group's replicas, of those that have sent one."""
         found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
         return tuple(
             ReplicaHeard(each.report, _age_ms(each, now_ms), not _is_over(each, now_ms), refuses=each.refuses) for each in found
@@ -176,7 +175,7 @@ def _lost_ms(heard: HeartbeatKept) -> int:
 
 
 def _age_ms(heard: HeartbeatKept, now_ms: int) -> int:
-    """How long ago a replica was heard; UNKNOWN after the end of its connection."""
+    """Age of the last heartbeat of a replica; UNKNOWN after the end of its connection."""
     return now_ms - heard.at_ms if heard.at_ms != NEVER else UNKNOWN
 
 

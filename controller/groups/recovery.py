@@ -1,4 +1,4 @@
-"""What an operator decides about a store group: that no member of the SyncStateSet comes back, or with whose log it begins."""
+"""Decisions of an operator about a store group: that no member of the SyncStateSet returns, or with whose log it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is a replica of a store group: ids, registration with an incarnation, and removal."""
+"""Replicas of a store group: ids, registration with an incarnation, and removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller that leads adds to a change before it is replicated, and refuses then: it knows who is alive."""
+"""Additions and refusals of the leading controller before a change is replicated, from its knowledge of live replicas."""
 
 from __future__ import annotations
 

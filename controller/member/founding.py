@@ -1,8 +1,8 @@
-"""How a group of controllers begins, without a command of an operator, and without two groups.
+"""Founding of a group of controllers, without a command of an operator, and without a second group.
 
-Each controller asks all addresses in its settings who is there, itself too. The one at the first address founds the group when
-all have answered and none of them knows of a group; the others take the founders from whoever knows them. A controller with an
-empty directory therefore never founds a second group: somebody who knows of the first one answers, or not all answer.
+Each controller queries all addresses in its settings, its own too. The one at the first address founds the group when all have
+answered and none of them knows a group; the others take the founders from a controller that knows them. A controller with an
+empty directory therefore never founds a second group: a controller that knows the first one answers, or not all answer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from controller.member.identity import MemberIdentity
 
 @final
 class Founding:
-    """What one controller knows of the others by their greetings.
+    """Knowledge of one controller about the others, from their greetings.
 
-    identity   of this controller
+    identity   identity of this controller
     """
 
     __slots__ = ("_addresses", "_heard", "_levels", "identity")
@@ -35,7 +35,7 @@ class Founding:
         return self.notified(greeting)
 
     def notified(self, greeting: MemberIdentity) -> frozenset[int]:
-        """As `heard`, of somebody who came by himself: where he is reached is not known."""
+        """Take the greeting of a controller that has connected to this one; its address is unknown."""
         self._levels[greeting.node] = greeting.level
         if self.identity.founders:
             return frozenset()
@@ -46,7 +46,7 @@ class Founding:
         return founders
 
     def all_read(self, level: int) -> bool:
-        """True when no controller that was heard is of a version which cannot read what `level` says."""
+        """True when all controllers that have sent a greeting can read `level`."""
         return all(each >= level for each in self._levels.values())
 
     @property

@@ -29,11 +29,12 @@ log = logging.getLogger("headgate.controller")
 
 @final
 class GreyMoves:
-    """Every controller hears the figures, so that one which takes over the lead knows them. Only the one that leads decides.
+    """Moves of leaderships away from slow replicas. Every controller gets the figures, so that a new leader has them; only the
+    leading one decides.
 
-    moves         moves that were carried out since the start
-    passed_over   followers that were passed over since the start
-    held          times that nothing was done, for the reasons that the log has
+    moves         moves carried out since the start
+    passed_over   followers passed over since the start
+    held          number of withheld moves; the log has the reasons
     """
 
     def __init__(

@@ -16,11 +16,11 @@ VERSION: Final = 1
 
 
 class MemberIdentity(NamedTuple):
-    """Who a controller is.
+    """Identity of a controller.
 
-    node       identity of its log, 1 to 2**63 - 1, by lot; a directory that begins anew has another one
-    founders   identities of the first voters of the group; empty as long as this controller knows of no group
-    level      what its version reads in the log (domain/controller/peer.py); it is in no file
+    node       identity of its log, 1 to 2**63 - 1, random; a new directory has another one
+    founders   identities of the first voters of the group; empty while this controller knows no group
+    level      level of the log that its version reads (domain/controller/peer.py); it is in no file
     """
 
     node: int

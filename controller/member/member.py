@@ -71,12 +71,12 @@ class ControllerMember:
         self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy,
         applied: Applied,
     ) -> None:  # fmt: skip
-        """The member as it starts.
+        """Create the member at its start.
 
-        node        identity of its log, above 0; a log that begins anew has another one
-        persisted   what `storage` loaded
+        node        identity of its log, above 0; a new log has another one
+        persisted   state that `storage` has loaded
         applied     called for each change that is applied, on every member
-        Raises SafetyError for a log with a hole, ValueError for a configuration or a snapshot that cannot be read.
+        Raises SafetyError for a log with a hole, ValueError for an unreadable configuration or snapshot.
         """
         self.groups = _groups_of(persisted.snapshot.data)
         self._applied = applied
@@ -145,7 +145,7 @@ class ControllerMember:
         self._tick()
 
     def stop(self) -> None:
-        """Take part no more. Whoever waits is told that the fate of its change is not known."""
+        """Stop taking part. Waiting proposals are answered with an unknown outcome."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -178,10 +178,9 @@ class ControllerMember:
         self._propose(change, done)
 
     def add_controller(self, address: str, seeds: Sequence[str], heard: Mapping[str, int], done: ChangeDone) -> None:
-        """Take one more controller into the book; `follow_book` makes it a voter. Raises ValueError, which says why not.
+        """Take one more controller into the book; `follow_book` makes it a voter. Raises ValueError with the reason.
 
-        seeds   addresses of the settings
-        heard   address -> identity that answers there
+        `seeds` are the addresses of the settings; the mapping is address -> identity that answers there.
         """
         book = begun(self.groups.book, seeds, heard, self._raft.configuration)
         self._put_book(with_controller(book, address, self._raft.configuration), done)
@@ -227,9 +226,9 @@ class ControllerMember:
             self._change_members(wanted)
 
     def follow_book(self, heard: Mapping[str, int]) -> None:
-        """Go towards the book, one step; `heard`: address -> identity. Does nothing on a member that does not lead.
+        """Change the members by one step towards the book. Does nothing on a member that does not lead.
 
-        A leader that is to go hands the leadership over first.
+        The mapping is address -> identity that answers there. A leader that has to leave hands the leadership over first.
         """
         book, configuration = self.groups.book, self._raft.configuration
         if not self.leads or not book.number:

@@ -1,4 +1,4 @@
-"""What a member needs of the network, besides storage (controller.raft.persisted) and time (domain.ports)."""
+"""Network port of a member; its other ports are storage (controller.raft.persisted) and time (domain.ports)."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class Proposals:
             before.done(None)
 
     def committed(self, entry: LogEntry, answer: GroupAnswer | None) -> None:
-        """An entry is applied, with `answer`. A proposal of another term at its place was never made, and never will be.
+        """Answer the proposal at an applied entry. A proposal of another term at its index was not and will not be committed.
 
-        Its sender is told the same as for one that is not known: it asks again in any case.
+        Its sender gets None, as for an unknown outcome: it asks again in both cases.
         """
         proposal = self._waiting.pop(entry.index, None)
         if proposal is not None:

@@ -17,9 +17,9 @@ from domain.limits import CONTROLLERS_MAX
 
 
 def begun(book: ControllerList, seeds: Sequence[str], heard: Mapping[str, int], configuration: Configuration) -> ControllerList:
-    """The book that a first change starts from: the controllers of the settings, and who they are. Raises ValueError.
+    """Book from which a first change starts: the controllers of the settings, with their identities. Raises ValueError.
 
-    heard   address -> identity that answers there
+    The mapping is address -> identity that answers there.
     """
     if book.number:
         return book
@@ -85,9 +85,9 @@ def unfinished(book: ControllerList, configuration: Configuration) -> str:
 
 
 def reshaped(configuration: Configuration, book: ControllerList, heard: Mapping[str, int]) -> MemberChange | None:
-    """The next change of members towards the book, None when there is nothing to do or nothing can be done.
+    """Next change of members towards the book; None when no change is needed or possible.
 
-    heard   address -> identity that answers there
+    The mapping is address -> identity that answers there.
     """
     wanted = [heard.get(each.address, each.node) for each in book.places]
     goal = {each for each in wanted if each}

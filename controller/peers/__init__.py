@@ -1,1 +1,1 @@
-"""How the nodes of a raft group reach each other: messages as bytes."""
+"""Transport between the nodes of a raft group: messages as bytes."""

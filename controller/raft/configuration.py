@@ -1,4 +1,4 @@
-"""Who votes and who only follows: the configuration of a raft group (Ongaro's thesis, chapter 4)."""
+"""Configuration of a raft group: voters and learners (Ongaro's thesis, chapter 4)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _COUNTS: Final = struct.Struct(">HHH")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The members of a group. A node is named by the identity of its log, so a log that begins anew is another node.
+    """The members of a group. The identity of its log names a node: a new log is another node.
 
-    voters     nodes whose majority elects and commits; empty on a node that has not been told yet
-    outgoing   the voters before a change, while the change is joint: then a majority of these is needed too; else empty
-    learners   nodes that get the log and are not counted. While the change is joint a learner may be in `outgoing`, too:
+    voters     nodes whose majority elects and commits; empty on a node that does not know them yet
+    outgoing   the voters before a joint change, of which a majority is needed too during it; else empty
+    learners   nodes that get the log and are not counted. During a joint change a learner may be in `outgoing`, too:
                it becomes a learner when the change ends.
     """
 
@@ -55,7 +55,7 @@ class Configuration:
 
 
 NOBODY: Final = Configuration()
-"""What a node starts with that is not one of a group's first voters: it waits until a leader tells it."""
+"""Configuration at the start of a node that is not one of the first voters: it waits for a leader to send one."""
 
 
 def decode(data: bytes) -> Configuration:

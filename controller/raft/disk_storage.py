@@ -3,10 +3,10 @@
     controller/raft/<serial>    20 digits; each `sync` makes one file, whole and durable (written, synced, renamed)
     0 magic 4 | 4 version 4 | 8 serial 8 | 16 first 8 | 24 records, bytes 4 | 28 CRC-32 4, of bytes 8 to 28 and the records
 
-What counts is the files from `first` of the newest one on, applied in order. A snapshot, and every `FILES_MAX`-th file, has
-all that is known and begins anew; the files before it are removed, and one that a power failure brings back does not count.
-A file appears whole or not at all, so an unsynced end leaves nothing that is torn: a file in this range that is missing or
-fails its CRC is damage. Only the loss of the newest file, whole, cannot be told.
+The valid files are those from `first` of the newest one on, applied in order. A snapshot, and every `FILES_MAX`-th file, holds
+the whole state and starts a new range; the files before it are removed, and a file that a power failure restores is ignored.
+A file appears whole or not at all, so an unsynced end leaves no torn file: a file in this range that is missing or fails its
+CRC is damage. Only the loss of the whole newest file cannot be detected.
 """
 
 from __future__ import annotations

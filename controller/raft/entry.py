@@ -11,7 +11,7 @@ ENTRY_BYTES: Final = 32
 
 
 class EntryKind(IntEnum):
-    """What the data of an entry is."""
+    """Kind of the data of an entry."""
 
     EMPTY = 0
     """Nothing. A leader begins its term with it, since it commits only entries of its own term (thesis section 3.6.2)."""

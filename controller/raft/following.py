@@ -1,4 +1,4 @@
-"""What a follower does with the messages of its leader (thesis sections 3.5, 5.3 and 6.4)."""
+"""Handling of the leader's messages by a follower (thesis sections 3.5, 5.3 and 6.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader does in its term: proposals, reads, changes of members, and the end of its leadership."""
+"""Work of a leader in its term: proposals, reads, changes of members, and the end of its leadership."""
 
 from __future__ import annotations
 

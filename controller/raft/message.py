@@ -1,7 +1,7 @@
 """Messages between the nodes of a group. They may be lost, repeated, delayed and reordered.
 
-Every message has its sender, the node that it is meant for, and the sender's term. A node drops what is meant for another:
-a log that begins anew has a new identity, and does not answer for the one before.
+Every message has its sender, its receiver, and the sender's term. A node drops messages for another receiver: a new log has a
+new identity, and does not answer for the previous one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from controller.raft.persisted import RaftSnapshot
 
 @dataclass(frozen=True, slots=True)
 class RaftMessage:
-    """What all messages have.
+    """Common fields of all messages.
 
     sender   node that sends it
-    to       node that it is meant for
-    term     the sender's term when it made the message
+    to       node that receives it
+    term     the sender's term at the creation of the message
     """
 
     sender: int
@@ -56,7 +56,7 @@ class VoteRequest(RaftMessage):
 
     last_index   index of the candidate's last entry
     last_term    term of that entry
-    transfer     True when the leader handed over (thesis section 3.10): voters that hear a leader answer too
+    transfer     True when the leader has handed over (thesis section 3.10): voters with a live leader answer too
     """
 
     last_index: int
@@ -140,4 +140,4 @@ class SnapshotRequest(RaftMessage):
 
 @dataclass(frozen=True, slots=True)
 class TimeoutNow(RaftMessage):
-    """Tells the follower that takes over to stand for election at once (thesis section 3.10)."""
+    """Request to the follower that takes over to stand for election at once (thesis section 3.10)."""

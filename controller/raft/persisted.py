@@ -1,4 +1,4 @@
-"""What a node has to find again after a restart, and the port that keeps it (thesis section 3.8)."""
+"""Persistent state of a node, and the port that stores it (thesis section 3.8)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class RaftSnapshot:
 
 
 class Persisted(NamedTuple):
-    """What storage held when the node started.
+    """Content of storage at the start of the node.
 
     hard_state   term and vote
-    snapshot     the newest snapshot; of index 0 on a node that waits to be told of a group
+    snapshot     the newest snapshot; of index 0 on a node that waits for a group
     entries      the log, ascending without a hole. It may begin before the end of the snapshot.
-    damage       empty, or what of all this is damaged, for people. Such a node takes part in nothing: it may have forgotten
-                 a vote or an entry that it confirmed. Storage has to say so at each start until the place is set aside.
+    damage       description of damage for the operator, "" for none. A damaged node takes part in nothing: it may have lost a
+                 vote or an entry that it confirmed. Storage must report the damage at each start until it is set aside.
     """
 
     hard_state: HardState = HardState()
@@ -54,24 +54,24 @@ class Persisted(NamedTuple):
 
 
 def founder(voters: frozenset[int]) -> Persisted:
-    """What each of the first voters of a new group starts with. Each has to start with the same voters.
+    """Persistent state of each of the first voters of a new group, which must all start with the same voters.
 
-    It is a snapshot in the place of the first entry, of a state machine to which nothing was applied (empty `data`). A node
-    that joins gets it as it would get any snapshot, and so the voters, which the entries do not tell.
+    It is a snapshot at the index of the first entry, of an empty state machine (empty `data`). A node that joins gets it like
+    any snapshot, and with it the voters, which are in no entry.
     """
     return Persisted(snapshot=RaftSnapshot(1, 0, Configuration(voters)))
 
 
 class RaftStorage(Protocol):
-    """Where a node keeps what it must find again. The driver calls it; the state machine does not.
+    """Storage of the persistent state of a node. The driver calls it; the state machine does not.
 
-    Writes take effect in the order of the calls: after a power failure there may be the first of them without the last, never
+    Writes take effect in the order of the calls: after a power failure the first of them may exist without the last, never
     the last without the first. Nothing has to be durable before `sync` has returned, or `flush` has called back.
     All raise OSError.
     """
 
     def load(self) -> Persisted:
-        """What is there. Damage is told in the result; a missing or unfinished end that no `sync` covered is not damage."""
+        """Load the stored state. The result reports damage; a missing or unfinished end that no `sync` covered is no damage."""
 
     def put_hard_state(self, hard_state: HardState) -> None:
         """Replace term and vote."""

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, and how much it may send to it (thesis section 10.2.1 on pipelines)."""
+"""Progress of one follower at its leader, and the limits of messages to it (thesis section 10.2.1 on pipelines)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.raft.settings import RaftSettings
 
 
 class Replicating(Enum):
-    """How the leader sends to a follower."""
+    """Mode of sending to a follower."""
 
     PROBE = "probe"
     """One message at a time: where the logs are equal is not known."""

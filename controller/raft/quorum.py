@@ -9,7 +9,7 @@ from controller.raft.configuration import Configuration
 
 
 class VoteOutcome(Enum):
-    """What the votes counted so far decide."""
+    """Outcome of the votes counted so far."""
 
     PENDING = "pending"
     WON = "won"

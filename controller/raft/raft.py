@@ -39,12 +39,12 @@ class Raft:
     """
 
     def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
-        """The node as it starts, a follower that waits.
+        """Create the node as a waiting follower.
 
-        node        identity of its log, above 0; a log that begins anew has another one
-        persisted   what storage loaded
-        entropy     decides how long it waits before elections
-        Raises SafetyError for a log with a hole, ValueError for a configuration that cannot be read.
+        node        identity of its log, above 0; a new log has another one
+        persisted   state that storage has loaded
+        entropy     randomness of the waits before elections
+        Raises SafetyError for a log with a hole, ValueError for an unreadable configuration.
         """
         self._replica = Replica(node, settings, persisted, entropy)
         self._election = Election(self._replica)
@@ -248,7 +248,7 @@ class Raft:
             self._follow(self._replica.term, 0)
 
     def _answer_old(self, message: RaftMessage) -> None:
-        """Tell the sender of a request of an older term the term; drop answers."""
+        """Answer a request of an older term with the current term; drop answers."""
         replica = self._replica
         if isinstance(message, VoteRequest):
             replica.send(VoteAnswer(replica.node, message.sender, replica.term, False))

@@ -1,4 +1,4 @@
-"""What the driver of a node has to do, as one value."""
+"""Work for the driver of a node, as one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a node does not take a proposal, a read, a change or a transfer, and what must never happen."""
+"""Refusals of proposals, reads, changes and transfers, and the error of a violated safety property."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node of a group is at any moment, whatever its role."""
+"""State of a node of a group, in any role."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from domain.ports import Entropy
 
 
 class RaftRole(Enum):
-    """What a node does. Whether it is a voter or a learner is in the configuration."""
+    """Role of a node. The configuration, not the role, makes it a voter or a learner."""
 
     FOLLOWER = "follower"
     PRE_CANDIDATE = "pre-candidate"
@@ -31,14 +31,13 @@ class Replica:
     """The state that elections, followers and leaders share.
 
     node             identity of this node's log
-    term, vote       the HardState in memory; what is durable is behind it by one Ready
-    role             what the node does now
-    leader           the leader of `term`, 0 when it is not known
+    term, vote       the HardState in memory; the durable one is behind it by one Ready
+    leader           the leader of `term`, 0 when unknown
     log              the entries
-    configurations   who votes
+    configurations   the configurations in the log
     outbox           messages of the next Ready
-    elapsed          ticks since the leader was heard, or since the last campaign
-    patience         ticks after which the node stands for election, by lot
+    elapsed          ticks since the last message of the leader, or since the last campaign
+    patience         random number of ticks after which the node stands for election
     """
 
     def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
@@ -79,7 +78,7 @@ class Replica:
         self.outbox.append(message)
 
     def rest(self) -> None:
-        """Begin to wait for a leader anew, for a time by lot (thesis section 3.4)."""
+        """Restart the wait for a leader, with a random length (thesis section 3.4)."""
         self.elapsed = 0
         ticks = self.settings.election_ticks
         self.patience = ticks + int(self.entropy.random() * ticks)

@@ -1,4 +1,4 @@
-"""How a leader brings its log to the others, and when an entry is committed (thesis sections 3.5, 3.6.2 and 10.2.1)."""
+"""Replication of a leader's log, and the commitment of entries (thesis sections 3.5, 3.6.2 and 10.2.1)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Replication:
             news = False
 
     def heartbeat(self, read_round: int) -> None:
-        """Tell all followers that the leader is there."""
+        """Send a heartbeat of the leader to all followers."""
         replica = self._replica
         for node, progress in self.followers.items():
             commit = min(progress.match, replica.log.committed)

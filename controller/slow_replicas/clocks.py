@@ -1,6 +1,6 @@
-"""Whose wall clock is off: compared with the median of all clocks that are known, that of the controller included.
+"""Deviations of wall clocks from the median of all known clocks, that of the controller included.
 
-Clocks decide convenience only (leases, timers), within the bound that replicas say. Two clocks do not tell which one is wrong.
+Clocks affect only convenience (leases, timers), within the bound that replicas report. Of two clocks, the wrong one is unknown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClockWatch:
         self._own_ms = wall_ms - now_ms if wall_ms != UNMEASURED else None
 
     def poll(self, histories: Iterable[tuple[Place, FiguresHistory]]) -> None:
-        """Compare the clocks of replicas that were heard lately."""
+        """Compare the clocks of replicas with recent heartbeats."""
         known = [(place, each.clock_ms, each.skew_ms) for place, each in histories if each.clock_ms is not None]
         clocks = [clock for _, clock, _ in known if clock is not None]
         if self._own_ms is not None:

@@ -54,7 +54,7 @@ class GreyDetector:
         self._clocks_told: set[Place] = set()
 
     def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
-        """ReplicaJudge.heard."""
+        """Take the figures of one heartbeat, as in ReplicaJudge."""
         found = self._histories.get((group, replica))
         if found is None:
             if len(self._histories) >= PLACES_MAX:
@@ -86,7 +86,7 @@ class GreyDetector:
         return self._ejections.count()
 
     def poll(self, groups: Iterable[StoreGroup], alive: Iterable[Place], now_ms: int) -> list[Verdict]:
-        """ReplicaJudge.look."""
+        """ReplicaJudge.poll."""
         known = list(groups)
         self._forget(known)
         living = set(alive)

@@ -37,7 +37,7 @@ class Ejection:
 
 @final
 class Ejections:
-    """Who is out. `now_ms`: monotonic milliseconds, handed in."""
+    """Ejected replicas. `now_ms`: monotonic milliseconds from the caller."""
 
     __slots__ = ("_of",)
 
@@ -54,7 +54,7 @@ class Ejections:
         return sum(each.is_out for each in self._of.values())
 
     def has_room(self, replicas: int) -> bool:
-        """True when one more of so many replicas may be ejected."""
+        """True when one more replica may be ejected; `replicas`: the number of all."""
         return self.count() + 1 <= max(1, int(replicas * SHARE_MAX))
 
     def eject(self, place: Place, now_ms: int) -> int:

@@ -23,12 +23,13 @@ CLOCKS: Final = 32
 
 @final
 class FiguresHistory:
-    """Figures of a replica in one role: a leader does what a follower does not, so its past as a follower says nothing.
+    """Figures of a replica in one role: leader and follower do different work, so figures of one role say nothing of the other.
 
-    heard_ms   when the newest figures came
-    skew_ms    how far apart clocks may be, as the replica last said; UNMEASURED: it did not say
-    _paths     the newest times of the path to it, as its leader measures them; _path_ms: when the last one came
-    _clocks    wall clock of the replica less the time at which it was heard; the same in both roles
+    heard_ms   time of the newest figures
+    skew_ms    last reported bound on the difference of clocks; UNMEASURED: none reported
+    _paths     the newest times of the path to it, as its leader measures them
+    _path_ms   time of the last of these
+    _clocks    wall clock of the replica less the time of its heartbeat; the same in both roles
     """
 
     __slots__ = ("_clocks", "_leads", "_path_ms", "_paths", "_samples", "heard_ms", "skew_ms")
@@ -81,8 +82,8 @@ class FiguresHistory:
 
     @property
     def clock_ms(self) -> int | None:
-        """The replica's wall clock less the monotonic time of who hears it; None until there are enough samples.
+        """Wall clock of the replica less the monotonic time of the receiver; None without enough samples.
 
-        A heartbeat that took long makes a clock seem late: the largest of the newest differences is the nearest.
+        A slow heartbeat makes a clock seem late: the largest of the newest differences is the most exact one.
         """
         return max(self._clocks) if len(self._clocks) >= RECENT else None

@@ -1,4 +1,4 @@
-"""What is measured of replicas, and when a figure is out of the ordinary."""
+"""Measured figures of replicas, and the limits beyond which a figure is extraordinary."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""The record of what replicas measured and what was decided: lines of JSON, so that another judge can be tried on it later.
+"""The record of the figures of replicas and of the decisions, as lines of JSON, for a later replay with another judge.
 
-    figures/0, figures/1   the newer one is written to; when it is full, the other one is emptied and takes over
+    figures/0, figures/1   the newer one is written; when it is full, the other one is emptied and used
 
     {"at": ms, "group": name, "leader": id, "epoch": n, "replicas": [ids], "in_sync": [ids]}      when it has changed
     {"at": ms, "of": [group, id], "leads": bool, "figures": [sync_us, ack_us, turn_us, errors, wall_ms, skew_ms, paths]}    each
-        that was heard; paths: of a leader, [[id, us of the path to this follower], ...]
-    {"at": ms, "look": true, "wall": ms}                                                         each look, and the own clock
+        heartbeat; paths: of a leader, [[id, us of the path to this follower], ...]
+    {"at": ms, "look": true, "wall": ms}                                                         each poll, and the own clock
     {"at": ms, "move": [group, source, target], "out_ms": n, "excesses": [[name, level, ordinary, bound], ...]}
     {"at": ms, "passed_over": [group, id], "out_ms": n, "excesses": [...]}
     {"at": ms, "held": [group, source], "reason": text, "excesses": [...]} and {"at": ms, "returned": [group, id]}
     {"at": ms, "clock": [group, id], "excesses": [...]}                                          none: it is right again
 
-Times are monotonic milliseconds of the process. Nothing is synced: a record that a power failure cuts is still one to replay.
+Times are monotonic milliseconds of the process. Nothing is synced: a record that a power failure has cut can be replayed.
 """
 
 from __future__ import annotations

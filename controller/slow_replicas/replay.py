@@ -28,7 +28,7 @@ class Compared(NamedTuple):
 
 
 def replay(lines: Iterable[Mapping[str, Any]], judge: ReplicaJudge) -> Compared:
-    """Give a judge what was heard, at the looks that there were. Its own moves do not happen: the record has the leaders."""
+    """Replay recorded figures to a judge, with the recorded polls. Its own moves do not happen: the record has the leaders."""
     result = Compared([], [], [])
     groups: dict[str, StoreGroup] = {}
     heard: dict[tuple[str, int], int] = {}

@@ -1,4 +1,4 @@
-"""What a judge of replicas decides, and who judges."""
+"""Verdicts about replicas, and the port of the judge."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ReplicaJudge(Protocol):
         """The controller's own wall clock, each second, whether it leads or not; UNMEASURED: it is not known."""
 
     def poll(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
-        """Decide. Call it about once a second. `alive`: (group, replica id) of the replicas that were heard in time."""
+        """Decide. Call it about once a second. `alive`: (group, replica id) of the replicas with a valid heartbeat."""
 
     def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
         """A move that was decided has been carried out, or could not be."""

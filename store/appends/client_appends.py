@@ -1,4 +1,4 @@
-"""What clients send on its way to the log: refusals, and the form in which delayed and half messages are stored."""
+"""Appends of clients: refusals, and the stored form of delayed and half messages."""
 
 from __future__ import annotations
 

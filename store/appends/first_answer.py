@@ -29,7 +29,7 @@ class FirstAnswer(NamedTuple):
 
 
 def size_max(digest: bytes, messages: Sequence[Message]) -> int:
-    """At most so many bytes has the first answer for `messages`."""
+    """Upper bound of the bytes of the first answer for `messages`."""
     size = _HEAD_BYTES + len(digest)
     for message in messages:
         size += _PLACE.size + 4 + len(message.message_id.encode())

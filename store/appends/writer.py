@@ -1,4 +1,4 @@
-"""How the parts of the store append to the log: one method for each kind of write."""
+"""Appends of the parts of the store to the log: one method for each kind of write."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class StoreWriter:
             done(failure)
 
     def journal(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
-        """Append changes that hold in memory already. `page` is told of the write, `flushed` of its sync."""
+        """Append changes already made in memory. `page` is called after the write, `flushed` after its sync."""
         if changes:
             self._appender.journal(changes)
         if page is not None:

@@ -1,1 +1,1 @@
-"""What a start needs besides the end of the log: checkpoints, their snapshots, and recovery from them."""
+"""Checkpoints, their snapshots, and the recovery of a start from them and the end of the log."""

@@ -70,7 +70,7 @@ class Points(NamedTuple):
 
 
 def find(disk: Disk, events: StoreEvents) -> Points:
-    """The newest undamaged checkpoints. Damaged ones are set aside and told. Raises OSError when that fails."""
+    """The newest undamaged checkpoints. Damaged ones are set aside and reported. Raises OSError when that fails."""
     names = [name for name in disk.names(FOLDER) if name.isdigit()]
     serial = max(map(int, [*names, *(name for name in disk.names(SNAPSHOT_FOLDER) if name.isdigit())]), default=0)
     noted = disk.read_all(derived_damage.REBUILD)

@@ -40,10 +40,10 @@ Replay = Callable[[bytes, int, int, bool, bool], None]
 
 
 class Recovered(NamedTuple):
-    """What recovery found in the log, and what it did to it.
+    """Result of recovery.
 
     cut_bytes     bytes of an unsynced tail that were cut off
-    cut_records   how many records they held at most
+    cut_records   upper bound of the records in them
     copied_bytes  bytes that were not proven to be on the disk, and were copied
     store_ms      newest store time, in epoch ms
     batches       batches read since the checkpoint
@@ -184,7 +184,7 @@ class LogRecovery:
         return copied_bytes
 
     def finish(self) -> None:
-        """All of the log is applied: make what only its end can tell."""
+        """Complete the queues after all of the log is applied."""
         self._queues()
         self._step_over_gaps(self._loaded)
 
@@ -270,8 +270,8 @@ class LogRecovery:
     def apply(self, header: Header, data: bytes) -> None:
         """Apply the next batch: its topics, its messages, then all other changes.
 
-        A topic may have been deleted and made again between two messages of a batch: the epoch of the deletion tells which of
-        them belong to the later topic.
+        A topic may have been deleted and created again between two messages of a batch: the epoch of the deletion separates the
+        messages of the two topics.
         """
         body, place, base = b"", 0, 0
         if header.state_at:

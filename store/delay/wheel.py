@@ -367,9 +367,9 @@ class Wheel:
         return messages, changes
 
     def _records(self, rows: Sequence[Row]) -> list[bytes]:
-        """The records of due messages. Raises OSError; StoreError for a damaged one that another replica may give.
+        """Records of due messages. Raises OSError; StoreError for a damaged record that another replica may give.
 
-        Any other damaged one is told and left out: it would hold back all that follow.
+        Any other damaged record is reported and left out, since it would hold back all later ones.
         """
         try:
             found = self._reader.fetch(rows)

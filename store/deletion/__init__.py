@@ -1,1 +1,1 @@
-"""What leaves the log, and what is written again before it does."""
+"""Deletion of segments and topics, and the rewriting of live values before it."""

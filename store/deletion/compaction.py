@@ -1,4 +1,4 @@
-"""What is written again before its segment is deleted: live state, leases, next offsets of emptied queues, deleted topics."""
+"""Rewriting of values before the deletion of their segment: state, leases, next offsets of empty queues, deleted topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers hold: the lowest offset of each queue that retention by age must leave."""
+"""Holds of readers: the lowest offset of each queue that retention by age must keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the store takes writes now."""
+"""Admission of writes, by the free space of the volume and the state of the log."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class WriteAdmission:
         return self.full
 
     def check_space(self) -> None:
-        """Read how much of the volume is free; tells when too little begins and ends.
+        """Read the free share of the volume; reports the begin and the end of a shortage.
 
-        The log tells the same when a write finds no room at all: who of both ends last says that messages are taken again.
+        The log reports the same when a write finds no room. The later end of the two reports that messages are taken again.
         """
         free, least = self._disk.free_ratio(), self._config.free_ratio_min
         self.free_ratio = free

@@ -1,4 +1,4 @@
-"""What a write lacks and what comes back by itself: room on the disk, and file descriptors."""
+"""Shortages that may end by themselves and that a write meets: of room on the disk, and of file descriptors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class NotWrittenError(OSError):
 
 
 class Lack(NamedTuple):
-    """What a write lacked, in words.
+    """Texts about a shortage that a write has met.
 
-    found    what the write came to: `the disk full`
-    until    when writes go on
-    remedy   what a person can do
-    ended    what is said when writes go on
+    found    the shortage: `the disk full`
+    until    condition under which writes continue
+    remedy   advice to the operator
+    ended    report of its end
     """
 
     found: str

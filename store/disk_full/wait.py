@@ -17,9 +17,9 @@ _AGAIN_NS: Final = 1_000_000_000
 
 @final
 class FullDisk:
-    """Whether the log waits for room, or for a file descriptor.
+    """Wait of the log for room on the disk, or for a file descriptor.
 
-    failure   why nothing is written until there is room on the disk, and a file descriptor; None while there is
+    failure   failure of writes during the wait; None without one
     """
 
     def __init__(

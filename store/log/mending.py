@@ -159,7 +159,7 @@ class SegmentMending:
         file.sync(synced)
 
     def _put(self, behind: int, done: Ended) -> None:
-        """Replace the damaged file by the new one, which is read at once. The loop does not wait until the rename is durable."""
+        """Replace the damaged file by the new one, which is read at once. The loop does not wait for a durable rename."""
         segment, segments = self._segment, self._segments
         self._drop()
         if segment is not None and (segment not in segments.all or segment.end != behind):
@@ -200,8 +200,8 @@ class SegmentMending:
 
 
 def _bytes(segment: Segment, position: int, size: int) -> bytes:
-    """At most `size` bytes of a segment; zeros for unreadable ones. Raises OSError without a file descriptor: zeros would
-    replace good bytes."""
+    """At most `size` bytes of a segment; zeros for unreadable ones. Raises OSError without a file descriptor: zeros
+    would replace good bytes."""
     at = position - segment.base
     try:
         return segment.file.read(at, min(size, segment.end - position))

@@ -1,4 +1,4 @@
-"""What a check of a data directory has found."""
+"""Findings of a check of a data directory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Severity(enum.Enum):
-    """How bad a finding is. The value is its name in output."""
+    """Severity of a finding. The value is its name in output."""
 
     DAMAGE = "damage"
     """What was promised is damaged, or the node does not start: it has to be repaired."""

@@ -1,4 +1,4 @@
-"""Which queues of a topic got messages last."""
+"""The latest arrivals in the queues of a topic."""
 
 from __future__ import annotations
 

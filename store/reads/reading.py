@@ -27,7 +27,7 @@ READ_BYTES_MAX: Final = 512 * 1024
 
 
 class WrittenLog(Protocol):
-    """Tells how far records can be read by their positions."""
+    """Limit of reads of records by position."""
 
     @property
     def written(self) -> int:
