@@ -1,7 +1,7 @@
 """Backups while the store is open: the list of files that a backup copies, and holds that keep them.
 
-What is listed is what a power failure in this turn would leave: the log as far as it is durable, and the checkpoints with all
-that they need. Files only grow, so it stays valid while nothing is deleted, and appends go on.
+The list holds the files that a power failure in this turn would leave: the durable part of the log, and the checkpoints with
+all that they need. Files only grow, so the list stays valid while nothing is deleted, and appends continue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HeldBackups:
     """The port `Backups`.
 
     _holds     hold -> the timer that ends it
-    _waiting   hold -> who waits for its plan
+    _waiting   hold -> the callback that waits for its plan
     _newest    number of the newest hold
     """
 

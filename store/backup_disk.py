@@ -1,6 +1,6 @@
-"""A disk that deletes nothing while a backup copies its files: what is deleted meanwhile goes when the last hold ends.
+"""A disk that deletes nothing while a backup copies its files: deletions are carried out when the last hold ends.
 
-What a crash leaves of that is deleted as after any crash: by the next start, or by the next checkpoint.
+Files that a crash leaves are deleted as after any crash: by the next start, or by the next checkpoint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BackupDisk:
         self._left: dict[str, None] = {}
 
     def release(self) -> list[OSError]:
-        """Delete what was to be deleted; the errors of files that the disk did not delete, which the next start does."""
+        """Carry out the deletions; returns the errors of files that the disk did not delete, which the next start deletes."""
         self.held = False
         left, self._left = self._left, {}
         errors: list[OSError] = []

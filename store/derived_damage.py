@@ -1,4 +1,4 @@
-"""Damage to what is derived from the log: index and checkpoints. They are built again from the log alone.
+"""Damage of the files derived from the log: index and checkpoints. They are built again from the log alone.
 
 found at the start      the checkpoints are set aside, and the start begins again without them
 found while running     the reader gets an error, and a note makes the next start begin without checkpoints
@@ -29,7 +29,7 @@ def set_aside(disk: Disk, name: str) -> None:
 
 
 def set_checkpoints_aside(disk: Disk) -> None:
-    """Make the next start read the whole log: no checkpoint says what of the index is valid. Raises OSError."""
+    """Make the next start read the whole log, since no checkpoint describes the valid part of the index. Raises OSError."""
     for name in disk.names(CHECKPOINTS):
         set_aside(disk, f"{CHECKPOINTS}/{name}")
     disk.remove(REBUILD)

@@ -1,6 +1,6 @@
 """Effects of a batch that has reached its durability level: messages become readable, changes apply, appends are answered.
 
-They run to the end whatever one of them does: a listener or an answer that raises costs its own caller, and nobody else.
+All of them run: an exception of a listener or an answer is reported and does not stop the others.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ RESTLESS_MAX: Final = 8_192
 """When this many tables have changed since the last packing, the next one is not later than _LOOK_NS: live ones are large."""
 _LOOK_NS: Final = 100_000_000
 _COVERS: Final = 2
-"""Further checkpoints of a clean end: who waited for messages leases the last ones while the first is written."""
+"""Further checkpoints of a clean end: waiting receivers lease the last messages while the first one is written."""
 _LOOKS: Final = 9
-"""Looks between two seconds at how many tables have changed, while they are many."""
+"""Polls of the number of changed tables within a second, while they are many."""
 
 
 @final
@@ -32,7 +32,7 @@ class Housekeeping:
     _spills   writes out index rows when memory is above its bound
     _rests    packs lease tables that have not changed for a while, and counts
     _scrubs   checks the log for damage
-    _polls    how often `_rest` is still called before the next second
+    _polls    remaining calls of `_rest` before the next second
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Housekeeping:
         self._closed = False
 
     def start(self) -> None:
-        """Start the parts after recovery. Held calls run when what was recovered is durable."""
+        """Start the parts after recovery. Held calls run when the recovered log is durable."""
         parts = self._parts
         try:
             self._disk.replace(ABORT, running(self._boot))
@@ -77,7 +77,7 @@ class Housekeeping:
             return
         try:
             self._second()
-        finally:  # what one look has raised, as a volume that is gone for a moment, ends no later ones
+        finally:  # an error, such as of a volume that is away for a moment, does not stop later polls
             self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
 
     def _second(self) -> None:
@@ -100,7 +100,7 @@ class Housekeeping:
             self._scrubs.run(parts.scrubber.second(), _nothing, _ignored)
 
     def _rest(self) -> None:
-        """Pack lease tables that have not changed for a while, when that is due; look again soon while many change."""
+        """Pack lease tables that have not changed for a while, when that is due; poll again soon while many change."""
         turn, now = self._parts.ledger.turn, self._clock.monotonic_ns()
         many = turn.restless >= RESTLESS_MAX
         if many or turn.restless * (_LOOKS + 1) >= RESTLESS_MAX:
@@ -163,7 +163,7 @@ class Housekeeping:
 
 
 def _nothing() -> None:
-    """The end of work that nobody waits for."""
+    """Callback of work without a waiter."""
 
 
 def _ignored(error: OSError) -> None:

@@ -10,7 +10,7 @@ from store.lease.journaled_tables import JournaledTables
 EXACT_MAX: Final = 4_096
 """Live lease tables up to which leases are counted when the figure is asked for."""
 LOOK_COST: Final = 16
-"""What it costs to look for live tables in a chunk of rows, in visits."""
+"""Cost of a search for live tables in a chunk of rows, in visits."""
 
 
 @final

@@ -29,7 +29,7 @@ from store.state.port import StoredState
 class LogStore:
     """`domain.store.message_store.MessageStore` over one log. The attributes without a comment are its ports. See `open_store`.
 
-    parts   what the ports stand on
+    parts   the parts under the ports
     """
 
     def __init__(

@@ -78,7 +78,7 @@ from store.transaction.open_transactions import OpenTransactions
 class StoreOpening:
     """One opening. Where two parts call each other, a lambda stands for the one that is made later.
 
-    files      what it has found on the disk
+    files      the files on the disk
     commit     group commit, which takes nothing before `store`
     ledger     lease tables
     keys       the key index; empty before `load_keys`
@@ -86,15 +86,15 @@ class StoreOpening:
     recovery   reads the log
     source     what a checkpoint has besides the index
     repairs    reads that wait for a repair of the log
-    promise    of the last run; in a new directory the first one of this log
-    scrubs     what looks for damage, once there is a store
+    promise    promise of the last run; in a new directory the first one of this log
+    scrubs     the scrubber of the open store
     admission  whether writes are taken now
     """
 
     scrubs: Scrubber
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> None:
-        """Find the files, and make what recovery fills. Raises StoreError and OSError."""
+        """Find the files, and create the parts that recovery fills. Raises StoreError and OSError."""
         self._clock, self._config, self._events = clock, config, events
         files = self.files = _files(disk, config, events)
         self._disk = disk = files.disk
@@ -185,7 +185,7 @@ class StoreOpening:
         self.keys.read(header, data)
 
     def applied(self) -> Recovered:
-        """All of the log is applied: what `store` needs of it."""
+        """Result of recovery for `store`, after all of the log is applied."""
         self.ledger.replay.finish()
         recovery = self.recovery
         recovery.finish()
@@ -200,23 +200,23 @@ class StoreOpening:
             )  # fmt: skip
 
     def checkpointer(self, log: CheckpointedLog, points: Points) -> Checkpointer:
-        """What writes the checkpoints of `log` behind `points`."""
+        """Checkpointer of `log` that continues from `points`."""
         return Checkpointer(self._disk, self._clock, self._config, log, self.index, self.keys, self.source, points)
 
     def reads(self, log: WrittenLog, append: Append) -> tuple[Reading, Catalogue, StoredState]:
-        """What reads the part of a log that is applied: up to `log`. `append` answers changes of the state."""
+        """Ports that read the applied part of a log, up to `log`. `append` answers changes of the state."""
         reading = Reading(self.index, self._reader, log, self._events)
         return reading, self._metadata, StoredState(self._state, append, frozenset(), self._events, self.repairs)
 
     def scrubber(self, durable: Callable[[], int]) -> Scrubber:
-        """What looks for damage below the position `durable()`."""
+        """Scrubber of the log below the position `durable()`."""
         notified = partial(_damaged, self._events)
         made = Scrubber(self.files.segments, durable, self.promise.incarnation, self._config, notified)
         self._reader.checked.found = made.suspect
         return made
 
     def store(self, recovered: Recovered, checkpointer: Checkpointer, leads: bool = False) -> LogStore:
-        """Begin to append behind what was applied, make the other parts and the ports, and start the store.
+        """Begin to append behind the applied log, create the other parts and the ports, and start the store.
 
         `leads`: batches wait for the other replicas of a store group.
         """

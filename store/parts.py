@@ -1,4 +1,4 @@
-"""The parts of a store: its files as it finds them, and what runs while it is open."""
+"""The parts of a store: its files on the disk, and the parts that run while it is open."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StoreParts:
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
-    scrubber             looks for damage of the log
+    scrubber             finds damage of the log
     census               counts of leases
     once                 keys of appends that are carried out once
     group_removal        deletion of groups
@@ -89,7 +89,7 @@ class StoreFiles:
 
     disk       the data directory
     points     the checkpoints
-    promise    how far the log has been promised to reach; None in a new directory
+    promise    content of the promise mark; None in a new directory
     segments   the files of the log
     index      the queues, without what the log holds behind the checkpoint
     """

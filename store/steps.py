@@ -11,9 +11,9 @@ COST_MAX: Final = 4_096
 """Cost of the steps of one turn, in rows read or items visited: about a millisecond."""
 _PAUSE_NS: Final = 1_000_000
 SLICE_NS: Final = 2_000_000
-"""Time after which a turn ends though its steps have not cost as much: what is not in the processor's caches takes longer."""
+"""Time after which a turn ends even below the cost limit: memory outside the processor's caches is slower."""
 _LOOK_COST: Final = 256
-"""Cost between two looks at the clock."""
+"""Cost between two reads of the clock."""
 
 
 @final

@@ -118,7 +118,7 @@ class Appender:
         return default and not messages
 
     def is_local(self, messages: Sequence[Message]) -> bool:
-        """True for messages whose levels ask for no other replica. What has no level of its own has the store's default one."""
+        """True for messages whose levels need no other replica. A message without a level has the store's default one."""
         for message in messages:
             entry = self._index.topics.get(message.topic)
             if entry is None or entry.settings is None or entry.settings.topic.durability.waits_for_replicas:

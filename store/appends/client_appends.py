@@ -63,7 +63,7 @@ class Outbox:
 
 @final
 class ClientAppends:
-    """Appends what clients send: refused when the store takes nothing, parked when it is not to be read yet."""
+    """Appends of clients: refused when the store takes no writes, parked when the message is not readable yet."""
 
     __slots__ = ("_outbox", "_state", "_writer")
 

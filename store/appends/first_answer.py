@@ -21,7 +21,7 @@ _HANDLE_BYTES: Final = 1_024
 
 @final
 class FirstAnswer(NamedTuple):
-    """created_ms: epoch milliseconds of the append; digest: of what was appended; placed: where it is."""
+    """created_ms: epoch milliseconds of the append; digest: digest of the messages; placed: their places."""
 
     created_ms: int
     digest: bytes

@@ -41,7 +41,7 @@ _UNKNOWN: Final = Failure(ErrorCode.FLUSH_TIMEOUT, "the first append with this k
 
 @final
 class Waiting:
-    """An append with a key that has no answer yet: its digest, and who waits for the answer."""
+    """An append with a key that has no answer yet: its digest, and the callbacks that wait for the answer."""
 
     __slots__ = ("calls", "digest")
 
@@ -127,7 +127,7 @@ class OnceAppends:
         self._append(messages, answered, [item, *changes], placed)
 
     def _known(self, name: bytes, messages: Sequence[Message]) -> FirstAnswer | None:
-        """The first answer of a key whose time has not passed, and whose topic still is the one of then."""
+        """First answer of a key whose time has not passed, and whose topic was not deleted since."""
         value = self._state.get(SPACE, name)
         if value is None or self._clock.wall_ms() - first_answer.created_ms(value) >= self._config.once_window_ms:
             return None

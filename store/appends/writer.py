@@ -51,8 +51,8 @@ class StoreWriter:
             done(failure)
 
     def append_made(self, make: Callable[[], Sequence[StateChange]], done: Done | None) -> None:
-        """Append the changes that `make` returns, at the store's default level. `make` changes memory with the changes that it
-        makes, so it is called only when the store takes them: memory never forgets what the log still has."""
+        """Append the changes that `make` returns, at the store's default level. `make` also makes them in memory, so it is
+        called only when the store takes them: memory never loses values that the log still has."""
         failure = self.refusal()
         if failure is None:
             self._appender.add((), make(), done, self._flushed_default)

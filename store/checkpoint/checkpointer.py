@@ -35,7 +35,7 @@ SLICE_LOOKS: Final = 16_384
 """Bytes and items of a snapshot that are written in one turn, and items looked at, those in vain included. Most turns end by
 the clock before that."""
 LOOKS_OF_STEP: Final = 1_024
-"""How many things a step of the source looks at, about, when it finds nothing."""
+"""Items that a step of the source examines, about, when it finds nothing."""
 SLICE_STEPS: Final = 16
 """Steps of _STEP_QUEUES queues, whose rows are written in one turn."""
 _PAUSE_NS: Final = 1_000_000
@@ -77,10 +77,10 @@ class CheckpointedLog(Protocol):
         """Call `done` when everything up to `written` is durable, and no later leader can be without it."""
 
     def stop(self, what: str, error: OSError) -> None:
-        """`what`, a write of the store, has failed."""
+        """Handle the failure of `what`, a write of the store."""
 
     def fill(self, what: str, error: OSError) -> None:
-        """`what`, a write of the store, has found the disk full."""
+        """Handle a full disk, found by `what`, a write of the store."""
 
 
 @final
@@ -132,7 +132,7 @@ class Checkpointer:
         self._file: tuple[str, File] | None = None
 
     def end(self) -> Points:
-        """Give up what is being written, and write no more: another one goes on behind these checkpoints. The log is broken."""
+        """Write no more checkpoints; returns the points from which another checkpointer continues. The log is released then."""
         self._waiters.clear()
         return Points(self.last, self.older, self._serial)
 

@@ -1,4 +1,4 @@
-"""The files of checkpoints: which there are, which of them are whole, and what is in one.
+"""The files of checkpoints: their list, their validity, and their content.
 
     checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
                           | serial of the snapshot 8 | first place of the index that is needed 8
@@ -101,7 +101,7 @@ def find(disk: Disk, events: StoreEvents) -> Points:
 
 
 def poll(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
-    """(the newest undamaged checkpoint, (file, what is wrong with it or with its snapshot) of the others). Changes nothing."""
+    """(newest undamaged checkpoint, (file, fault of it or of its snapshot) of each damaged one). Changes nothing."""
     found = NONE
     faults: list[tuple[str, str]] = []
     for name in sorted((name for name in disk.names(FOLDER) if name.isdigit()), reverse=True):
@@ -115,7 +115,7 @@ def poll(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
 
 
 def read(disk: Disk, name: str) -> Point | str:
-    """The checkpoint in a file, or what is wrong with it. Raises OSError when there is no file descriptor to read it with."""
+    """Checkpoint in a file, or the fault of the file. Raises OSError without a file descriptor."""
     try:
         data = disk.read_all(f"{FOLDER}/{name}") or b""
     except OSError as error:
@@ -135,7 +135,7 @@ def read(disk: Disk, name: str) -> Point | str:
 
 
 def _snapshot_fault(disk: Disk, point: Point) -> str:
-    """What is wrong with the snapshot of a checkpoint, "" for nothing."""
+    """Fault of the snapshot of a checkpoint, "" for none."""
     try:
         for _ in snapshot.frames(disk, point.snapshot) if point.state else ():
             pass

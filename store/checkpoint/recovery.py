@@ -1,7 +1,7 @@
 """Recovery: applies the log since the last checkpoint to the state view, the lease tables and the queue index.
 
 promise mark -> checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end
-    -> damage to what was promised: refused | an unsynced tail: cut -> copy of what is unproven
+    -> damage of the promised part: refused | an unsynced tail: cut -> copy of the unproven part
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class LogRecovery:
         self._crashed = False
 
     def run(self, point: Point) -> Recovered:
-        """Apply the log, and cut off an unsynced tail. Raises DamageError when what was promised is damaged."""
+        """Apply the log, and cut off an unsynced tail. Raises DamageError for damage of the promised part."""
         segments, promise = self._segments, self._promise
         began = notified = self.load(point)
         batches = 0
@@ -173,7 +173,7 @@ class LogRecovery:
         return cut_bytes, cut_records
 
     def _renew(self) -> int:
-        """Copy what is not proven to be on the disk, and begin a new segment behind a filler; how many bytes were copied."""
+        """Copy the bytes not proven to be on the disk, and begin a new segment behind a filler; returns their number."""
         segments, proven = self._segments, self._proven
         if self._promise is None and len(segments.all) > 1:
             proven = max(proven, segments.all[-2].base)  # version 1 synced each segment soon after the next one began
@@ -235,9 +235,10 @@ class LogRecovery:
             raise damage(bad)
 
     def _refuse_damage(self, end: int, proven: int) -> int:
-        """Look at the log behind `end`, where the last good batch ends. Below `proven` it is known to have been durable.
+        """Examine the log behind `end`, the end of the last good batch. Below `proven` it is known to have been durable.
 
-        Raises DamageError when what was promised is damaged. Else the rest is an unsynced tail: the most records it can hold.
+        Raises DamageError for damage of the promised part. Else the rest is an unsynced tail; returns an upper bound of its
+        records.
         """
         segments = self._segments
         if end == segments.end and end >= proven:
@@ -309,7 +310,7 @@ class LogRecovery:
         queue.visible = queue.next
 
     def _step_to(self, queue: Queue, offset: int, position: int) -> None:
-        """Continue `queue` at `offset`, whose record is at `position`: what was before it is deleted, or lost in a gap."""
+        """Continue `queue` at `offset`, whose record is at `position`: the records before are deleted, or lost in a gap."""
         if offset == queue.next:
             return
         last = queue.last_position()
@@ -371,12 +372,12 @@ class LogRecovery:
 
 
 def running(boot: str) -> bytes:
-    """What `ABORT` holds while a store is open in this start of the machine."""
+    """Content of `ABORT` while a store is open in this start of the machine."""
     return f"running {boot}".rstrip().encode() + b"\n"
 
 
 def lost_power(disk: Disk, boot: str) -> bool:
-    """True when the last run ended without a clean close and the machine may have started since: what was not synced then may
+    """True when the last run ended without a clean close and the machine may have started since: unsynced bytes of that run may
     be lost."""
     found = disk.read_all(ABORT)
     return found is not None and (not boot or found != running(boot))

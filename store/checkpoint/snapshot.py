@@ -52,9 +52,9 @@ class SnapshotSource(Protocol):
     """The source of a state snapshot."""
 
     def snapshot(self) -> Iterator[list[SnapshotItem] | Columns | None]:
-        """All that is live, in steps that one turn can make; None for a step that found nothing.
+        """All live values, in steps that fit into one turn; None for a step that found nothing.
 
-        The iteration takes several turns; what it gives may be newer than its start.
+        The iteration takes several turns; its values may be newer than its start.
         """
 
 

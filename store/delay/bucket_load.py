@@ -20,7 +20,7 @@ class BucketLoad:
     """The rows of one bucket that were durable when its loading began; later ones are announced by Wheel.arrived.
 
     base_ms   begin of the bucket in epoch ms; no timer of it is due before
-    left      rows that are still to be loaded
+    left      rows not loaded yet
     """
 
     __slots__ = ("_end", "_index", "_offset", "_queue", "base_ms")
@@ -34,7 +34,7 @@ class BucketLoad:
 
     @property
     def left(self) -> int:
-        """Rows that are still to be loaded."""
+        """Number of rows not loaded yet."""
         return self._end - self._offset
 
     def rows(self, limit: int) -> list[Row]:

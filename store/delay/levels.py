@@ -40,7 +40,7 @@ class DelayLevels:
         self._inherited_below, self._inherited_delay_ms = below, delay_ms
 
     def _due_of(self, level: int, row: Row) -> int:
-        """When a message is delivered."""
+        """Delivery time of a message, in epoch ms."""
         due = row[3] + parking.LEVELS_MS[level]
         return due + self._inherited_delay_ms if row[0] < self._inherited_below else due
 
@@ -50,7 +50,7 @@ class DelayLevels:
             self.offsets[level] = int(timer_state(level_key(level + 1)) or b"0")
 
     def next_ms(self) -> int:
-        """When the next message of any level falls due, 0 when none is pending."""
+        """Due time of the next message of any level, in epoch ms; 0 when none is pending."""
         found = 0
         for level in range(len(parking.LEVELS_MS)):
             rows = self._rows(level, 1)[1]

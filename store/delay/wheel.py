@@ -62,8 +62,8 @@ class Wheel:
     levels              the delay levels and their progress
     paused              True between `pause` and `resume`: pending messages are being copied
     parked, delivered   messages parked and delivered since the start
-    mend_ms             how long delivery waits for a damaged record to be whole again; 0: nobody mends it
-    change_with         the state change that goes with the delivery of a delayed or half message (Timers.accompany)
+    mend_ms             longest wait of delivery for the repair of a damaged record; 0: no replica repairs it
+    change_with         the state change in the commit of the delivery of a delayed or half message (Timers.accompany)
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
     _opened             buckets below this one are open: their new timers go to `_heap` directly
@@ -71,8 +71,8 @@ class Wheel:
     _accepted           position -> due ms of timers that are not durable yet
     _reload_due         True when memory is ahead of the stored progress: `_reload` before the next delivery
     _late               the changes of the last delivery that was answered FLUSH_TIMEOUT: stored, but perhaps not in effect yet
-    _damaged            position of a due message that is damaged -> since when it is waited for, monotonic nanoseconds
-    _load               the bucket that is being loaded, None when none is
+    _damaged            position of a damaged due message -> begin of the wait for its repair, monotonic ns
+    _load               the bucket that is being loaded, None for none
     _busy               True while a delivery is being written, while paused, and after `stop`
     """
 
@@ -392,7 +392,7 @@ class Wheel:
         return found
 
     def is_pending(self, due_ms: int, position: int) -> bool:
-        """True when the timer at `position` is still to be delivered."""
+        """True when the timer at `position` is not delivered yet."""
         valid = position >= self.copied_below and position not in self.recalled.positions
         return valid and (due_ms, position) > self.last_delivered
 
@@ -450,7 +450,7 @@ class Wheel:
 
 
 def _no_change(_message: Message) -> None:
-    """What goes with a delivery as long as nobody has asked for more."""
+    """Default of `change_with`: no further change."""
 
 
 def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:

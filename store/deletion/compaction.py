@@ -25,7 +25,7 @@ SLICE_BYTES: Final = 256 * 1024
 SLICE_LOOKS: Final = 4_096
 """Live lease tables, changes, their bytes, and items looked at in vain, in one turn of what is carried forward."""
 STEP_LOOKS: Final = 512
-"""How many things a step looks at, about."""
+"""Items that a step examines, about."""
 SNAPSHOT_TABLES: Final = 128
 """Live lease tables of one step of a snapshot: their values are made one by one."""
 
@@ -44,11 +44,11 @@ class Compaction:
         self._appender = appender
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Write again what is still needed of a segment; durable before `done`."""
+        """Write the needed values of a segment again; durable before `done`."""
         self._appender.add(messages, changes, done, True)
 
     def carry(self, base: int) -> Iterator[list[StateChange] | None]:
-        """Slices of what has to be written again before the segments before `base` may be deleted: leases, state, queues.
+        """Slices of the values to write again before the deletion of the segments before `base`: leases, state, queues.
 
         These are values whose newest record stands before `base`, and the next offsets of queues that become empty. The caller
         writes each slice, in order, before it takes the next; None is a slice in which nothing was found. Live lease tables

@@ -1,4 +1,4 @@
-"""Retention: deletes whole segments that are too old or too many, after what is still needed of them is written again.
+"""Retention: deletes whole segments that are too old or too many, after their needed values are written again.
 
 check -> may the oldest segment go? -> checkpoint with snapshot -> copy timers and state forward -> durable -> delete
 """
@@ -36,10 +36,10 @@ _BEHIND_NS: Final = 20_000_000
 
 
 class RetentionHost(Protocol):
-    """Writes again what a segment holds that is still needed."""
+    """Writes the needed values of a segment again."""
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Write again what is still needed of a segment; durable before `done`."""
+        """Write the needed values of a segment again; durable before `done`."""
 
     def carry(self, base: int) -> Iterator[list[StateChange] | None]:
         """Slices of live state, and of queues that become empty, whose newest record stands before `base`; None: a pause."""
@@ -167,7 +167,7 @@ class Retention:
         self._turns.run(steps, lambda: self._copy(pending, 0, base), lambda _: self._end())
 
     def _copy(self, pending: list[tuple[int, Row]], at: int, base: int) -> None:
-        """Copy forward what is needed of the segments before `base`: timers in batches, then half messages, then state."""
+        """Copy the needed parts of the segments before `base` forward: timers in batches, then half messages, then state."""
         if at == len(pending):
             self._copy_halves(base)
             return

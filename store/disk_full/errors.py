@@ -10,7 +10,7 @@ from domain.ports import Disk
 
 PROBE: Final = "room"
 PROBE_BYTES: Final = 1024 * 1024
-"""Room that there has to be before writes are taken again."""
+"""Least room before writes are taken again."""
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
@@ -52,7 +52,7 @@ def is_full(error: OSError) -> bool:
 
 
 def lack_of(error: OSError) -> Lack:
-    """What was lacking, for an error that `is_full`."""
+    """Lack behind an error that `is_full`."""
     return _DESCRIPTORS if lacks_descriptor(error) else _ROOM
 
 

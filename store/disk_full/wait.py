@@ -1,4 +1,4 @@
-"""The wait for room on a full disk, or for a file descriptor: writes are tried again once a second, and go on by themselves."""
+"""The wait for room on a full disk, or for a file descriptor: writes are retried once a second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FullDisk:
     def __init__(
         self, clock: Clock, events: StoreEvents, write: Callable[[], None], stop: Callable[[str, OSError], None]
     ) -> None:
-        """`write()` writes what waits, and raises OSError; `stop(what, error)` takes no more writes, for another reason."""
+        """`write()` writes the waiting batches, and raises OSError; `stop(what, error)` is called after any other error."""
         self.failure: Failure | None = None
         self._clock = clock
         self._events = events
@@ -35,7 +35,7 @@ class FullDisk:
         self._ended = ""
 
     def begin(self, what: str, error: OSError) -> None:
-        """`what` has found the disk full, or has got no file descriptor, with `error`."""
+        """Begin the wait: `what` has failed with `error`, for lack of room or of a file descriptor."""
         lack = lack_of(error)
         reason = f"{what} {lack.found} ({error.strerror or error}): writes go on by themselves when {lack.until}"
         self.failure = Failure(ErrorCode.STORE_UNAVAILABLE, reason)

@@ -66,7 +66,7 @@ class KeyIndex:
         failed: Callable[[str, OSError], None],
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:
-        """`failed(what, error)` is called when a write has failed: the store then takes no more writes, or none for a while."""
+        """`failed(what, error)` is called after a failed write: the store then takes no more writes, or none for a while."""
         self._disk = disk
         self._clock = clock
         self._write_failed = failed
@@ -339,7 +339,7 @@ class KeyIndex:
     def drop_before(self, oldest: int) -> None:
         """Delete runs and chunks that end before position `oldest`; those being merged are deleted by a later call.
 
-        A damaged run goes on to refuse its readers until the next start, which builds it again.
+        A damaged run refuses its readers until the next start, which builds it again.
         """
         for run in self._runs:
             if run.damaged:
@@ -418,7 +418,7 @@ def _open_runs(disk: Disk, position: int) -> list[Run]:
 
 
 def _behind(position: int, segments: Segments) -> int:
-    """Where the log goes on behind a damaged batch: at the next one, or at the next segment when its length is damaged."""
+    """Continuation of the log behind a damaged batch: the next batch, or the next segment if its length is damaged."""
     segment = segments.at(position)
     if segment is None:
         return segments.end

@@ -19,7 +19,7 @@ _BLOCK_ROWS_MIN: Final = 64
 class Merge:
     """One merge of neighbouring sources into one run.
 
-    sources   what is merged, oldest first
+    sources   runs or chunks to merge, oldest first
     run       the new run; its footer is not written here
     _at       rows of each source that have been merged
     _block    rows of each source that one step reads

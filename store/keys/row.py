@@ -54,7 +54,7 @@ def id_of(stored: bytes) -> bytes:
 
 
 def clean(text: bytes) -> bytes:
-    """`text` in valid UTF-8, with U+FFFD for what is not: readers of properties decode them so."""
+    """`text` in valid UTF-8, with U+FFFD for invalid parts: readers of properties decode them in this way."""
     return text.decode("utf-8", "replace").encode()
 
 

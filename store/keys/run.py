@@ -140,7 +140,7 @@ class Run:
         self._open_crc = self._open_rows = 0
 
     def footer(self) -> bytes:
-        """What ends the file: the checksums, and the facts."""
+        """Footer of the file: the checksums, and the facts."""
         if self._open_rows:
             self._close_sum()
         sums = pack_sums(self.sums)

@@ -19,7 +19,7 @@ from store.reads.reading import Reading
 from store.reads.repair_waits import DamageFailure, unreadable
 
 MISSES_MAX: Final = 1_024
-"""Records that one query reads without a match before it returns what it has found."""
+"""Limit on the records that one query reads without a match; at the limit it returns the results so far."""
 
 _BLOCK_ROWS: Final = 64
 _LAST_MS: Final = (1 << 63) - 1

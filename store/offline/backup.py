@@ -1,4 +1,4 @@
-"""Backups of a data directory that no node has open: what they copy, what is in a copy, and the mark of a restored log."""
+"""Backups of a data directory that no node has open: their files, the check of a copy, and the mark of a restored log."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def records(disk: Disk) -> int:
 
 
 def mark_of(data: bytes, incarnation: int) -> bytes:
-    """The content of `promise/0` of a log that goes on from that of mark `data` under another identity. Raises StoreError."""
+    """Content of `promise/0` of a log that continues the one of mark `data` under another identity. Raises StoreError."""
     if not data:
         return b""
     found = promise.decode(data)

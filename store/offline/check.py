@@ -35,10 +35,10 @@ _READ_ROWS: Final = 8_192
 class LogState(NamedTuple):
     """The result of the survey of a log.
 
-    promise    of the newest mark, None without one
+    promise    promise of the newest mark, None without one
     proven     position below which the log is known to have been durable
-    flushed    position below which good batches say that the log was flushed, or `proven`
-    bound      position below which everything was promised: `flushed`, or the last good batch of version 1
+    flushed    position below which the log was flushed by the headers of good batches, or `proven`
+    bound      end of the promised part: `flushed`, or the last good batch of version 1
     bad        bad parts, neighbours joined
     end        position behind the last good batch, gap or file
     store_ms   newest store time of a good batch, in epoch ms
@@ -95,7 +95,7 @@ def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
 
 
 def joined(bad: list[Stretch]) -> Iterator[Stretch]:
-    """Join bad parts that touch and belong to one file; what is known of the number of their records is added up."""
+    """Join bad parts that touch and belong to one file; the numbers of their records are added up."""
     last: Stretch | None = None
     for each in bad:
         if last is not None and last.end == each.begin and last.base == each.base:
@@ -194,7 +194,7 @@ class Check:
                 self._progress(INDEX_FOLDER, place - first, stop - first)
 
     def _wrong_row(self, files: Segments, place: int, found: block.Block) -> str:
-        """What is wrong with the rows of a block: each has to name a record of the log, or one that is deleted or lost."""
+        """Fault of the rows of a block: each must name a record of the log, or one that is deleted or lost."""
         log = self._segments
         if found.lost or log is None:
             return ""
@@ -237,7 +237,7 @@ class Check:
 
 
 def _wrong_keys(found: run.Run) -> str:
-    """What is wrong with the rows of a run: each has to be in order, and within the run's part of the log. "" for nothing."""
+    """Fault of the rows of a run: each must be in order, and within the run's part of the log. "" for none."""
     last = -1
     low, high = found.begin % SPAN_BYTES, (found.end - 1) % SPAN_BYTES
     for at in range(0, found.count, _READ_ROWS):

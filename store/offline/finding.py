@@ -10,25 +10,24 @@ class Severity(enum.Enum):
     """Severity of a finding. The value is its name in output."""
 
     DAMAGE = "damage"
-    """What was promised is damaged, or the node does not start: it has to be repaired."""
+    """Damage of the promised part, or a node that does not start: a repair is needed."""
     REBUILT = "rebuilt"
-    """What can be made again from the log is damaged."""
+    """Damage of files that can be built again from the log."""
     NOTE = "note"
-    """Nothing has to be done."""
+    """No action is needed."""
 
 
 class CheckFinding(NamedTuple):
     """One finding.
 
-    severity   how bad it is
     part       log, promise, checkpoint, snapshot, index or keys
     file       name within the data directory
     begin      first byte of the file that it concerns
     end        byte after the last one
     records    number of records that it concerns; -1 when that is unknown or does not apply
     exact      False when `records` is the most that there can be
-    cause      what is wrong
-    remedy     what a person has to do, or what the next start does
+    cause      text about the fault
+    remedy     advice to the operator, or the work of the next start
     """
 
     severity: Severity

@@ -1,12 +1,12 @@
-"""Repairs a data directory that no node has open: what cannot be read is set aside, and the node then serves all the rest.
+"""Repair of a data directory that no node has open: unreadable parts are set aside, and the node then serves the rest.
 
-    a damaged segment      is copied to the folder of this repair; a gap takes the place of the bad part, and what stands
-                           behind it becomes a segment of its own, so that every position stays what it was
+    a damaged segment      is copied to the folder of this repair; a gap replaces the bad part, and the part behind it becomes
+                           a separate segment, so that all positions stay the same
     a missing segment      becomes a gap
-    index and checkpoints  are set aside; the next start makes them again from the log
+    index and checkpoints  are set aside; the next start builds them again from the log
 
-Each step leaves a log that is no worse than before: a repair that was interrupted is begun again. The log has another identity
-afterwards, because it cannot prove any more all that it has acknowledged.
+Each step leaves a log that is no worse than before: an interrupted repair can be repeated. The log then has another identity,
+because it can no longer prove all that it has acknowledged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Repair:
         self._done: list[str] = []
 
     def run(self) -> Repaired:
-        """Repair what a check finds. Raises OSError, StoreError."""
+        """Repair the findings of a check. Raises OSError, StoreError."""
         findings = Check(self._disk, self._progress).run()
         self._derived(findings)
         records = size = 0

@@ -13,7 +13,7 @@ from store.queue import block
 GROUPS_MAX: Final = 128
 """Groups in memory, 1.5 KB each."""
 _KEPT_MAX: Final = 2
-"""Groups of one call that are kept: who reads more of them does not come back for the same."""
+"""Limit on cached groups per call: a reader of more groups does not return for the same ones."""
 
 
 @final

@@ -222,7 +222,7 @@ class Queue:
             blocks.append(place)
 
     def drop_blocks(self, begin: int, end: int) -> int:
-        """Forget the blocks from number `begin` to `end`; returns how many these are."""
+        """Forget the blocks from number `begin` to `end`; returns their number."""
         blocks = self.blocks
         if blocks is not None and begin < end:
             count = len(blocks) // 2

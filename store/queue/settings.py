@@ -30,8 +30,8 @@ class TopicSettings:
     """A configuration. Its state value is `head`, or `head`, the time of creation in epoch ms as digits, `tail`.
 
     topic   the configuration; its name is "" and its `created_ms` is 0
-    head    what comes before the digits
-    tail    what comes behind them; None when the value does not contain a time of creation
+    head    the bytes before the digits
+    tail    the bytes behind them; None when the value does not contain a time of creation
     """
 
     __slots__ = ("head", "tail", "topic")

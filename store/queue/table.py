@@ -75,7 +75,7 @@ class QueueRows:
 
 
 def encode_topics(entries: list[TopicEntry]) -> tuple[bytes, int]:
-    """(the body of the frame of those `entries` that have a configuration, how many these are)."""
+    """(body of the frame of the `entries` with a configuration, number of these)."""
     names: list[bytes] = []
     numbers: list[int] = []
     created: list[int] = []

@@ -1,7 +1,7 @@
 """The queues that have rows in memory, in the order in which they got the first of them.
 
-A dictionary would keep this order too. But who takes its first entries steps over all that were removed before them, it is
-copied in one turn when it grows, and it needs three times the memory.
+A dictionary would keep this order too. But an access to its first entries steps over all entries removed before them, its
+growth copies it in one turn, and it needs three times the memory.
 """
 
 from __future__ import annotations

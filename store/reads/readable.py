@@ -1,4 +1,4 @@
-"""Reading around a record that is damaged: what stands before it is answered, and the next reader gets the error."""
+"""Reads up to a damaged record: the records before it are answered, and the next reader gets the error."""
 
 from __future__ import annotations
 

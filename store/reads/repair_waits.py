@@ -42,10 +42,10 @@ def unreadable(error: OSError | StoreError, text: str) -> Failure:
 class _Read(NamedTuple):
     """A read that waits.
 
-    until_ns   until when, monotonic
-    text       what it has met
-    done       gets the failure when it has waited in vain
-    again      tries it again
+    until_ns   deadline, monotonic
+    text       text of the error that it has met
+    done       gets the failure after a wait in vain
+    again      repeats the read
     """
 
     until_ns: int
@@ -62,8 +62,8 @@ class RepairWaits:
     waited    reads that have begun to wait since the start
     in_vain   of these, reads that got a failure
     refused   reads that could not wait, because too many did
-    _again    reads that are about to be tried again
-    _until    deadline of the read that is being tried again; 0: none is
+    _again    reads that are about to be repeated
+    _until_ns deadline of the read that is being repeated; 0: none is
     """
 
     def __init__(self, clock: Clock, events: StoreEvents) -> None:
@@ -78,7 +78,7 @@ class RepairWaits:
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Number of waiting reads."""
         return len(self._reads) + len(self._again)
 
     def hold(self, failure: Failure, done: Callable[[Any], None], again: Callable[[], None]) -> bool:
@@ -117,7 +117,7 @@ class RepairWaits:
             self._fail(each)
 
     def close(self) -> None:
-        """The log is closed: nobody is answered any more."""
+        """Drop all waiting reads without an answer: the log is closed."""
         self.active = False
         self._reads.clear()
         self._again.clear()
@@ -137,7 +137,7 @@ class RepairWaits:
             self._clock.call_soon(self._try)
 
     def _poll(self) -> None:
-        """Answer the reads whose time is over."""
+        """Answer the reads whose deadline has passed."""
         self._timer = None
         now = self._clock.monotonic_ns()
         over = [each for each in self._reads if each.until_ns <= now]

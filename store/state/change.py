@@ -10,7 +10,7 @@ from domain.store.store_ports import StateChange
 
 STATE_TOPIC: Final = "rmq_sys_headgate_state"
 RECORD_OVERHEAD_BYTES: Final = 160
-"""Upper bound of what a state record takes besides its body."""
+"""Upper bound of the bytes of a state record besides its body."""
 LONG_VALUE_BYTES: Final = 160
 """Values from this size on stay in the log; the row in memory that refers to one takes a quarter of this."""
 

@@ -96,7 +96,7 @@ class SharedSettings:
         return self.get(value[:begin], value[end:]), int(value[begin:end])
 
     def get(self, head: bytes, tail: bytes | None) -> TopicSettings:
-        """The configuration whose state value is `head`, or `head`, a time of creation, `tail`."""
+        """Configuration with the state value `head`, or `head`, a time of creation, `tail`."""
         known = self._known.get((head, tail))
         if known is None:
             if len(self._known) >= SHARED_MAX:
@@ -126,7 +126,7 @@ class Catalogue:
         keys: Keys,
         unapplied: Collection[tuple[str, bytes]],
     ) -> None:
-        """`append_made(make, done)` appends what `make` returns and calls it only when the store takes it.
+        """`append_made(make, done)` appends the changes that `make` returns, and calls it only when the store takes them.
 
         `drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log.
         `keys(space, prefix, start, limit)` are the sorted keys of the state: names in UTF-8.

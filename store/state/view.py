@@ -25,7 +25,7 @@ HALF: Final = "@half"
 FETCH_BYTES: Final = 256 * 1024
 """Bytes of values that are written again in one turn."""
 FORGET_COST: Final = 4
-"""What it costs to forget a value, in visits."""
+"""Cost of forgetting a value, in visits."""
 
 Append = Callable[[Sequence[StateChange], Done | None], None]
 Read = Callable[[int, int], bytes]
@@ -40,7 +40,7 @@ class Space:
     bytes     bytes of its keys and values
     values    key -> value
     keys      its keys, sorted
-    removed   keys that were removed by their beginning, and whose values have still to be forgotten
+    removed   keys removed by their prefix, whose values are not forgotten yet
     """
 
     __slots__ = ("bytes", "keys", "removed", "values")
@@ -80,7 +80,7 @@ class StateView:
         self.bytes = 0
 
     def connect(self, read: Read) -> None:
-        """Set how to read (position, size) of the log."""
+        """Set the function that reads (position, size) of the log."""
         self._read = read
 
     def get(self, space: str, key: bytes) -> bytes | None:
@@ -167,7 +167,7 @@ class StateView:
             space.values.remove(key)
 
     def _uncount(self, space: Space, key: bytes, old: bytes | int) -> None:
-        """Count the value of `key` no longer, which is going to be removed or replaced."""
+        """Stop counting the value of `key`, which will be removed or replaced."""
         if isinstance(old, int):
             position, size = rows.unpack(old)
             self._rows.remove(position)

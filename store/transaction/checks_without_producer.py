@@ -22,7 +22,7 @@ class ChecksWithoutProducer:
     """Open transactions whose latest check found no producer. A check is repeated once, when the first producer connects.
 
     _waiting          producer group -> transaction ids
-    _arrived_groups   groups with a producer now, whose checks are to be repeated
+    _arrived_groups   groups with a new producer, whose checks are repeated
     _ask              repeats checks; it calls `add` for those that find no producer again
     """
 

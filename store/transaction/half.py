@@ -15,7 +15,7 @@ from domain.message.record import Record, encode
 from store.delay.parking import message_of
 
 IMMUNE_SECONDS_MAX: Final = 86_400
-"""The longest time that a message can ask to be left unchecked."""
+"""Longest time without a check that a message may request."""
 
 _DELAYS: Final = (
     properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC,

@@ -1,4 +1,4 @@
-"""Open transactions: which are undecided, when they are checked, and how decisions are stored. All derived from the log.
+"""Open transactions: the undecided ones, the times of their checks, and the storing of decisions. All derived from the log.
 
 An open transaction is one key of the state space `@half`: the offset of its half message in the half queue. One commit writes
 the message and the key. Another one removes the key and, when the decision is to commit, writes the real message; so a
@@ -43,7 +43,7 @@ _HEAP_SLACK: Final = 1_024
 class OpenTransactions:
     """The `Transactions` port, and the copies that retention needs.
 
-    check_policy  when transactions are checked, and how often
+    check_policy  times and number of the checks of a transaction
     checked       checks sent since the start
     ended         transactions decided since the start
     _open         offset in the half queue -> open transaction, ascending
