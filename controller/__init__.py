@@ -1,1 +1,1 @@
-"""The controller: what the nodes of a cluster agree on. Pure: time, entropy, network and disk are handed in."""
+"""The controller: the agreed state of the nodes of a cluster. Pure: time, entropy, network and disk come through ports."""

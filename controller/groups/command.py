@@ -2,7 +2,7 @@
 
 Version 1 ends before the fields of LATER. Version 2 has all, and is written when one of them has a value.
 
-A controller that does not know the version or the kind stops: it must not go on without a change that others have made.
+A controller that does not know the version or the kind stops: it must not continue without a change that others have made.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FORMS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[OctetReader], ob
     "tuple[ReplicaReport, ...]": (octets.reports, OctetReader.reports),
     "ControllerList": (octets.book, OctetReader.book),
 }
-"""Annotation of a field -> how it is written and read."""
+"""Annotation of a field -> its encoder and decoder."""
 
 
 def encode(change: LogChange) -> bytes:

@@ -12,7 +12,7 @@ from domain.controller.group import NOBODY_LEADS, StoreGroup
 class Decision(NamedTuple):
     """The result of a rule.
 
-    group     the group from now on; None: it is gone
+    group     the new state of the group; None: it is removed
     refusal   None: the change was made
     """
 
@@ -21,5 +21,5 @@ class Decision(NamedTuple):
 
 
 def without_leader(group: StoreGroup) -> StoreGroup:
-    """The group after its leader was deposed. The epoch ascends: whoever polls it sees that something has changed."""
+    """Group after its leader was deposed. The epoch rises, so that pollers see the change."""
     return replace(group, leader=NOBODY_LEADS, leader_epoch=group.leader_epoch + 1)

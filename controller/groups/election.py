@@ -12,7 +12,7 @@ from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, Sto
 
 
 def elect(group: StoreGroup, change: ElectLeader) -> Decision:
-    """Elect a leader among `electorate`, or say why there is none."""
+    """Elect a leader among `electorate`, or refuse with the reason."""
     if any(each and group.replica(each) is None for each in (change.asker, change.designated)):
         return Decision(group, GroupRefusal.NOT_REGISTERED)
     if change.leader_epoch not in (ANY_EPOCH, group.leader_epoch):
@@ -32,13 +32,13 @@ def elect(group: StoreGroup, change: ElectLeader) -> Decision:
 
 
 def electorate(group: StoreGroup, live: Iterable[ReplicaReport], asker: int = 0) -> list[ReplicaReport]:
-    """Who may win, and will be in the SyncStateSet of the winner.
+    """Replicas that may win, and will be in the SyncStateSet of the winner.
 
     - before the first election: every replica that is alive, registered and no learner
     - then: the members of the SyncStateSet that are alive with the log that they had as members
-    - when no member has the log that it had as a member: the longest of the logs that have all that was flushed in those. So
-      all have lost power at once. Each of these logs is waited for: one that is away might have more. A disk that was wiped
-      has nothing, and never wins.
+    - when no member has the log that it had as a member (all have lost power at once): the longest of the logs that continue
+      those and have all their flushed records. The election waits for each of these logs: an absent one might have more. A
+      wiped disk has no such log, and never wins.
     """
     reports = {each.id: each for each in live if _is_registered(group, each)}
     if not group.members:
@@ -66,9 +66,9 @@ def preference(report: ReplicaReport) -> tuple[int, ...]:
 
 
 def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaReport]) -> StoreGroup:
-    """The group under its new leader. Its SyncStateSet is the one before without the dead: who has all records stays in it.
+    """Group under its new leader. The SyncStateSet loses its dead members: replicas with all records stay in it.
 
-    Before the first election nobody has, and the set is the leader alone.
+    Before the first election no replica has all records, and the set is the leader alone.
     """
     members = {SetMember(each.id, each.incarnation) for each in voters} if group.members else set()
     members.add(SetMember(winner.id, winner.incarnation))
@@ -82,7 +82,7 @@ def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaRepor
 
 
 def _notified(group: StoreGroup, live: Iterable[ReplicaReport]) -> StoreGroup:
-    """The group with the positions that its replicas have said."""
+    """Group with the positions that its replicas have reported."""
     said = {each.id: each for each in live if _is_registered(group, each)}
     return replace(
         group,

@@ -1,4 +1,4 @@
-"""The state machine that the controllers replicate: the store groups of all clusters, and who the controllers are."""
+"""The state machine that the controllers replicate: the store groups of all clusters, and the list of controllers."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.request import ReplicaHeard
 
 TIMEOUT_MS: Final = 10_000
-"""How long a replica counts as alive without a word, when it names no time of its own."""
+"""Validity of a heartbeat that names no time."""
 TIMEOUT_MS_MIN: Final = 1_000
 TIMEOUT_MS_MAX: Final = 3_600_000
 REPLICAS_HEARD_MAX: Final = 16_384
-"""Replicas whose heartbeats are kept. Whoever hands them in leaves out those of replicas that there are not."""
+"""Limit on replicas whose heartbeats are kept. The caller leaves out those of unknown replicas."""
 TOGETHER_MS: Final = 500
 """Connections that end within this time may have one cause."""
 NEVER: Final = -TIMEOUT_MS_MAX
@@ -120,8 +120,8 @@ class Heartbeats:
         return now_ms - _lost_ms(heard) < within_ms
 
     def lost_all(self, group: str, replica_id: int, within_ms: int, now_ms: int) -> bool:
-        """True for a replica that is not alive, when this controller has lost all others together with it: no replica sends
-        heartbeats that did so before, and each lost its connection within TOGETHER_MS before or after. The network of this
+        """True for a replica that is not alive, when this controller has lost all others together with it: no live replica has
+        sent heartbeats ever since before the loss, without an end of a connection within TOGETHER_MS of it. The network of this
         controller has then failed less than `within_ms` ago, or the controller itself was paused."""
         lost = self._heard.get((group, replica_id))
         if lost is None or not _is_over(lost, now_ms) or (lost.at_ms == NEVER and now_ms - lost.ended_ms >= within_ms):
@@ -133,13 +133,14 @@ class Heartbeats:
         )
 
     def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:
-        """True for a replica whose heartbeat is overdue. A replica may be neither alive nor dead."""
+        """True for a replica that is not alive, or has sent no heartbeat since the start, TIMEOUT_MS ago. Before that, such a
+        replica is neither alive nor dead."""
         if (group, replica_id) in self._heard:
             return not self.is_alive(group, replica_id, now_ms)
         return now_ms - self._since_ms > TIMEOUT_MS
 
     def live(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaReport, ...]:
-        """What the replicas of a group said that are alive."""
+        """Reports of the live replicas of a group."""
         alive = [each.id for each in group.replicas if self.is_alive(group.name, each.id, now_ms)]
         return tuple(self._heard[group.name, each].report for each in alive)
 
@@ -155,9 +156,9 @@ class Heartbeats:
         return tuple(each.id for each in group.replicas if self.is_dead(group.name, each.id, now_ms))
 
     def due(self, groups: Iterable[StoreGroup], now_ms: int) -> list[StoreGroup]:
-        """The groups that need an election now: their leader is dead, or there is none, and somebody may win.
+        """Groups that need an election now: their leader is dead, or there is none, and a replica may win.
 
-        A leader that is dead as far as is known here, while nobody else may lead, stays: it may serve all the same.
+        A leader that seems dead stays while no other replica may lead: it may still serve.
         """
         return [each for each in groups if self._is_due(each, now_ms)]
 

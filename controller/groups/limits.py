@@ -9,7 +9,7 @@ from domain.controller.group import FIRST_ID, NUMBER_MAX, REPLICAS_MAX, TEXT_BYT
 
 
 def is_within(change: GroupChange) -> bool:
-    """True when every value of a change is within its limits: what is kept, and what is written, is bounded by them."""
+    """True when every value of a change is within its limits, which bound the state and the log."""
     if not all(_is_small(getattr(change, each.name)) for each in fields(change)) or not change.group:
         return False
     if isinstance(change, ApplyId):

@@ -1,4 +1,4 @@
-"""The SyncStateSet: who must have a record before it counts as replicated."""
+"""The SyncStateSet: the replicas that must have a record before it counts as replicated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def alter(group: StoreGroup, change: AlterSet) -> Decision:
 
 
 def newcomers_refused(group: StoreGroup, newcomers: Iterable[SetMember], dead: Iterable[int]) -> GroupRefusal | None:
-    """Why one of `newcomers` may not join; None: all may. What joins is a log, not a name."""
+    """Refusal of one of `newcomers`; None: all may join. A member is a log, not a name."""
     for each in newcomers:
         replica = group.replica(each.id)
         if replica is None or replica.learner or not each.incarnation or replica.incarnation != each.incarnation:

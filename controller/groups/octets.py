@@ -67,7 +67,7 @@ def _listed(items: list[bytes]) -> bytes:
 
 @final
 class OctetReader:
-    """Reads what the functions of this file wrote. Every method raises ValueError for other bytes."""
+    """Reader of the encodings of this file. Every method raises ValueError for other bytes."""
 
     __slots__ = ("_at", "_data")
 
@@ -102,7 +102,7 @@ class OctetReader:
         return found
 
     def list_of(self, element: Callable[[], Element]) -> tuple[Element, ...]:
-        """A list whose elements `element` reads."""
+        """List whose elements `element` reads."""
         return tuple(element() for _ in range(self.count()))
 
     def members(self) -> tuple[SetMember, ...]:

@@ -24,14 +24,14 @@ def apply_id(group: StoreGroup, change: ApplyId) -> Decision:
 
 
 def register(group: StoreGroup, change: RegisterReplica) -> Decision:
-    """A replica has started.
+    """Register a replica that has started.
 
-    The SyncStateSet keeps the log that the replica had before: only the leader, or an election, leaves it out. So the last
-    SyncStateSet is known when all its members have lost their logs.
+    The SyncStateSet keeps the log that the replica had before: only the leader, or an election, removes it. The last
+    SyncStateSet is thus known when all its members have lost their logs.
 
-    A data directory notes each process that has begun in it. Of a directory and its copies one goes on: the one whose process
-    registers first, since the others do not have that process in their notes. A directory whose log is gone claims nothing, and
-    registers.
+    A data directory records each process that has begun in it. Of a directory and its copies only one may continue: the one
+    whose process registers first, since the others have no record of that process. A directory without a log claims nothing,
+    and registers.
     """
     known = group.replica(change.id)
     if known is None or change.cluster != group.cluster:
@@ -61,7 +61,7 @@ def register(group: StoreGroup, change: RegisterReplica) -> Decision:
 
 
 def _inherited(group: StoreGroup, before: StoreReplica, continues: str) -> str:
-    """The log of a member whose flushed records a new log has, when it goes on where `before` was."""
+    """Log of a member whose flushed records a new log has, when the new log continues `before`."""
     if not continues:
         return ""
     if continues == before.continues_log:

@@ -19,7 +19,7 @@ from domain.controller.group import StoreGroup
 
 
 def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupChange:
-    """The change with what is known of the replicas of its group; what a client said of that does not count."""
+    """Change with the reports of the replicas of its group; reports from a client are ignored."""
     if group is None:
         return change
     if isinstance(change, ElectLeader | RecoverGroup | FoundGroup):

@@ -1,10 +1,10 @@
 """The state machine as bytes: version 1 | floor 8 | number of groups 2 | the groups in their order (octets.py).
 
 Version 2 has the book of the controllers behind the version. It is written from the first change of their number on. Version 3
-has the book, and the run of each replica. It is written once a replica has said its run.
+has the book, and the run of each replica. It is written once a replica has reported its run.
 
 group    cluster | name | next id | leader | leader epoch | members | set epoch | least | list of replicas
-replica  id | node | address | incarnation | learner | epoch | position | heir of | run, in version 3
+replica  id | node | address | incarnation | learner | epoch | position | continued log | run, in version 3
 
 Raft keeps these bytes in its own snapshot and checks them there. A group takes at most 90 kB, with all limits reached.
 """

@@ -17,24 +17,25 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 
 POLL_MS: Final = 1_000
-"""Time between two looks at all groups."""
+"""Time between two polls of all groups."""
 RETURN_MS: Final = 1_000
-"""How long an election that is early waits at most. A replica says each 250 ms that it is alive, and connects for that."""
+"""Longest wait of an early election. A replica sends a heartbeat each 250 ms, and connects for it."""
 RETURN_LOOK_MS: Final = 100
-"""Time between two looks while an election waits."""
+"""Time between two polls while an election waits."""
 SETTLE_MS: Final = 20
-"""How long an election waits for the other connections: those of a controller that breaks with its network end one by one."""
+"""Wait of an election for the end of other connections: those of a controller that loses its network end one by one."""
 
 log = logging.getLogger("headgate.controller")
 
 
 @final
 class Elections:
-    """Looks at the heartbeats now and then, and has the leading member elect where it is due. One election a group at once.
+    """Polls the heartbeats, and starts due elections at the leading member. At most one election per group at a time.
 
-    poll_ms   time between two looks
-    _early    group -> since when its election waits for who was lost only just, monotonic milliseconds
-    _soon     the next look while elections wait; `_soon_ns`: when it is due
+    poll_ms   time between two polls
+    _early    group -> begin of the wait of its election for replicas lost just now, monotonic milliseconds
+    _soon     timer of the next poll while elections wait
+    _soon_ns  its time
     """
 
     def __init__(
@@ -46,10 +47,10 @@ class Elections:
         preferring: Callable[[ElectLeader], ElectLeader] = lambda election: election,
         is_early: Callable[[ElectLeader, StoreGroup, int], bool] = lambda election, group, now_ms: False,
     ) -> None:
-        """The port of who judges replicas.
+        """The port of the judge of replicas.
 
-        preferring   gives an election its preferences among replicas whose logs are equal
-        is_early     whether somebody better was alive a moment ago; such an election waits RETURN_MS at most
+        preferring   adds preferences among replicas with equal logs to an election
+        is_early     True when a better replica was alive a moment ago; such an election waits RETURN_MS at most
         """
         self.poll_ms = poll_ms
         self._preferring = preferring
@@ -64,17 +65,17 @@ class Elections:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to poll."""
         self._poll()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         for timer in (self._timer, self._soon):
             if timer is not None:
                 timer.cancel()
 
     def hurry(self) -> None:
-        """Look in this turn: a replica has just been lost, or has come back."""
+        """Poll in this turn: a replica was lost or has returned just now."""
         self._clock.call_soon(self._elect)
 
     def _poll(self) -> None:
@@ -99,7 +100,7 @@ class Elections:
                 self._member.change(self._preferring(election), partial(self._elected, group))
 
     def _waits(self, election: ElectLeader, group: StoreGroup, now_ms: int) -> bool:
-        """True for an election that is early and has not waited for long. There is another look at it soon."""
+        """True for an early election that has not waited for its whole time. Another poll follows soon."""
         if self._heartbeats.is_just_lost(group.name, group.leader, SETTLE_MS, now_ms):
             self._poll_soon(SETTLE_MS)
             return True

@@ -30,7 +30,7 @@ class Founding:
         self._levels: dict[int, int] = {}
 
     def heard(self, address: str, greeting: MemberIdentity) -> frozenset[int]:
-        """Somebody has answered at `address`. Returns the founders when the group has just become known, else nobody."""
+        """Take a greeting from `address`. Returns the founders if it has made the group known, else an empty set."""
         self._heard[address] = greeting
         return self.notified(greeting)
 
@@ -55,11 +55,11 @@ class Founding:
         return self._addresses
 
     def follow(self, addresses: Sequence[str]) -> None:
-        """The controllers are at these addresses from now on. Who answers elsewhere still gets what is sent to it."""
+        """Set the addresses of the controllers. A controller that answers elsewhere still gets the messages to it."""
         self._addresses = tuple(addresses)
 
     def silent(self, address: str) -> None:
-        """Nobody answers at `address` any more."""
+        """Note that no controller answers at `address` any more."""
         self._heard.pop(address, None)
 
     @property
@@ -90,12 +90,12 @@ class Founding:
 
     @property
     def missing(self) -> list[str]:
-        """Addresses at which nobody answers."""
+        """Addresses without an answer."""
         return [address for address in self._addresses if address not in self.here]
 
     @property
     def nodes(self) -> frozenset[int]:
-        """Who answers now."""
+        """Identities that answer now."""
         return frozenset(self.here.values())
 
     def _first(self) -> frozenset[int]:

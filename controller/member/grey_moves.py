@@ -23,7 +23,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 
 POLL_MS: Final = 1_000
-"""Time between two looks at the figures of all groups."""
+"""Time between two polls of the figures of all groups."""
 log = logging.getLogger("headgate.controller")
 
 
@@ -52,17 +52,17 @@ class GreyMoves:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to poll."""
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self._poll)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         if self._timer is not None:
             self._timer.cancel()
         self._record.close()
 
     def heard(self, group: str, replica: int, figures: ReplicaFigures) -> None:
-        """A replica has said how it is. What is said of groups that there are not is left out."""
+        """Take the figures of a replica. Those of unknown groups are ignored."""
         known = self._member.groups.group(group)
         if known is None or known.replica(replica) is None:
             return
@@ -73,7 +73,7 @@ class GreyMoves:
             self._record.heard(group, replica, leads, figures, now_ms)
 
     def preferring(self, election: ElectLeader) -> ElectLeader:
-        """The election with those last who should not lead."""
+        """Election with the replicas that should not lead at the end of its preferences."""
         live = tuple(
             replace(each, priority=PRIORITY_LAST + fitness)
             if (fitness := self._judge.standing(election.group, each.id).fitness) is not Fitness.FIT
@@ -83,9 +83,9 @@ class GreyMoves:
         return replace(election, live=live)
 
     def is_early(self, election: ElectLeader, group: StoreGroup, now_ms: int) -> bool:
-        """True when a member that should lead rather than all that may win now was lost only just: it may come back at once.
+        """True when a member that is fitter than all that may win now was lost a moment ago: it may return at once.
 
-        Connections that break together, as all those of this controller may, end and are made again one by one.
+        Connections that break together, such as all those of this controller, end and return one by one.
         """
         best = min((self._fitness(group, each.id) for each in electorate(group, election.live)), default=Fitness.FIT)
         return any(
@@ -102,16 +102,16 @@ class GreyMoves:
         return self._judge.standing(group, replica)
 
     def figures(self, group: str, replica: int) -> ReplicaFigures | None:
-        """What a replica measured, as last said; None: it does not measure."""
+        """Last reported figures of a replica; None: it reports none."""
         return self._newest.get((group, replica))
 
     def replicas(self) -> dict[Place, tuple[ReplicaFigures, Standing]]:
-        """What all replicas measured, as last said, and whether they should lead."""
+        """Last reported figures of all replicas, and their fitness to lead."""
         return {place: (figures, self._judge.standing(*place)) for place, figures in self._newest.items()}
 
     @property
     def clocks_off(self) -> int:
-        """Replicas whose clocks are off."""
+        """Replicas with deviating clocks."""
         return sum(self.standing(*place).fitness is Fitness.CLOCK_OFF for place in self._newest)
 
     @property

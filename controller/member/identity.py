@@ -29,9 +29,9 @@ class MemberIdentity(NamedTuple):
 
 
 def load(disk: Disk, entropy: Entropy) -> MemberIdentity:
-    """The identity in the data directory; a new one, which is stored, when there is none.
+    """Identity in the data directory; a new one, which is stored, if there is none.
 
-    Raises StoreError for a file that cannot be read as one: what it promised to others is not known.
+    Raises StoreError for a file that is no identity: the promises made under it are unknown.
     """
     data = disk.read_all(NAME)
     if data is None:

@@ -1,4 +1,4 @@
-"""One member of the controllers: drives a raft node, and applies what is committed to the store groups."""
+"""One member of the controllers: drives a raft node, and applies committed changes to the store groups."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from domain.ports import Clock, Entropy, Timer
 TICK_MS: Final = 100
 """A tick of raft: with its default settings an election begins one to two seconds after the last word of a leader."""
 ANSWER_MS: Final = 3_000
-"""How long a change waits for its commit, and a read for its confirmation."""
+"""Longest wait of a change for its commit, and of a read for its confirmation."""
 ENTRIES_KEPT: Final = 4_096
 """Entries behind the newest snapshot, after which a new one is made."""
 
 _REFUSALS: Final = {RaftRefusal.TOO_LARGE: GroupRefusal.INVALID, RaftRefusal.TOO_MANY: GroupRefusal.TOO_MANY}
-"""Refusals of raft that are not NOT_LEADING for who asks."""
+"""Refusals of raft with an answer other than NOT_LEADING."""
 
 Applied = Callable[[GroupChange, GroupAnswer], None]
 """A change was applied on this member, with its answer."""
 ReadDone = Callable[[GroupRefusal | None], None]
-"""None: what `groups` has now contains all that was answered before the read began."""
+"""Callback of a read. None: `groups` now has all changes that were answered before the begin of the read."""
 
 log = logging.getLogger("headgate.controller")
 
@@ -122,13 +122,13 @@ class ControllerMember:
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """Identities of those who vote, ascending; in a change of members those before and those after it."""
+        """Identities of the voters, ascending; during a change of members those before and those after it."""
         found = self._raft.configuration
         return tuple(sorted(found.voters | found.outgoing))
 
     @property
     def learners(self) -> tuple[int, ...]:
-        """Identities of those who get the log and do not vote, ascending."""
+        """Identities of the learners, ascending."""
         found = self._raft.configuration
         return tuple(sorted(found.learners - found.outgoing))
 
@@ -218,7 +218,7 @@ class ControllerMember:
         self._mark()
 
     def revise(self, there: Set[int], complete: bool) -> None:
-        """Take newcomers in, as `controller.member.replacement` says. Does nothing on a member that does not lead."""
+        """Take newcomers in, as in `controller.member.replacement`. Does nothing on a member that does not lead."""
         if not self.leads:
             return
         wanted = replacement(self._raft.configuration, there, complete)
@@ -267,7 +267,7 @@ class ControllerMember:
         self._do(self._raft.tick)
 
     def _do(self, step: Callable[[], None]) -> None:
-        """Hand raft an input, and work on what follows at the end of this turn."""
+        """Give raft an input, and process its output at the end of this turn."""
         try:
             step()
         except SafetyError as error:
@@ -281,8 +281,8 @@ class ControllerMember:
             self._clock.call_soon(self._work)
 
     def _work(self) -> None:
-        """Do what raft wants done, in the order that `controller.raft.ready` demands. The disk is not waited for: what comes
-        meanwhile is raft's, and is worked on behind the flush."""
+        """Process the output of raft, in the order that `controller.raft.ready` requires. The turn does not wait for the disk:
+        raft takes further inputs meanwhile, and their output is processed after the flush."""
         self._marked = False
         try:
             while not self._stopped and not self._flushing and (ready := self._raft.take()) is not None:
@@ -314,7 +314,7 @@ class ControllerMember:
         self._mark()
 
     def _go_on(self, ready: Ready) -> None:
-        """What was to be persisted is durable."""
+        """Continue after the persisted output is durable."""
         try:
             for message in ready.messages:
                 self._peers.send(message.to, message_bytes.encode(message))

@@ -9,4 +9,4 @@ class Peers(Protocol):
     """Carries messages to the other members. They may be lost, repeated, delayed and reordered."""
 
     def send(self, to: int, data: bytes) -> None:
-        """Send a message to the member whose log has the identity `to`. Dropped when it is not known where that is."""
+        """Send a message to the member whose log has the identity `to`. Dropped when its address is unknown."""

@@ -1,4 +1,4 @@
-"""Changes whose commit is waited for."""
+"""Changes that wait for their commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Proposal(NamedTuple):
 
 @final
 class Proposals:
-    """The changes that this member has proposed and whose fate is not known yet, by index."""
+    """The proposals of this member with an unknown outcome, by index."""
 
     __slots__ = ("_waiting",)
 
@@ -54,11 +54,11 @@ class Proposals:
             proposal.done(answer if proposal.term == entry.term else None)
 
     def passed(self, index: int) -> None:
-        """The state up to `index` came as a snapshot: nobody knows which entries were in it."""
+        """Answer the proposals up to `index` with None: the state came as a snapshot, and its entries are unknown."""
         for each in [each for each in self._waiting if each <= index]:
             self._waiting.pop(each).done(None)
 
     def expire(self, now_ns: int) -> None:
-        """Give up those whose time is over."""
+        """Give up proposals whose time is over."""
         for index in [index for index, each in self._waiting.items() if each.due_ns <= now_ns]:
             self._waiting.pop(index).done(None)

@@ -16,14 +16,14 @@ class MemberChange(NamedTuple):
 
 
 def replacement(configuration: Configuration, there: Set[int], complete: bool) -> MemberChange | None:
-    """The next change of members, None when there is nothing to change.
+    """Next change of members; None when no change is needed.
 
-    configuration   that holds at the leader
+    configuration   the configuration at the leader
     there           identities that answer at the addresses of all controllers
-    complete        True: somebody answers at each of them
+    complete        True: a controller answers at each address
 
-    A newcomer is a learner first. It becomes a voter in place of one that answers nowhere while every address has somebody:
-    that one cannot come back, since its address is taken. Raft refuses the second step until the learner has caught up.
+    A newcomer is a learner first. It then replaces a voter that answers nowhere while every address is taken: that voter cannot
+    return. Raft refuses the second step until the learner has caught up.
     """
     if configuration.is_joint or not complete:
         return None

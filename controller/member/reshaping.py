@@ -1,8 +1,8 @@
-"""The number of controllers changes while they run: what an operator may ask for, and the steps that raft takes towards it.
+"""Changes of the number of controllers while they run: the requests of an operator, and the steps of raft towards them.
 
 The list of controllers (domain/controller/controller_list.py) is the goal, which is committed like any change. The leader then
-goes towards it: a new member becomes a learner, a learner that has caught up becomes a voter, a member that is not in the list
-any more is removed. A new leader goes on where the last one stopped.
+takes the steps: a new member becomes a learner, a learner that has caught up becomes a voter, a member that is no longer in the
+list is removed. A new leader continues the steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def begun(book: ControllerList, seeds: Sequence[str], heard: Mapping[str, int], 
 
 
 def with_controller(book: ControllerList, address: str, configuration: Configuration) -> ControllerList:
-    """The book with one more. Raises ValueError, whose text says why not."""
+    """Book with one more controller. Raises ValueError with the reason of a refusal."""
     if address in book.addresses:
         return book
     found = endpoint_of(address)
@@ -54,7 +54,8 @@ def with_controller(book: ControllerList, address: str, configuration: Configura
 def without_controller(
     book: ControllerList, address: str, heard: Mapping[str, int], configuration: Configuration
 ) -> ControllerList:
-    """The book with one less. Raises ValueError, whose text says why not. One that was not taken in yet always goes."""
+    """Book with one controller less. Raises ValueError with the reason of a refusal. One that is no member yet can always be
+    removed."""
     place = next((each for each in book.places if each.address == address), None)
     if place is None:
         return book
@@ -110,7 +111,7 @@ def reshaped(configuration: Configuration, book: ControllerList, heard: Mapping[
 
 
 def settled(configuration: Configuration, book: ControllerList, heard: Mapping[str, int]) -> ControllerList | None:
-    """The book with the identities of those who have become voters; None when it has them."""
+    """Book with the identities of new voters; None when it has them already."""
     if configuration.is_joint:
         return None
     found = tuple(

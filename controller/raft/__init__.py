@@ -1,1 +1,1 @@
-"""Raft as a state machine over values: messages, ticks and proposals in; what to persist, send and apply out."""
+"""Raft as a state machine over values: messages, ticks and proposals in; values to persist, send and apply out."""

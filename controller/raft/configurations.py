@@ -54,7 +54,7 @@ class Configurations:
             self._known.append((entry.index, decode(entry.data)))
 
     def truncate(self, index: int) -> None:
-        """The entries from `index` on are gone: what held before them holds again."""
+        """Return to the configuration before `index`, from which on the entries are cut."""
         while self._known[-1][0] >= index and len(self._known) > 1:
             self._known.pop()
 

@@ -36,11 +36,11 @@ _HARD_STATE_KIND, _SNAPSHOT_KIND, _ENTRY_KIND = 1, 2, 3
 
 
 class RaftDamageError(ValueError):
-    """A file that should be there is missing, or is not what was written."""
+    """A required file is missing or damaged."""
 
 
 class _File(NamedTuple):
-    """One file: its number, the first one that counts with it, and what is in it."""
+    """One file: its number, the first valid one of its range, and its content."""
 
     serial: int
     first: int
@@ -51,8 +51,8 @@ class _File(NamedTuple):
 class RaftDiskStorage:
     """The files of one node.
 
-    is_empty   True when there was no file at all: a node that never began, or one whose folder is gone. Which of them is
-               known from elsewhere: the identity of the log is kept apart.
+    is_empty   True when there was no file: a node that never began, or one whose folder is lost. The identity of the log, which
+               is stored elsewhere, distinguishes them.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -65,7 +65,7 @@ class RaftDiskStorage:
         self.is_empty = True
 
     def load(self) -> Persisted:
-        """What is there; `damage` names the file and says what is wrong with it. Nothing may be written after damage."""
+        """Load the stored state; `damage` names the damaged file and its fault. Nothing may be written after damage."""
         serials = sorted(int(name) for name in self._disk.names(FOLDER) if len(name) == 20 and name.isdigit())
         self.is_empty = not serials
         if not serials:
@@ -85,7 +85,7 @@ class RaftDiskStorage:
         self._put(_HARD_STATE_KIND, _HARD_STATE.pack(*hard_state))
 
     def put_snapshot(self, snapshot: RaftSnapshot) -> None:
-        """Replace the snapshot; what is in it is deleted from the log."""
+        """Replace the snapshot; the entries in it are deleted from the log."""
         self._put(_SNAPSHOT_KIND, _snapshot_bytes(snapshot))
         self._anew = True
 
@@ -119,7 +119,7 @@ class RaftDiskStorage:
         self._disk.replace_soon(_name(file.serial), file.data, written)
 
     def _next(self) -> _File:
-        """The file that holds what is pending."""
+        """File with the pending records."""
         serial = self._serial + 1
         anew = self._anew or self._serial == 0 or serial - self._first >= FILES_MAX
         first = serial if anew else self._first
@@ -172,7 +172,7 @@ class RaftDiskStorage:
         return first, records
 
     def _take(self, records: bytes) -> None:
-        """Apply records to what is known."""
+        """Apply records to the state."""
         at = 0
         while at < len(records):
             kind, length = _RECORD.unpack_from(records, at)

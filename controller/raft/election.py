@@ -1,4 +1,4 @@
-"""Elections: who asks for votes, who grants them, and when they are won (thesis sections 3.4, 3.6.1, 3.10, 4.2.3 and 9.6)."""
+"""Elections: requests for votes, their answers, and the count (thesis sections 3.4, 3.6.1, 3.10, 4.2.3 and 9.6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Election:
         self.votes: dict[int, bool] = {}
 
     def ask(self) -> VoteOutcome:
-        """Ask the voters whether they would vote for this node. It stays in its term, so that asking disturbs nobody."""
+        """Ask the voters whether they would vote for this node. It stays in its term, so that the question disturbs no node."""
         replica = self._replica
         replica.role, replica.leader = RaftRole.PRE_CANDIDATE, 0
         replica.rest()
@@ -47,11 +47,11 @@ class Election:
         return self.outcome()
 
     def outcome(self) -> VoteOutcome:
-        """What the votes decide."""
+        """Act on the outcome of the votes."""
         return quorum.outcome(self._replica.configuration, self.votes)
 
     def answer_pre_vote(self, request: PreVoteRequest) -> None:
-        """Say whether this node would vote, be it a voter in its own log or not: the candidate counts by its own log."""
+        """Answer whether this node would vote, even if it is no voter in its own log: the candidate counts by its log."""
         replica = self._replica
         granted = (
             request.term >= replica.term

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 ENTRY_BYTES: Final = 32
-"""What an entry counts besides its data where bytes are bounded: an empty entry is not free."""
+"""Bytes of an entry besides its data, in limits of bytes: an empty entry is not free."""
 
 
 class EntryKind(IntEnum):
@@ -25,9 +25,9 @@ class EntryKind(IntEnum):
 class LogEntry:
     """An entry of the log. Two entries with the same index and term are the same entry (log matching).
 
-    term    the term in which a leader made it
+    term    the term of the leader that created it
     index   its place in the log; a group begins with a snapshot at 1, so the first has index 2
-    kind    what `data` is
+    kind    kind of `data`
     data    bytes that raft does not read, except those of a configuration
     """
 

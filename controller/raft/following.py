@@ -15,7 +15,7 @@ from controller.raft.replica import Replica
 
 
 def append(replica: Replica, request: AppendRequest) -> None:
-    """Take entries if the one before them is here, else say where the logs may be equal."""
+    """Take entries if the one before them is here, else answer with the index up to which the logs may be equal."""
     log = replica.log
     if request.previous_index < log.committed:
         _accept(replica, request, log.committed)  # what is committed is in the leader's log (leader completeness)
@@ -55,7 +55,7 @@ def install(replica: Replica, request: SnapshotRequest) -> None:
 
 
 def _take(replica: Replica, request: AppendRequest) -> None:
-    """Append what is missing. Entries are cut only where one of the leader's differs: a message may be old and short."""
+    """Append the missing entries. Entries are cut only where one of the leader's differs: a message may be old and short."""
     log = replica.log
     for at, entry in enumerate(request.entries):
         if log.term_at(entry.index) != entry.term:

@@ -17,13 +17,13 @@ from controller.raft.replication import Replication
 
 @final
 class Leadership:
-    """One leader in one term; gone when it steps down.
+    """One leader in one term; removed when it steps down.
 
     replication   its followers
     reads         reads that wait for confirmation
-    confirmed     reads that are confirmed and not handed out
-    successor     the node that the leadership is handed over to, 0 for none
-    over          True when the leader has to step down: no majority answers it, or it is no member any more
+    confirmed     confirmed reads that are not handed out yet
+    successor     the node to which the leadership is handed over, 0 for none
+    over          True when the leader has to step down: no majority answers it, or it is no longer a member
     """
 
     def __init__(self, replica: Replica) -> None:
@@ -118,7 +118,7 @@ class Leadership:
             self.confirm_reads()
 
     def begin_reads(self) -> None:
-        """Begin a round for the reads that have come, once the commit index is known to be the group's."""
+        """Begin a round for the new reads, once the commit index is known to be the group's."""
         if self.reads.wanted and self.has_committed:
             self.reads.begin(self._replica.log.committed)
             self.replication.heartbeat(self.reads.number)
@@ -129,7 +129,7 @@ class Leadership:
         self.confirmed += self.reads.confirm(self._agreed)
 
     def advance(self) -> None:
-        """Commit what can be committed, and do what follows from it."""
+        """Commit all entries that a majority has, and act on the new commit index."""
         replica = self._replica
         before = replica.log.committed
         while not self.over and self.replication.commit():

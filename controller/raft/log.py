@@ -1,4 +1,4 @@
-"""The log of a node in memory: the snapshot, the entries behind it, and how far they are durable, committed and handed out."""
+"""The log of a node in memory: the snapshot, the entries behind it, and their durable, committed and handed out indices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from controller.raft.refusal import SafetyError
 class RaftLog:
     """Entries without a hole from the end of the snapshot on.
 
-    Invariant: snapshot.index <= applied <= committed <= last, and applied <= handed: what is given to the state machine is
-    given to storage with it or before it.
+    Invariant: snapshot.index <= applied <= committed <= last, and applied <= handed: entries given to the state machine are
+    given to storage with them or before.
 
     snapshot    the newest snapshot, which the entries follow
-    committed   highest index that is known to be committed; not durable, the leader says it again
+    committed   highest index known to be committed; not durable, since the leader sends it again
     applied     highest index that was given to the state machine
-    stable      highest index that is durable here
+    stable      highest durable index
     restored    True when the snapshot came from a leader and the state machine does not have it yet
     """
 
@@ -75,7 +75,7 @@ class RaftLog:
         return tuple(self._entries[index - self.snapshot.index : max(end - self.snapshot.index, 0)])
 
     def equal_up_to(self, index: int, term: int) -> int:
-        """The highest index, at most `index`, whose entry may be in a log that has an entry of `term` at `index`.
+        """Highest index, at most `index`, whose entry may be in a log with an entry of `term` at `index`.
 
         Terms ascend in every log, so entries here with a higher term are not in the other one. Not before the snapshot.
         """
@@ -91,7 +91,7 @@ class RaftLog:
         self._entries.append(entry)
 
     def truncate(self, index: int) -> None:
-        """Cut the entries from `index` on, because the leader has others. Raises SafetyError for what is committed."""
+        """Cut the entries from `index` on, because the leader has others. Raises SafetyError for committed ones."""
         if index <= self.committed:
             raise SafetyError(f"entry {index} is committed up to {self.committed} and the leader has another")
         del self._entries[index - self.snapshot.index - 1 :]
@@ -121,7 +121,7 @@ class RaftLog:
         self._handed = self._in_flight = self.stable = snapshot.index
 
     def take_snapshot(self) -> tuple[RaftSnapshot | None, bool]:
-        """(snapshot to persist or None, whether the state machine has to be replaced by it)."""
+        """(snapshot to persist or None, True when it has to replace the state machine)."""
         taken = (self.snapshot if self._snapshot_to_persist else None, self.restored)
         self._snapshot_to_persist = self.restored = False
         return taken
@@ -140,7 +140,7 @@ class RaftLog:
         return taken
 
     def persisted(self) -> None:
-        """What `take_entries` returned last is durable, except what was cut since."""
+        """Mark the entries last returned by `take_entries` as durable, except those cut since."""
         self.stable = max(self.stable, self._in_flight)
 
     def _not_before(self, index: int) -> None:

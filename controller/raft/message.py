@@ -28,7 +28,7 @@ class RaftMessage:
 
 @dataclass(frozen=True, slots=True)
 class PreVoteRequest(RaftMessage):
-    """Asks whether a vote in `term + 1` would be granted (thesis section 9.6). Changes nothing at who is asked.
+    """Question whether a vote in `term + 1` would be granted (thesis section 9.6). Changes nothing at the receiver.
 
     last_index   index of the sender's last entry
     last_term    term of that entry
@@ -95,7 +95,7 @@ class AppendAnswer(RaftMessage):
     """Answers an AppendRequest or a SnapshotRequest; sent after what it confirms is durable.
 
     index        accepted: the sender's log equals the leader's up to here; rejected: the `previous_index` that did not fit
-    rejected     whether the entry before the first was missing or another
+    rejected     True when the entry before the first was missing or another
     hint_index   rejected: the highest index at which the logs may be equal
     hint_term    rejected: the term of the sender's entry there
     """
@@ -108,7 +108,7 @@ class AppendAnswer(RaftMessage):
 
 @dataclass(frozen=True, slots=True)
 class LeaderHeartbeat(RaftMessage):
-    """Says that the leader is there.
+    """Sign of life of the leader.
 
     commit   commit index as far as the leader knows the follower's log to be equal
     round    number of the newest round of reads that waits for confirmation (thesis section 6.4), counted in this term
@@ -130,9 +130,9 @@ class HeartbeatAnswer(RaftMessage):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest(RaftMessage):
-    """A snapshot for a follower that needs entries that the leader has no more (thesis section 5.3).
+    """A snapshot for a follower that needs entries which the leader no longer has (thesis section 5.3).
 
-    snapshot   the leader's newest, whole; who carries messages over a network splits it
+    snapshot   the leader's newest, whole; the transport splits it
     """
 
     snapshot: RaftSnapshot

@@ -25,9 +25,9 @@ class HardState(NamedTuple):
 class RaftSnapshot:
     """The state machine at one index, in place of the log up to there (thesis chapter 5).
 
-    index           the last entry that is in it
-    term            the term of that entry
-    configuration   the configuration at that index: the entries that led to it are gone
+    index           index of the last entry in it
+    term            term of that entry
+    configuration   the configuration at that index, whose entries are deleted
     data            bytes of the state machine above; empty when nothing was applied to it
     """
 

@@ -24,19 +24,19 @@ class Replicating(Enum):
 
 @final
 class FollowerProgress:
-    """One follower, seen from the leader.
+    """One follower, at the leader.
 
         probe --accepted--> pipeline --rejected--> probe
-        probe, pipeline --the entries are gone--> snapshot --accepted, or no answer--> probe
+        probe, pipeline --the entries are deleted--> snapshot --accepted, or no answer--> probe
 
     match       highest index up to which its durable log is known to equal the leader's
     next        first index to send
-    state       how the leader sends to it
+    state       mode of sending
     active      True when it has answered since the last check of the quorum
-    notified    the commit index in the newest message with entries, or without, that went to it
+    notified    commit index in the newest append message sent to it
     round       newest round of reads that it has answered
-    snapshot    index of the snapshot that is on its way, 0 for none
-    waited      heartbeats sent since that snapshot was
+    snapshot    index of the snapshot that was sent and not answered, 0 for none
+    waited      heartbeats sent since that snapshot
     """
 
     def __init__(self, next_index: int, settings: RaftSettings) -> None:
@@ -108,7 +108,7 @@ class FollowerProgress:
         return False
 
     def nudge(self) -> None:
-        """The follower has answered a heartbeat: what was not answered may be lost, so one more message may go."""
+        """Allow one more message after the answer to a heartbeat: unanswered messages may be lost."""
         self._probed = False
         if self.state is Replicating.PIPELINE and self.is_full:
             self._inflight_bytes -= self._inflight.popleft()[1]

@@ -30,7 +30,7 @@ def replicated(configuration: Configuration, match: Callable[[int], int]) -> int
 
 
 def outcome(configuration: Configuration, votes: Mapping[int, bool]) -> VoteOutcome:
-    """What `votes` (node -> granted) decide. Votes of nodes that are no voters are not counted. LOST without voters."""
+    """Outcome of `votes` (node -> granted). Votes of nodes that are no voters are not counted. LOST without voters."""
     outcomes = [_outcome(voters, votes) for voters in _sets(configuration)]
     if VoteOutcome.LOST in outcomes:
         return VoteOutcome.LOST

@@ -33,9 +33,9 @@ from domain.ports import Entropy
 
 @final
 class Raft:
-    """The state machine of one node. Inputs change it; `take` gives the driver what to do (ready.py).
+    """The state machine of one node. Inputs change it; `take` returns the work for the driver (ready.py).
 
-    Every method returns at once. SafetyError out of any of them is the end of the node.
+    Every method returns at once. A SafetyError of any method ends the node.
     """
 
     def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
@@ -61,7 +61,7 @@ class Raft:
 
     @property
     def role(self) -> RaftRole:
-        """What the node does."""
+        """Role of the node."""
         return self._replica.role
 
     @property
@@ -81,7 +81,7 @@ class Raft:
 
     @property
     def committed(self) -> int:
-        """Highest index that it knows to be committed."""
+        """Highest index known to be committed."""
         return self._replica.log.committed
 
     @property
@@ -91,7 +91,7 @@ class Raft:
 
     @property
     def leadership(self) -> Leadership | None:
-        """What the leader knows of the others, to be looked at; None on other nodes."""
+        """Progress of the followers, read-only; None unless the node leads."""
         return self._leadership
 
     @property
@@ -120,7 +120,7 @@ class Raft:
             self._stand()
 
     def receive(self, message: RaftMessage) -> None:
-        """Take a message. What is meant for another node, or for a damaged one, is dropped."""
+        """Take a message. Messages for another node are dropped, and all messages on a damaged one."""
         replica = self._replica
         if message.to != replica.node or replica.role is RaftRole.DAMAGED:
             return
@@ -140,8 +140,8 @@ class Raft:
     def propose(self, data: bytes) -> LogEntry | RaftRefusal:
         """Append a command to the leader's log.
 
-        Returns the entry. It is committed when an entry with its index and term is handed out; when another term has its index,
-        it never is. When the node stops leading before, what became of it is known from the log alone.
+        Returns the entry. It is committed when an entry with its index and term is handed out, and never if another term has
+        its index. If the node stops leading before, only the log shows the outcome.
         """
         return self._refusal if self._leadership is None else self._leadership.propose(data)
 
@@ -170,8 +170,8 @@ class Raft:
     def compact(self, index: int, data: bytes) -> bool:
         """Replace the log up to `index` by the state machine's bytes at `index`. False when a snapshot has that already.
 
-        `index` is of an entry that was handed out. Bytes may be handed in late, when the log has gone on: what is behind
-        `index` stays, for followers that are a little behind. Raises ValueError for an entry that was not handed out.
+        `index` is of an entry that was handed out. The bytes may come late, after further entries: the entries behind `index`
+        stay, for followers that are a little behind. Raises ValueError for an entry that was not handed out.
         """
         log = self._replica.log
         if index > log.applied:
@@ -184,7 +184,7 @@ class Raft:
         return True
 
     def take(self) -> Ready | None:
-        """What to do now; None when there is nothing, or when the last Ready is not finished (`persisted`)."""
+        """Work for the driver; None when there is none, or when the last Ready is not finished (`persisted`)."""
         if self._outstanding is not None or self.role is RaftRole.DAMAGED:
             return None
         if self._leadership is not None:

@@ -12,10 +12,10 @@ from controller.raft.persisted import HardState, RaftSnapshot
 
 @dataclass(frozen=True, slots=True)
 class ReadConfirmed:
-    """A read that may be answered from the state machine now, since what this Ready has committed is applied.
+    """A read that may be answered from the state machine after the committed entries of this Ready are applied.
 
     ticket   the caller's name for it
-    index    the answer holds at least what was committed up to here
+    index    the answer includes all entries committed up to here
     """
 
     ticket: int
@@ -32,17 +32,17 @@ class Ready(NamedTuple):
     5. answer the reads and the lost reads
     6. call `Raft.persisted()`; there is no further Ready before
 
-    Messages and ticks may be handed in at any time between. After a crash all of a Ready may be lost, or what follows any of
-    its writes, as if the machine had stopped there. A driver that cannot persist must stop the node.
+    Messages and ticks may be given at any time between. After a crash all of a Ready may be lost, or the part behind any of its
+    writes, as if the machine had stopped there. A driver that cannot persist must stop the node.
 
     hard_state   term and vote to persist, None when they have not changed
     snapshot     snapshot to persist, None for none
     restore      True when `snapshot` came from the leader: the state machine is behind it
-    entries      to append; what storage has from the first one's index on is deleted first
+    entries      to append; stored entries from the index of the first one on are deleted before
     messages     to send
     committed    entries to apply; each is handed out once, after a restart all from the snapshot on again
-    reads        reads that are confirmed
-    lost_reads   tickets of reads that another leader has to answer: this one has stepped down
+    reads        confirmed reads
+    lost_reads   tickets of reads that another leader has to answer, since this one has stepped down
     """
 
     hard_state: HardState | None

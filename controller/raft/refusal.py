@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class RaftRefusal(Enum):
-    """The answer in place of what was asked for. Nothing has changed then."""
+    """Answer to a refused request, which has changed nothing."""
 
     NOT_LEADER = "another node leads, or none: ask the one that `Raft.leader` names"
     DAMAGED = "the log of this node is damaged"
@@ -21,7 +21,7 @@ class RaftRefusal(Enum):
 
 
 class SafetyError(Exception):
-    """A rule of raft is broken: by a bug here, by storage that forgot, or by two nodes of one name.
+    """A safety rule of raft is violated: by a bug, by storage that has lost data, or by two nodes of one name.
 
-    The driver stops the node: going on would lose what was committed.
+    The driver stops the node, which could otherwise lose committed entries.
     """

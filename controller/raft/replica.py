@@ -70,7 +70,7 @@ class Replica:
 
     @property
     def hears_leader(self) -> bool:
-        """True while a leader is known to be there: nobody is elected then, unless it hands over (thesis section 4.2.3)."""
+        """True while a leader is alive: no election is granted then, unless the leader hands over (thesis section 4.2.3)."""
         return self.role is RaftRole.LEADER or (self.leader != 0 and self.elapsed < self.settings.election_ticks)
 
     def send(self, message: RaftMessage) -> None:
@@ -84,7 +84,7 @@ class Replica:
         self.patience = ticks + int(self.entropy.random() * ticks)
 
     def follow(self, term: int, leader: int) -> None:
-        """Become a follower in `term`, of `leader` or of nobody yet (0). The vote goes with the term."""
+        """Become a follower in `term`, of `leader` (0: not known yet). A new term clears the vote."""
         if term != self.term:
             self.term, self.vote = term, 0
         self.role = RaftRole.FOLLOWER

@@ -14,7 +14,7 @@ from controller.raft.replica import Replica
 class Replication:
     """The followers of one leader in one term.
 
-    followers   node -> what is known of it, for all nodes of the configuration but the leader
+    followers   node -> its progress, for all nodes of the configuration but the leader
     """
 
     def __init__(self, replica: Replica) -> None:
@@ -34,7 +34,7 @@ class Replication:
             self.feed(node, progress.notified < self._replica.log.committed)
 
     def feed(self, node: int, news: bool = False) -> None:
-        """Send to `node` what it lacks, as far as its limits allow. `news`: one message at least, maybe without entries."""
+        """Send the missing entries to `node`, within its limits. `news`: send at least one message, even without entries."""
         replica, log, progress = self._replica, self._replica.log, self.followers[node]
         while not progress.paused and (news or progress.next <= log.last):
             previous = progress.next - 1
@@ -56,7 +56,7 @@ class Replication:
             replica.send(LeaderHeartbeat(replica.node, node, replica.term, commit, read_round))
 
     def answered(self, answer: AppendAnswer) -> None:
-        """Take the answer of a follower, and send it what comes next."""
+        """Take the answer of a follower, and send the next entries."""
         progress = self.followers[answer.sender]
         progress.active = True
         if not answer.rejected:
@@ -66,7 +66,7 @@ class Replication:
             self.feed(answer.sender, news=True)
 
     def heard(self, node: int) -> None:
-        """A follower has answered a heartbeat: send again what may be lost."""
+        """Send entries that may be lost again, after a follower's answer to a heartbeat."""
         progress = self.followers[node]
         progress.active = True
         progress.nudge()
@@ -81,7 +81,7 @@ class Replication:
         return 0 if progress is None else progress.match
 
     def commit(self) -> bool:
-        """Commit what a majority has. True when the commit index has risen."""
+        """Commit the entries that a majority has. True when the commit index has risen."""
         log = self._replica.log
         index = min(quorum.replicated(self._replica.configuration, self.match), log.last)
         if index <= log.committed or not self.may_commit(index):

@@ -1,1 +1,1 @@
-"""Grey failure: replicas that answer, and are slow. Who they are, and when leadership is moved away from one."""
+"""Grey failure: replicas that answer but are slow. Their detection, and the moves of leaderships away from them."""

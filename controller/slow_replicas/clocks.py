@@ -15,16 +15,16 @@ from controller.slow_replicas.measure import Excess
 from domain.controller.health import UNMEASURED
 
 CLOCKS_MIN: Final = 3
-"""Clocks without which none is said to be off."""
+"""Least number of clocks for a comparison."""
 NAME: Final = "clock_ms"
 """Name of the excess of a clock: its deviation from the median, negative when it is late."""
 
 
 @final
 class ClockWatch:
-    """The clocks that are off, as of the last look.
+    """The deviating clocks, as of the last poll.
 
-    off   replica -> how far
+    off   replica -> deviation
     """
 
     __slots__ = ("_own_ms", "off")

@@ -1,10 +1,10 @@
-"""The detector: compares what replicas measure with their peers and with their own past, and says who should not lead.
+"""The detector: it compares the figures of replicas with their peers and their past, and judges which ones should not lead.
 
-    ordinary --out of the ordinary--> suspicious --SUSPICIONS looks in a row, room, and a better member--> out
-             a leader that is out is moved away from, a follower is passed over
-    out --its time is over, PROBES ordinary looks in a row--> fit
+    ordinary --out of the ordinary--> suspicious --SUSPICIONS polls in a row, room, and a better member--> out
+             the leadership is moved away from a leader that is out; a follower is passed over
+    out --its time is over, PROBES ordinary polls in a row--> fit
 
-Comparable with outlier ejection of load balancers: deviations from the median, a growing time out, a bound on how many are out.
+Comparable with outlier ejection of load balancers: deviations from the median, growing ejection times, a limit on ejections.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 
 SUSPICIONS: Final = 5
-"""Looks in a row at which a replica has to be out of the ordinary."""
+"""Polls in a row at which a replica must be out of the ordinary."""
 BETWEEN_MS: Final = 60_000
 """Time between two moves of one group at least: a move costs its clients a moment."""
 BETTER: Final = 0.5
 """A target's figure is at most this share of the leader's, where both have one."""
 STALE_MS: Final = 5_000
-"""Figures that are older say nothing about now."""
+"""Age beyond which figures are ignored."""
 PLACES_MAX: Final = 16_384
-"""Replicas whose figures are kept."""
+"""Limit on replicas whose figures are kept."""
 
 
 @final
 class GreyDetector:
-    """`controller.slow_replicas.verdict.ReplicaJudge` by statistics. `now_ms`: monotonic milliseconds, handed in.
+    """`controller.slow_replicas.verdict.ReplicaJudge` by statistics. `now_ms`: monotonic milliseconds from the caller.
 
-    _histories    figures of replicas
-    _suspicions   looks in a row at which a replica was suspicious
-    _moved_ms     when leadership of a group was last moved, or a move was last attempted
-    _why          figures by which a replica was ejected, for people
-    _clocks_told  replicas whose clocks were said to be off
+    _suspicions   polls in a row at which a replica was suspicious
+    _moved_ms     time of the last move, or attempt, of the leadership of a group
+    _why          figures by which a replica was ejected, for the operator
+    _clocks_told  replicas whose clocks were reported as deviating
     """
 
     def __init__(self) -> None:
@@ -102,11 +101,11 @@ class GreyDetector:
         return verdicts
 
     def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
-        """ReplicaJudge.moved. A move that failed is tried again after BETWEEN_MS; who was to be ejected stays out."""
+        """ReplicaJudge.moved. A failed move is retried after BETWEEN_MS; the replica stays ejected."""
         self._moved_ms[move.group] = now_ms
 
     def _forget(self, groups: Sequence[StoreGroup]) -> None:
-        """Forget what is of no group any more."""
+        """Forget replicas that are in no group."""
         places = {(group.name, each.id) for group in groups for each in group.replicas}
         of_replicas: tuple[dict[Place, FiguresHistory] | dict[Place, int] | dict[Place, str], ...] = (
             self._histories, self._suspicions, self._why,
@@ -129,7 +128,7 @@ class GreyDetector:
         ]
 
     def _clock_changes(self, group: StoreGroup) -> list[Verdict]:
-        """The replicas whose clocks are off since this look, and those whose clocks are right again."""
+        """Replicas whose clocks deviate since this poll, and those whose clocks are right again."""
         found: list[Verdict] = []
         for each in group.replicas:
             place = group.name, each.id
@@ -144,7 +143,7 @@ class GreyDetector:
         return history is not None and not self._excesses(group, replica, history, now_ms)
 
     def _judged(self, group: StoreGroup, replica: int, alive: set[Place], replicas: int, now_ms: int) -> Verdict | None:
-        """What becomes of a replica; None: nothing. Followers that do not count for what is confirmed slow nobody."""
+        """Verdict on a replica; None: none. Followers that do not count for confirmed positions slow nothing down."""
         place, leads = (group.name, replica), replica == group.leader
         history = self._fresh(group.name, replica, now_ms)
         known = group.replica(replica)
@@ -179,7 +178,7 @@ class GreyDetector:
         return found if found is not None and found.is_full and now_ms - found.heard_ms <= STALE_MS else None
 
     def _excesses(self, group: StoreGroup, replica: int, history: FiguresHistory, now_ms: int) -> list[Excess]:
-        """How a replica is slow; empty: it is not."""
+        """Figures of a replica that are out of the ordinary; empty: it is not slow."""
         peers: list[ReplicaFigures] = []
         for each in group.replicas:
             other = self._fresh(group.name, each.id, now_ms) if each.id != replica else None
@@ -190,7 +189,7 @@ class GreyDetector:
         return [each for each in found if each is not None]
 
     def _path_excess(self, group: StoreGroup, replica: int, history: FiguresHistory, now_ms: int) -> Excess | None:
-        """How much slower the leader's path to a replica is than those to the other followers."""
+        """Excess of the leader's path to a replica over those to the other followers."""
         since_ms = now_ms - STALE_MS
         own = history.paths(since_ms)
         if not own or replica == group.leader:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Final, final
 
 FIRST_MS: Final = 60_000
-"""How long a replica is out after its first ejection; each further one doubles it."""
+"""Time of the first ejection of a replica; each further one doubles it."""
 LONGEST_MS: Final = 3_600_000
 FORGOTTEN_MS: Final = 7_200_000
 """Time in office, or fit for it, after which earlier ejections count no more."""
 SHARE_MAX: Final = 1 / 3
 """At most this share of all replicas is out at a time, but one always may be: when most are slow, the cause is a common one."""
 PROBES: Final = 10
-"""Ordinary looks in a row, after its time is over, that a replica needs to be fit again."""
+"""Ordinary polls in a row, after the ejection time, that make a replica fit again."""
 
 Place = tuple[str, int]
 """(store group, replica id)."""
@@ -23,9 +23,9 @@ Place = tuple[str, int]
 class Ejection:
     """One replica.
 
-    until_ms    it is out at least so long
-    times       how often it was ejected
-    probes      ordinary looks in a row since then
+    until_ms    least end of the ejection
+    times       number of ejections
+    probes      ordinary polls in a row since then
     is_out      False: it is fit again, and its earlier ejections still count
     """
 
@@ -50,7 +50,7 @@ class Ejections:
         return found is not None and found.is_out
 
     def count(self) -> int:
-        """How many are out."""
+        """Number of ejected replicas."""
         return sum(each.is_out for each in self._of.values())
 
     def has_room(self, replicas: int) -> bool:
@@ -58,7 +58,7 @@ class Ejections:
         return self.count() + 1 <= max(1, int(replicas * SHARE_MAX))
 
     def eject(self, place: Place, now_ms: int) -> int:
-        """Eject a replica. Returns for how long at least, in milliseconds."""
+        """Eject a replica. Returns the least time, in milliseconds."""
         found = self._of.get(place)
         times = found.times + 1 if found is not None else 1
         out_ms = min(FIRST_MS << min(times - 1, 16), LONGEST_MS)
@@ -66,7 +66,7 @@ class Ejections:
         return out_ms
 
     def looked(self, place: Place, is_ordinary: bool, now_ms: int) -> bool:
-        """A look at a replica's figures, which as a follower are its probe. True when it has just become fit again."""
+        """Count the poll of a replica's figures as a probe. True when the replica has become fit again."""
         found = self._of.get(place)
         if found is None:
             return False

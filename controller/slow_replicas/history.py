@@ -10,9 +10,9 @@ from typing import Final, final
 from domain.controller.health import UNMEASURED, ReplicaFigures
 
 RECENT: Final = 8
-"""Samples that say how a replica is now."""
+"""Number of the newest samples, which show the present state of a replica."""
 PAST: Final = 120
-"""Samples before these that say how it is as a rule."""
+"""Number of the samples before these, which show its ordinary state."""
 PAST_MIN: Final = 16
 """Samples of the past without which nothing is compared with it."""
 
@@ -56,7 +56,7 @@ class FiguresHistory:
             self._clocks.append(figures.wall_ms - now_ms)
 
     def add_path(self, micros: int, now_ms: int) -> None:
-        """Its leader has measured the path to it. What another leader measured before is forgotten soon."""
+        """Add a time of the path, measured by the leader. Times of an earlier leader are soon displaced."""
         self._paths.append(micros)
         self._path_ms = now_ms
 
@@ -66,7 +66,7 @@ class FiguresHistory:
 
     @property
     def is_full(self) -> bool:
-        """True when there are enough samples to say how the replica is now."""
+        """True when there are enough samples of the present state."""
         return len(self._samples) >= RECENT
 
     @property

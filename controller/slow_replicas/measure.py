@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from domain.controller.health import UNMEASURED, ReplicaFigures
 
 DEVIATIONS: Final = 6.0
-"""How many deviations above the ordinary a figure is suspicious."""
+"""Deviations above the ordinary from which on a figure is suspicious."""
 _TO_SIGMA: Final = 1.4826
 """Median absolute deviation -> standard deviation, where figures are normal."""
 
@@ -18,11 +18,11 @@ class Measure(NamedTuple):
     """One figure of a replica.
 
     name       as in logs and records
-    read       the figure in what a replica says of itself
-    floor      how far above the ordinary it has to be at least, in its own unit: small figures vary
-    ratio      how many times the ordinary it has to be at least
-    by_peers   True: the ordinary is what the other replicas of the group have; False: what this replica had before, since
-               others do not do what this one does
+    read       reads the figure from a replica's report
+    floor      least difference from the ordinary, in the unit of the figure: small figures vary
+    ratio      least multiple of the ordinary
+    by_peers   True: the ordinary is that of the other replicas of the group; False: that of this replica's past, since the
+               others do different work
     """
 
     name: str
@@ -48,10 +48,10 @@ compared with that of the other followers."""
 class Excess(NamedTuple):
     """A figure that is out of the ordinary.
 
-    name       of the measure
+    name       name of the measure
     level      the figure: the median of the newest samples
-    ordinary   the median of what it was compared with
-    bound      what it had to be above
+    ordinary   the median of the compared samples
+    bound      the bound that the figure exceeds
     """
 
     name: str
@@ -67,13 +67,13 @@ def level_of(measure: Measure, samples: Sequence[ReplicaFigures]) -> float | Non
 
 
 def excess_of(measure: Measure, recent: Sequence[ReplicaFigures], ordinary: Sequence[ReplicaFigures]) -> Excess | None:
-    """How far a replica's `recent` samples are above the `ordinary` ones; None when they are not, or cannot be compared."""
+    """Excess of a replica's `recent` samples over the `ordinary` ones; None without one, or when they cannot be compared."""
     found = [value for each in ordinary if (value := measure.read(each)) != UNMEASURED]
     return excess_over(measure, level_of(measure, recent), found)
 
 
 def excess_over(measure: Measure, level: float | None, ordinary: Sequence[int]) -> Excess | None:
-    """How far `level` is above the `ordinary` figures; None when it is not, or when one of both is not known."""
+    """Excess of `level` over the `ordinary` figures; None without one, or when one of both is unknown."""
     if level is None or not ordinary:
         return None
     middle = median(ordinary)

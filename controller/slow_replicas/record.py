@@ -75,7 +75,7 @@ class FiguresRecord:
             self.dropped += data.count(b"\n")
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the waiting lines, and close the file."""
         self.flush()
         if self._file is not None:
             self._file.close()
@@ -100,13 +100,13 @@ class FiguresRecord:
             self._which = 1 - self._which
             file = self._file = self._disk.open(f"{FOLDER}/{self._which}")
             file.truncate(0)
-            # The state of the groups is in the other file: the next look writes it again.
+            # The state of the groups is in the other file: the next poll writes it again.
             self._groups.clear()
         return file
 
 
 def read(disk: Disk) -> list[dict[str, object]]:
-    """The lines of a record in the order of their time; what is torn is left out. Times begin again with each process."""
+    """Lines of a record in the order of their time, without torn ones. Times restart with each process."""
     found: list[list[dict[str, object]]] = []
     for which in (0, 1):
         lines: list[dict[str, object]] = []

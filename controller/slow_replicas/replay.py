@@ -1,4 +1,4 @@
-"""Another judge over a record: what it would have decided, beside what was decided."""
+"""Replay of a record with another judge: its decisions beside the recorded ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.controller.group import StoreGroup, StoreReplica
 from domain.controller.health import UNMEASURED, ReplicaFigures
 
 _LOG = "recorded"
-"""Incarnation of all replicas of a record: it says who is in sync, not with which log."""
+"""Incarnation of all replicas of a record, which has the replicas in sync without their logs."""
 
 
 class Compared(NamedTuple):

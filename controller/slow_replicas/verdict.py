@@ -18,8 +18,8 @@ class Move:
     group      store group
     source     the leader that is out of the ordinary
     target     the member of the SyncStateSet that should lead
-    excesses   why
-    out_ms     how long the source is passed over, at least
+    excesses   figures of the source that are out of the ordinary
+    out_ms     least time for which the source is passed over
     """
 
     group: str
@@ -35,8 +35,8 @@ class PassedOver:
 
     group      store group
     replica    the follower
-    excesses   why
-    out_ms     for how long, at least
+    excesses   figures that are out of the ordinary
+    out_ms     least time of that
     """
 
     group: str
@@ -47,12 +47,12 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A replica is out of the ordinary, and nothing is done.
+    """A replica is out of the ordinary, without a consequence.
 
     group      store group
     source     the replica
-    excesses   how it is slow
-    reason     why it was left, for people
+    excesses   figures that are out of the ordinary
+    reason     reason for the operator
     """
 
     group: str
@@ -71,11 +71,11 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class ClockOff:
-    """The wall clock of a replica is off, or is not any more.
+    """The wall clock of a replica deviates, or is right again.
 
     group      store group
     replica    the replica
-    excesses   how far; empty: it is right again
+    excesses   the deviation; empty: it is right again
     """
 
     group: str
@@ -99,13 +99,13 @@ class ReplicaJudge(Protocol):
         """Decide. Call it about once a second. `alive`: (group, replica id) of the replicas with a valid heartbeat."""
 
     def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
-        """A move that was decided has been carried out, or could not be."""
+        """Take the result of a decided move: it was carried out, or could not be."""
 
     def standing(self, group: str, replica: int) -> Standing:
-        """Whether a replica should lead."""
+        """Fitness of a replica to lead."""
 
     def out(self) -> int:
-        """How many replicas should not lead because they were slow."""
+        """Number of replicas that should not lead because they were slow."""
 
 
 def notified(excesses: Iterable[Excess]) -> str:
