@@ -77,7 +77,7 @@ class HeldBackups:
         self._holds[hold] = self._expiry(hold)
         self._waiting[hold] = done
         if self._commit.broken is not None:
-            self._plan(hold)  # what is durable can be read; nothing more will be
+            self._plan(hold)  # the durable part can be read, and does not grow any more
         else:
             self._commit.when_synced(lambda: self._plan(hold))
 

@@ -17,7 +17,7 @@ _SECOND_NS: Final = 1_000_000_000
 REST_NS: Final = 10 * _SECOND_NS
 """A lease table without leases that has not changed for one to two times this long is packed."""
 RESTLESS_MAX: Final = 8_192
-"""When this many tables have changed since the last packing, the next one is not later than _LOOK_NS: live ones are large."""
+"""Number of tables changed since the last packing from which on the next one is within _LOOK_NS: live tables are large."""
 _LOOK_NS: Final = 100_000_000
 _COVERS: Final = 2
 """Further checkpoints of a clean end: waiting receivers lease the last messages while the first one is written."""

@@ -97,7 +97,7 @@ class StoredLog:
         if isinstance(found, DamageFailure):
             if repairs.hold(found, done, partial(self.find, query, done)):
                 return
-            found = self._key_search.find(query)  # nobody gives the rest, for now: as at a node alone
+            found = self._key_search.find(query)  # no replica has the rest now: as on a single node
         done(found)
 
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:

@@ -171,7 +171,7 @@ class Heartbeats:
 
 
 def _lost_ms(heard: HeartbeatKept) -> int:
-    """When a replica that is not alive was lost."""
+    """Time of the loss of a replica that is not alive, monotonic ms."""
     return heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
 
 

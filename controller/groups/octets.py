@@ -47,7 +47,7 @@ def texts(values: Iterable[str]) -> bytes:
 
 
 def reports(values: Iterable[ReplicaReport]) -> bytes:
-    """What replicas said of themselves."""
+    """Encode reports of replicas."""
     return _listed(
         [
             number(each.id) + text(each.incarnation) + number(each.epoch) + number(each.position) + number(each.priority)
@@ -118,13 +118,13 @@ class OctetReader:
         return self.list_of(self.text)
 
     def reports(self) -> tuple[ReplicaReport, ...]:
-        """What replicas said of themselves."""
+        """Reports of replicas."""
         return self.list_of(
             lambda: ReplicaReport(self.number(), self.text(), self.number(), self.number(), self.number()),
         )
 
     def book(self) -> ControllerList:
-        """The controllers."""
+        """List of the controllers."""
         return ControllerList(self.number(), self.list_of(lambda: ControllerPlace(self.text(), self.number())))
 
     def _take(self, size: int) -> bytes:

@@ -48,7 +48,7 @@ def _refused(group: StoreGroup, change: RecoverGroup) -> GroupRefusal | None:
 
 
 def _unfit(group: StoreGroup, change: RecoverGroup | FoundGroup) -> GroupRefusal | None:
-    """Why the replica that is named cannot lead."""
+    """Refusal of the named replica as the leader."""
     replica = group.replica(change.replica)
     if replica is None or replica.learner or not replica.incarnation:
         return GroupRefusal.NOT_A_REPLICA

@@ -32,7 +32,7 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
 
 
 def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupRefusal | None:
-    """Why a change is not replicated at all; None: the rules of the group decide.
+    """Refusal of a change before its replication; None: the rules of the group decide.
 
     A first election makes a log the group's. So it is not held while a replica has a log that was in an election before.
     """

@@ -51,7 +51,7 @@ class Founding:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where the controllers are, as far as this one knows."""
+        """Known addresses of the controllers."""
         return self._addresses
 
     def follow(self, addresses: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ class Founding:
         return self.address_of(self.identity.node)
 
     def address_of(self, node: int) -> str:
-        """Where a controller answers, "" when it is not known."""
+        """Address of a controller, "" when unknown."""
         return next((address for address, each in self._heard.items() if each.node == node), "")
 
     @property

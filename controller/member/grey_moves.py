@@ -98,7 +98,7 @@ class GreyMoves:
         return self._judge.standing(group.name, replica).fitness
 
     def standing(self, group: str, replica: int) -> Standing:
-        """Whether a replica should lead."""
+        """Fitness of a replica to lead."""
         return self._judge.standing(group, replica)
 
     def figures(self, group: str, replica: int) -> ReplicaFigures | None:

@@ -371,4 +371,4 @@ def _groups_of(data: bytes) -> StoreGroups:
 
 
 def _unheard(_answer: GroupAnswer | None) -> None:
-    """Whether the book has taken an identity is seen in the book."""
+    """Ignore the answer: the list of controllers itself shows whether it has taken an identity."""

@@ -37,7 +37,7 @@ def replacement(configuration: Configuration, there: Set[int], complete: bool) -
         voters = (configuration.voters - {gone_voters[0]}) | {learners[0]}
         return MemberChange(frozenset(voters), configuration.learners - {learners[0]})
     if gone and not learners:
-        # A learner that is gone, or a voter for which nobody came.
+        # A learner that has left, or a voter without a replacement.
         kept = configuration.learners & there
         return MemberChange(configuration.voters, kept) if kept != configuration.learners else None
     return None

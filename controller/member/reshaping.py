@@ -93,7 +93,7 @@ def reshaped(configuration: Configuration, book: ControllerList, heard: Mapping[
     wanted = [heard.get(each.address, each.node) for each in book.places]
     goal = {each for each in wanted if each}
     if configuration.is_joint or len(goal) != sum(map(bool, wanted)):
-        return None  # two addresses of one controller: whose place would be taken is not known
+        return None  # two addresses of one controller: the replaced one would be ambiguous
     there = set(heard.values()) & goal
     voters, learners = configuration.voters, configuration.learners
     newcomers = sorted(there - voters - learners)

@@ -18,7 +18,7 @@ def append(replica: Replica, request: AppendRequest) -> None:
     """Take entries if the one before them is here, else answer with the index up to which the logs may be equal."""
     log = replica.log
     if request.previous_index < log.committed:
-        _accept(replica, request, log.committed)  # what is committed is in the leader's log (leader completeness)
+        _accept(replica, request, log.committed)  # the leader's log has all committed entries (leader completeness)
         return
     if log.term_at(request.previous_index) != request.previous_term:
         hint = log.equal_up_to(request.previous_index, request.previous_term)
@@ -28,7 +28,7 @@ def append(replica: Replica, request: AppendRequest) -> None:
         replica.send(answer)
         return
     _take(replica, request)
-    # The log may go on behind these entries, with what the leader does not have: only this far it is known to be equal.
+    # The log may have entries behind these that the leader lacks: it is known to be equal only up to here.
     end = request.previous_index + len(request.entries)
     log.commit(min(request.commit, end))
     _accept(replica, request, end)

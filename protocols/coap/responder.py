@@ -17,7 +17,7 @@ class Responder(Protocol):
 
     @property
     def confirms(self) -> bool:
-        """True: notifications are confirmable messages, whose ACK acknowledges them."""
+        """True when notifications are confirmable messages."""
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request that must not be executed twice to the duplicate table. False: no room; the request is refused."""

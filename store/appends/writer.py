@@ -31,7 +31,7 @@ class StoreWriter:
         self._flushed_default = durability.waits_for_sync
 
     def refusal(self, messages: Sequence[Message] = ()) -> Failure | None:
-        """Why nothing, or not these messages, can be appended now; None when it can."""
+        """Failure of an append of these messages now; None when the store takes them."""
         failure = self._admission.refusal()
         if failure is not None:
             return failure

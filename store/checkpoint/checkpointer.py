@@ -68,10 +68,10 @@ class CheckpointedLog(Protocol):
 
     @property
     def broken(self) -> Failure | None:
-        """Why nothing is written any more; None while the log works."""
+        """Failure after which nothing is written; None while the log works."""
 
     def refusal(self) -> Failure | None:
-        """Why nothing is written now; None while the log works."""
+        """Failure because of which nothing is written now; None while the log works."""
 
     def when_synced(self, done: Callable[[], None]) -> None:
         """Call `done` when everything up to `written` is durable, and no later leader can be without it."""
@@ -233,7 +233,7 @@ class Checkpointer:
         self._clock.call_at(self._ended_ns + _PAUSE_NS, lambda: self._guard(step))
 
     def _slice_end(self) -> int:
-        """When the slice that begins now has to end, monotonic: half of a busy loop's time is the checkpoint's."""
+        """Monotonic end of the slice that begins now: a checkpoint gets half of a busy loop's time."""
         now = self._clock.monotonic_ns()
         return now + min(max(now - self._ended_ns, _SLICE_MIN_NS), _SLICE_MAX_NS)
 

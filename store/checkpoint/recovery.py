@@ -116,7 +116,7 @@ class LogRecovery:
         cut_bytes, cut_records = self._cut(self.applied)
         incarnation = 0 if promise is None else promise.incarnation
         if segments.writer_of(segments.active) not in (0, incarnation) and not segments.ends_with_filler():
-            segments.append(batch.FILLER)  # what an incarnation writes begins with a file
+            segments.append(batch.FILLER)  # an incarnation begins with a new file
         copied_bytes = self._renew()
         self.finish()
         return Recovered(cut_bytes, cut_records, copied_bytes, self.store_ms, batches, self.state_bytes, self._crashed)

@@ -2,7 +2,7 @@
 
 snapshot/<serial>   frames: kind 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | body
     VALUES  state changes
-    ROWS    state changes whose values are rows, 12 bytes: where in the log the long value is
+    ROWS    state changes whose values are rows of 12 bytes: the place of the long value in the log
     TOPICS  topics, QUEUES  queues and their blocks, LEASES  idle lease tables: columns (store/checkpoint/columns.py); base 0
     FILES   files of the queue index, and the highest log position in each; base 0
     the last frame is an empty one of VALUES

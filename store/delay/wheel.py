@@ -45,7 +45,7 @@ _PAUSE_MS: Final = 100
 """Pause before the next attempt when a delivery was refused, or an accepted timer is not yet durable."""
 _ALL_LOADED: Final = 1 << 62
 MEND_MS: Final = 600_000
-"""How long a leader of several replicas holds timers back behind one that is damaged: another replica has its bytes."""
+"""Longest wait of a leader with replicas for the repair of a damaged timer, which another replica has."""
 _SLICE_PAUSE_MS: Final = 1
 """Pause between two slices of a bucket that is being loaded."""
 _POSITION_BITS: Final = 64
@@ -155,7 +155,7 @@ class Wheel:
         self.levels.inherit(below, delay_ms)
 
     def _due_of(self, packed: int) -> int:
-        """When a timer of the heap is delivered."""
+        """Delivery time of a timer of the heap, in epoch ms."""
         due = packed >> (_POSITION_BITS + _SIZE_BITS)
         is_inherited = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1) < self._inherited_below
         return due + self._inherited_delay_ms if is_inherited else due
@@ -193,7 +193,7 @@ class Wheel:
             heappush(self._buckets, bucket)
 
     def _next_ms(self) -> int:
-        """When the next timer, bucket or level message falls due, 0 when none is pending."""
+        """Due time of the next timer, bucket or level message, in epoch ms; 0 when none is pending."""
         found = 0
         if self._heap:
             found = self._due_of(self._heap[0])

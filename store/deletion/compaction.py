@@ -206,7 +206,7 @@ def _mark(ended: list[Queue], base: int) -> None:
 
 
 def empty_at(state: StateView, topic: str, queue_id: int) -> int:
-    """The next offset of a queue whose messages are all deleted; 0 when it never had one."""
+    """Next offset of a queue whose messages are all deleted; 0 when it never had one."""
     value = state.get(EMPTY, _empty_key(topic, queue_id))
     return 0 if value is None else int(value.split(b" ")[0])
 

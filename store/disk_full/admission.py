@@ -35,7 +35,7 @@ class WriteAdmission:
         self._closing: Failure | None = None
 
     def refusal(self) -> Failure | None:
-        """Why nothing is taken now: STORE_UNAVAILABLE, DRAINING or OVERLOADED; None when writes are taken."""
+        """Failure of writes now: STORE_UNAVAILABLE, DRAINING or OVERLOADED; None when writes are taken."""
         commit = self._commit
         if commit.broken is not None or commit.full is not None:
             return commit.refusal()

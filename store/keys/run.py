@@ -35,7 +35,7 @@ class Sorted(Protocol):
 
     @property
     def begin(self) -> int:
-        """The first position of the log whose records it covers."""
+        """First position of the log whose records it covers."""
 
     @property
     def end(self) -> int:

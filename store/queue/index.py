@@ -201,7 +201,7 @@ class QueueIndex(TopicEntries):
             try:
                 older = self._block_rows(queue, at, before, count)
             except StoreError:
-                break  # who reads it gets the error
+                break  # its reader gets the error
             if len(older) != count * ROW_BYTES:
                 break
             rows, first = older + rows, before

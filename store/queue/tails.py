@@ -16,9 +16,9 @@ _MASK: Final = (1 << _BITS) - 1
 
 @final
 class Tails:
-    """A queue is at `queue.tail_place`, which rises: parts of 1,024 places, None where a queue has gone.
+    """The queues at their `queue.tail_place`, which rises: parts of 1,024 places, None at the place of a removed queue.
 
-    _parts    the places, from part number `_first` on; a part in which all have gone is None
+    _parts    the places, from part number `_first` on; None for an empty part
     _counts   number of queues in each part
     _first    number of the first part
     _next     the next place

@@ -11,7 +11,7 @@ from store.queue.row import Row
 def readable(
     fetch: Callable[[Sequence[Row]], list[bytes]], rows: Sequence[Row]
 ) -> tuple[list[bytes], OSError | StoreError | None]:
-    """(records of `rows` up to the first one that `fetch` cannot read, why it cannot; None when it has read all)."""
+    """(records of `rows` up to the first unreadable one, its error; None when all were read)."""
     try:
         return fetch(rows), None
     except (OSError, StoreError):

@@ -1,7 +1,7 @@
 """Observers that are members of a consumer group: GET with Observe 0 and `group=`.
 
     registered --Receive--> empty: Receive again | a message, leased --> CON --ACK--> Acknowledge, Receive
-                                                                          `--RST, silence, Observe 1--> released at once, gone
+                                                                          `--RST, silence, Observe 1--> released at once, ended
 
 A member has one message at a time. The ACK of the confirmable message settles it.
 """

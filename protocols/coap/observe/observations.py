@@ -1,7 +1,7 @@
 """Observation (RFC 7641): the observers of each path, and the notifications that wait for them.
 
     GET Observe 0 --> registered --answer 2.05 with Observe--> notifying --message--> CON --ACK--> notifying
-    notifying --Observe 1, RST, a CON never acknowledged--> gone
+    notifying --Observe 1, RST, a CON never acknowledged--> ended
 
 Every message on the path becomes a notification. Notifications are confirmable and sent in order, one at a time to each peer.
 The values of a path are kept once for all its observers, until all of them have acknowledged them. Above a limit the oldest
