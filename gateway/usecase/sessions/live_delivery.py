@@ -26,14 +26,8 @@ from domain.ports import Clock
 from domain.store.store_ports import State, StateChange
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import (
-    DeliveryLease,
-    InFlightMessage,
-    MergedSubscription,
-    MqttSession,
-    QueueKey,
-    merge_by_session,
-)
+from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
+from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """Longest time for which progress of a durable session is newer in memory than in the store."""

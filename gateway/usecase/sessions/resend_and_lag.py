@@ -21,9 +21,10 @@ from domain.store.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store.store_request import ReadRequest
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.publish.latest import read_value
+from gateway.usecase.sessions.in_flight import InFlightMessage, QueueKey
 from gateway.usecase.sessions.index.filter_index import FilterIndex
 from gateway.usecase.sessions.live_delivery import LiveDelivery, is_from, level_of
-from gateway.usecase.sessions.mqtt_session import InFlightMessage, MergedSubscription, MqttSession, QueueKey
+from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession
 from gateway.usecase.sessions.retained_delivery import RetainedDelivery
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics

@@ -35,13 +35,25 @@ from hashlib import blake2b
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.message import record
-from domain.message.message import LOCAL_HOST, Message
-from domain.message.receipt import Receipt
-from domain.mqtt_session import AT_MOST_ONCE, SHARED, MqttSubscription, Will
+from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.store.store_ports import State, StateChange, StatePairs
 from gateway.routing.routes import topic_of_filter
-from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession, QueueKey, SessionRecords
+from gateway.usecase.sessions.in_flight import QueueKey
+from gateway.usecase.sessions.mqtt_session import MqttSession, SessionRecords
+from gateway.usecase.sessions.record_values import (
+    DEFINITION,
+    SUBSCRIPTION,
+    Cursor,
+    add_subscription,
+    put_in_flight,
+    put_subscription,
+    put_will,
+    read_definition,
+    read_in_flight,
+    read_older_definition,
+    read_older_window,
+    read_will,
+)
 
 SPACE: Final = "session"
 PARTS: Final = "mqtt"
@@ -50,20 +62,10 @@ QUEUES: Final = 64
 PAIRS: Final = 4_096
 """Records of one session that are read together."""
 _FORMAT: Final = 2
-_DEFINITION = struct.Struct(">BIqq")
-_SUBSCRIPTION = struct.Struct(">BIq")
-_WILL = struct.Struct(">BIiI")
-_IN_FLIGHT = struct.Struct(">QBiqH")
 _POSITION = struct.Struct(">iq")
 _DIGEST_BYTES: Final = 16
-_LEASED: Final = 16
-_LONG: Final = 0x40
-"""Flag in the first byte of a will whose Message Expiry Interval exceeds 31 bits: the field is unsigned then."""
 _UNKNOWN: Final = b"?"
 """Digest of a will of which it is not known whether the store has it."""
-_OLD_DEFINITION = struct.Struct(">BIqqH")
-_OLD_SUBSCRIPTION = struct.Struct(">BBIq")
-_OLD_IN_FLIGHT = struct.Struct(">HBiqB")
 
 
 @final
@@ -134,18 +136,18 @@ def definition(session: MqttSession) -> SessionChanges:
     changes = out.changes
     changes += records.older
     out.older, records.older = records.older, []
-    value = _DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms) + session.user.encode()
+    value = DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms) + session.user.encode()
     if value != records.definition:
         changes.append(StateChange(SPACE, key(session.client_id, b"e"), value))
         records.definition, out.definition = value, True
-    will = None if session.will is None else _put_will(session.will)
+    will = None if session.will is None else put_will(session.will)
     digest = b"" if will is None else _digest(will)
     if digest != records.will:
         changes.append(StateChange(PARTS, prefix + b"w", will))
         records.will, out.will = digest, True
     for name in records.subscriptions:
         found = session.subscriptions.get(name) or session.shared_subscriptions.get(name)
-        changes.append(StateChange(PARTS, prefix + _subscription_kind(name), found and _put_subscription(found)))
+        changes.append(StateChange(PARTS, prefix + _subscription_kind(name), found and put_subscription(found)))
         records.unsure[name] = out
     out.names, records.subscriptions = records.subscriptions, {}
     _put_progress(session, prefix, out)
@@ -165,7 +167,7 @@ def _put_progress(session: MqttSession, prefix: bytes, out: SessionChanges) -> N
         flight = session.in_flight.get(slot)
         name = prefix + b"f" + slot.to_bytes(2, "big")
         if flight is not None:
-            out.changes.append(StateChange(PARTS, name, _put_in_flight(flight)))
+            out.changes.append(StateChange(PARTS, name, put_in_flight(flight)))
             records.slots[slot] = None
         elif slot in records.slots:
             del records.slots[slot]
@@ -263,11 +265,11 @@ def _defined(state: State, client_id: str, done: Loaded) -> None:
         for found, value in result.pairs:
             if found == key(client_id, b"d"):
                 session.records.older = [StateChange(SPACE, found, None)]
-                _read_older_definition(value, session)
+                read_older_definition(value, session)
                 done(session)
                 return
             if found == key(client_id, b"e"):
-                _read_definition(value, session)
+                read_definition(value, session)
                 done(session)
                 return
         done(None)
@@ -302,7 +304,7 @@ def _walk(
 def _read(session: MqttSession, kind: bytes, value: bytes) -> None:
     letter = kind[:1]
     if letter == b"f":
-        _read_in_flight(int.from_bytes(kind[1:], "big"), value, session)
+        read_in_flight(int.from_bytes(kind[1:], "big"), value, session)
     elif letter == b"m":
         session.received[int.from_bytes(kind[1:], "big")] = None
     elif letter == b"p":
@@ -310,10 +312,10 @@ def _read(session: MqttSession, kind: bytes, value: bytes) -> None:
         for queue_id, offset in _POSITION.iter_unpack(value):
             session.positions[(topic, queue_id)] = offset
     elif letter == b"s":
-        flags, identifier, since = _SUBSCRIPTION.unpack_from(value)
-        _add_subscription(session, flags, identifier, since, value[_SUBSCRIPTION.size :].decode())
+        flags, identifier, since = SUBSCRIPTION.unpack_from(value)
+        add_subscription(session, flags, identifier, since, value[SUBSCRIPTION.size :].decode())
     elif letter == b"w":
-        session.will = _read_will(Cursor(value, 0))
+        session.will = read_will(Cursor(value, 0))
         session.records.will = _digest(value)
 
 
@@ -347,85 +349,6 @@ def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int
     _walk(state, PARTS, part_key(client_id, _positions_kind(topic)), b"", take, taken)
 
 
-def _read_definition(data: bytes, session: MqttSession) -> None:
-    _, session.expiry_s, session.disconnected_ms, session.baseline_ms = _DEFINITION.unpack_from(data)
-    session.user = data[_DEFINITION.size :].decode()
-    session.records.definition = data
-
-
-def _put_subscription(found: MqttSubscription) -> bytes:
-    flags = found.level | found.no_local << 2 | found.as_published << 3 | found.retain_handling << 4
-    return _SUBSCRIPTION.pack(flags, found.identifier, found.since) + found.name.encode()
-
-
-def _add_subscription(session: MqttSession, flags: int, identifier: int, since: int, name: str) -> None:
-    group, pattern = "", name
-    if name.startswith(SHARED):
-        group, _, pattern = name.removeprefix(SHARED).partition("/")
-    subscription = MqttSubscription(
-        pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group
-    )
-    (session.shared_subscriptions if group else session.subscriptions)[name] = subscription
-
-
-def _put_in_flight(flight: InFlightMessage) -> bytes:
-    """One delivery. An accepted one is not sent again: its record has no path and no identifiers."""
-    lease = flight.lease
-    identifiers = () if flight.accepted else flight.identifiers
-    flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_LEASED if lease is not None else 0)
-    topic, queue_id = flight.queue
-    out = [_IN_FLIGHT.pack(flight.number, flags, queue_id, flight.offset, len(identifiers))]
-    out += [identifier.to_bytes(4, "big") for identifier in identifiers]
-    out += (_put_text(topic), _put_text("" if flight.accepted else flight.path))
-    if lease is not None:
-        out += (_put_text(lease.group), lease.receipt.pop_ms.to_bytes(8, "big"))
-    return b"".join(out)
-
-
-def _read_in_flight(slot: int, data: bytes, session: MqttSession) -> None:
-    cursor = Cursor(data, 0)
-    number, flags, queue_id, offset, count = cursor.unpack(_IN_FLIGHT)
-    session.records.slots[slot] = None
-    _add_in_flight(session, slot, number, flags, queue_id, offset, count, cursor)
-
-
-def _add_in_flight(
-    session: MqttSession, slot: int, number: int, flags: int, queue_id: int, offset: int, count: int, cursor: Cursor
-) -> None:
-    identifiers = tuple([int.from_bytes(cursor.take(4), "big") for _ in range(count)])
-    topic = cursor.text()
-    path = cursor.text()
-    lease: DeliveryLease | None = None
-    if flags & _LEASED:
-        group = cursor.text()
-        pop_ms = int.from_bytes(cursor.take(8), "big")
-        lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
-        session.leases += 1
-    flight = session.in_flight[slot] = InFlightMessage(
-        flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, lease
-    )
-    flight.number = number
-
-
-def _put_will(will: Will) -> bytes:
-    data = record.encode(will.message, 0, 0, 0, LOCAL_HOST)
-    has_will, expiry_s = 1 + will.message.retain, will.expiry_s
-    if expiry_s > 0x7FFFFFFF:
-        has_will, expiry_s = has_will | _LONG, expiry_s - (1 << 32)
-    return _WILL.pack(has_will, will.delay_s, expiry_s, len(data)) + data
-
-
-def _read_will(cursor: Cursor) -> Will | None:
-    has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
-    if not has_will:
-        return None  # in a definition of the older form
-    if has_will & _LONG:
-        expiry_s &= 0xFFFFFFFF
-    view = record.Record(cursor.take(size))
-    retain = (has_will & ~_LONG) - 1
-    return Will(Message(view.topic, view.body, view.properties, born_host=view.born_host, retain=retain), delay_s, expiry_s)
-
-
 # The older form
 
 
@@ -436,7 +359,7 @@ def _load_older(state: State, session: MqttSession, done: Loaded) -> None:
     def take(kind: bytes, value: bytes) -> None:
         records.older.append(StateChange(SPACE, key(client_id, kind), None))
         if kind == b"f":
-            _read_older_window(value, session)
+            read_older_window(value, session)
         elif kind[:1] == b"p":
             topic = kind[1:].decode()
             for queue_id, offset in _POSITION.iter_unpack(value):
@@ -461,51 +384,3 @@ def _load_older(state: State, session: MqttSession, done: Loaded) -> None:
         _loaded(session, done, failure)
 
     _walk(state, SPACE, key(client_id, b""), b"f", take, taken)
-
-
-def _read_older_definition(data: bytes, session: MqttSession) -> None:
-    _, session.expiry_s, session.disconnected_ms, session.baseline_ms, count = _OLD_DEFINITION.unpack_from(data)
-    cursor = Cursor(data, _OLD_DEFINITION.size)
-    session.will = _read_will(cursor)
-    for _ in range(count):
-        flags, _, identifier, since = cursor.unpack(_OLD_SUBSCRIPTION)
-        _add_subscription(session, flags, identifier, since, cursor.text())
-    if cursor.at < len(data):
-        session.user = cursor.text()
-
-
-def _read_older_window(data: bytes, session: MqttSession) -> None:
-    cursor = Cursor(data, 0)
-    while cursor.at < len(data):
-        slot, flags, queue_id, offset, count = cursor.unpack(_OLD_IN_FLIGHT)
-        _add_in_flight(session, slot, len(session.in_flight) + 1, flags, queue_id, offset, count, cursor)
-
-
-def _put_text(text: str) -> bytes:
-    raw = text.encode()
-    return len(raw).to_bytes(2, "big") + raw
-
-
-@final
-class Cursor:
-    """Reads a value from front to back, without checks: the gateway has written the value itself."""
-
-    __slots__ = ("at", "data")
-
-    def __init__(self, data: bytes, at: int) -> None:
-        self.data = data
-        self.at = at
-
-    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
-        """The numbers of `layout` at the cursor."""
-        self.at += layout.size
-        return layout.unpack_from(self.data, self.at - layout.size)
-
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes."""
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def text(self) -> str:
-        """The next string: a length of 2 bytes, then UTF-8."""
-        return self.take(int.from_bytes(self.take(2), "big")).decode()

@@ -19,7 +19,7 @@ from domain.message.record import Record
 from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock, Timer
 from gateway.routing.routes import SubscriberRoutes, topic_of_filter
-from gateway.usecase.sessions.mqtt_session import QueueKey
+from gateway.usecase.sessions.in_flight import QueueKey
 
 ENTRIES_MAX: Final = 16 * 1024 * 1024
 """Offsets in the whole index, 8 bytes each; beyond that the filter with the most offsets is dropped from the index."""

@@ -11,7 +11,7 @@ from domain.message.receipt import Receipt
 from domain.ports import Clock
 from domain.store.store_ports import Leases
 from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.sessions.mqtt_session import DEAD_LETTERED, HELD, RETURNED, SETTLED, DeliveryLease
+from gateway.usecase.sessions.in_flight import DEAD_LETTERED, HELD, RETURNED, SETTLED, DeliveryLease
 
 LEASE_MS: Final = 60_000
 """Length of a lease: for so long a crash of the node delays redelivery. Leases of connected clients are renewed."""

@@ -12,7 +12,7 @@ from domain.filter.path_filter import path_filter
 from domain.limits import WAIT_MS_MAX
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import leased_topic
-from gateway.usecase.sessions.mqtt_session import DeliveryLease
+from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.shared.delivery_leases import LEASE_MS
 
 

@@ -16,7 +16,8 @@ from domain.message import property as properties
 from domain.message.record import Record
 from domain.mqtt_session import MqttSubscription
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.sessions.mqtt_session import DeliveryLease, MqttSession
+from gateway.usecase.sessions.in_flight import DeliveryLease
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.shared.group_receive import GroupReceive
 from gateway.usecase.sessions.shared.share_strategy import KeyOwners, Member, choose, fits, room_of
 from gateway.usecase.topics_and_groups.policy import STICKY

@@ -11,14 +11,8 @@ from domain.filter.path import matches
 from domain.message.receipt import RETRY_NONE, Receipt
 from domain.message.record import Record
 from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription
-from gateway.usecase.sessions.mqtt_session import (
-    MATCH_CACHE_MAX,
-    WINDOW_BYTES_MAX,
-    DeliveryLease,
-    InFlightMessage,
-    MqttSession,
-    merge_by_session,
-)
+from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
+from gateway.usecase.sessions.mqtt_session import MATCH_CACHE_MAX, WINDOW_BYTES_MAX, MqttSession, merge_by_session
 
 PATTERNS = ("t/#", "t/+", "t/a", "+/a", "u")
 

@@ -10,8 +10,9 @@ from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.mqtt_session import MqttSubscription, Will
 from domain.store.store_ports import StateChange
-from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
+from gateway.usecase.sessions import record_values, snapshot
+from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from tests.gateway.usecase.sessions.test_snapshot import facts, fresh, loaded, outlined, put, store
 from tests.protocols.mqtt.stage import Broker, bodies
 from tests.stored_state import pairs
@@ -155,6 +156,6 @@ def test_a_node_starts_with_sessions_of_an_earlier_version(both: bool) -> None:
 
 def older(found: MqttSession) -> list[StateChange]:
     """The records of a session with one filter, as the earlier version wrote its definition."""
-    head = snapshot._OLD_DEFINITION.pack(1, found.expiry_s, found.disconnected_ms, 0, 1) + bytes(13)
-    one = snapshot._OLD_SUBSCRIPTION.pack(1, 0, 0, 0) + b"\0\x03t/#"
+    head = record_values._OLD_DEFINITION.pack(1, found.expiry_s, found.disconnected_ms, 0, 1) + bytes(13)
+    one = record_values._OLD_SUBSCRIPTION.pack(1, 0, 0, 0) + b"\0\x03t/#"
     return [StateChange("session", snapshot.key("old", b"d"), head + one)]

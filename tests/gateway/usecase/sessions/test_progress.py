@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
 from domain.store.store_ports import Expected, State, StateChange
+from gateway.usecase.sessions.in_flight import InFlightMessage
 from gateway.usecase.sessions.live_delivery import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, LiveDelivery
-from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from tests.gateway.usecase.sessions.test_snapshot import store
 
 Done = Callable[[None | Failure], None]

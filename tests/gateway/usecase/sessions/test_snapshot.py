@@ -11,7 +11,8 @@ from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import State, StateChange
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
+from gateway.usecase.sessions.in_flight import InFlightMessage
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from store.engine import open_store
 from store.log_store import LogStore
 from store.settings import StoreSettings

@@ -11,7 +11,8 @@ from domain.message.message import LOCAL_HOST, Message
 from domain.message.record import Record
 from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, MqttSubscription
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
-from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
+from gateway.usecase.sessions.in_flight import InFlightMessage
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.shared.share_strategy import (
     LEASES_MAX,
     KeyOwners,

@@ -1,0 +1,84 @@
+"""In-flight messages of a session, and their leases."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.message.receipt import Receipt
+
+HELD: Final = 0
+SETTLED: Final = 1
+RETURNED: Final = 2
+DEAD_LETTERED: Final = 3
+
+QueueKey = tuple[str, int]
+"""(topic, queue id)."""
+
+
+@final
+class DeliveryLease:
+    """The lease of a consumer group on a message that is delivered to a member of a shared subscription.
+
+    group      the consumer group
+    topic      topic of the receipt: the subscribed topic or the group's retry topic
+    receipt    proof of the lease; a renewal replaces it
+    end_ms     wall clock in milliseconds at which the lease ends unless it is renewed
+    attempt    number of this delivery, from 1
+    renewing   True: a renewal is under way, and `receipt` is not valid until the store has answered
+    outcome    HELD, SETTLED, RETURNED to the group after `delay_ms`, or DEAD_LETTERED
+    delay_ms   time in milliseconds before a returned message is delivered again
+    """
+
+    __slots__ = ("attempt", "delay_ms", "end_ms", "group", "outcome", "receipt", "renewing", "topic")
+
+    def __init__(self, group: str, topic: str, receipt: Receipt, end_ms: int, attempt: int = 1) -> None:
+        self.attempt = attempt
+        self.delay_ms = 0
+        self.group = group
+        self.topic = topic
+        self.receipt = receipt
+        self.end_ms = end_ms
+        self.renewing = False
+        self.outcome = HELD
+
+
+@final
+class InFlightMessage:
+    """An unconfirmed delivery above AT_MOST_ONCE. It occupies one slot of the in-flight window.
+
+    level        QoS of the delivery
+    queue        queue of the record
+    offset       queue offset of the record
+    path         topic name of a retained message, which has no offset; "" for others
+    retained     RETAIN flag of the delivery
+    identifiers  Subscription Identifiers of the delivery
+    size         bytes of the record that count towards WINDOW_BYTES_MAX; 0 while the client is disconnected
+    accepted     True: the client has sent PUBREC, and the message must not be sent again
+    lease        lease of a shared subscription; None: not shared, or settled
+    number       of the delivery: they are sent again in this order, whatever their slots
+    """
+
+    __slots__ = ("accepted", "identifiers", "lease", "level", "number", "offset", "path", "queue", "retained", "size")
+
+    def __init__(
+        self,
+        level: int,
+        queue: QueueKey,
+        offset: int,
+        path: str,
+        retained: bool,
+        identifiers: tuple[int, ...],
+        size: int = 0,
+        accepted: bool = False,
+        lease: DeliveryLease | None = None,
+    ) -> None:
+        self.lease = lease
+        self.level = level
+        self.number = 0
+        self.queue = queue
+        self.offset = offset
+        self.path = path
+        self.retained = retained
+        self.identifiers = identifiers
+        self.size = size
+        self.accepted = accepted
