@@ -19,8 +19,9 @@ from domain.access import BearerToken, Credentials, Password
 from domain.errors import Failure
 from domain.store.backup import BackupPlan
 from gateway.observe.metrics import CONTENT_TYPE
+from gateway.runtime.admin.admin_connection import REQUEST_BYTES_MAX
 from gateway.runtime.admin.page import MetricsPage
-from gateway.runtime.admin.port import REQUEST_BYTES_MAX, AdminPort
+from gateway.runtime.admin.port import AdminPort
 from gateway.runtime.admin.view import AdminView, Controls, NodeLoop, NotServedError
 from protocols.hosts import origin_host
 

@@ -20,8 +20,9 @@ from gateway.connection.intake import PumpIntake
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.address import bind
+from gateway.runtime.admin.admin_connection import REQUEST_S
 from gateway.runtime.admin.page import MetricsPage
-from gateway.runtime.admin.port import CONNECTIONS_MAX, REQUEST_S, AdminPort
+from gateway.runtime.admin.port import CONNECTIONS_MAX, AdminPort
 from gateway.runtime.admin.view import AdminView, NodeLoop, NotServedError
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.machine import open_files_max

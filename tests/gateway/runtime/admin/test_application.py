@@ -20,10 +20,11 @@ from domain.principal import Principal
 from gateway.connection.intake import PumpIntake
 from gateway.observe.health import SERVING, Health
 from gateway.observe.metrics import Snapshot
+from gateway.runtime.admin import admin_connection
 from gateway.runtime.admin import page as metrics_page
-from gateway.runtime.admin import port as admin_port
+from gateway.runtime.admin.admin_connection import REQUEST_BYTES_MAX
 from gateway.runtime.admin.application import PIECE_BYTES
-from gateway.runtime.admin.port import HOST_CONNECTIONS_MAX, REQUEST_BYTES_MAX
+from gateway.runtime.admin.port import HOST_CONNECTIONS_MAX
 from gateway.runtime.admin.server import AdminServer
 from gateway.runtime.admin.view import AdminView, Controls
 from gateway.runtime.clock import LoopClock
@@ -202,7 +203,7 @@ def test_requests_that_are_sent_ahead_wait_for_the_answer_within_the_bound_of_by
 
 
 def test_a_quiet_connection_is_closed_without_being_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_port, "IDLE_S", 0.05)
+    monkeypatch.setattr(admin_connection, "IDLE_S", 0.05)
     with opened() as (port, runner):
         assert runner.run(port.ask(request("GET", "/healthz", keep=True))).count(b"HTTP/1.1 200") == 1
         assert port.admin.refused == 0
@@ -230,7 +231,7 @@ def test_a_quiet_connection_makes_room_for_a_new_one(caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HT", request("POST", "/v1/admin/reload", "Content-Length: 5")])
 def test_a_connection_that_says_too_little_is_closed(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_port, "REQUEST_S", 0.1)
+    monkeypatch.setattr(admin_connection, "REQUEST_S", 0.1)
     with opened() as (port, runner):
         try:
             got = runner.run(port.ask(said))

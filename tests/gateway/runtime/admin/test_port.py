@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from gateway.connection.intake import PumpIntake
-from gateway.runtime.admin import port as admin_port
+from gateway.runtime.admin import admin_connection
 from gateway.runtime.admin.application import runner_of
 from gateway.runtime.admin.port import AdminPort
 from gateway.runtime.clock import LoopClock
@@ -61,13 +61,13 @@ async def served(client_reads: bool) -> tuple[float, int]:
 
 
 def test_a_stream_lasts_while_the_client_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_port, "REQUEST_S", 0.2)
+    monkeypatch.setattr(admin_connection, "REQUEST_S", 0.2)
     lasted, refused = asyncio.run(served(client_reads=True))
     assert lasted >= 1
     assert refused == 0
 
 
 def test_a_stream_that_the_client_does_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_port, "REQUEST_S", 0.2)
+    monkeypatch.setattr(admin_connection, "REQUEST_S", 0.2)
     _, refused = asyncio.run(served(client_reads=False))
     assert refused == 1
