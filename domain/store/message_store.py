@@ -8,7 +8,8 @@ from typing import Protocol
 from domain.errors import Failure
 from domain.histogram import Histogram
 from domain.lite import LiteQueues
-from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
+from domain.store.outlook import Outlook
+from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State
 from domain.transaction import Timers, Transactions
 
 

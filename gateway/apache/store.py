@@ -9,7 +9,8 @@ from domain.errors import Failure
 from domain.histogram import Histogram
 from domain.ports import Clock
 from domain.store.message_store import MessageStore
-from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook
+from domain.store.outlook import Outlook
+from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata
 from domain.transaction import Timers, Transactions
 from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats

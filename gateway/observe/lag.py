@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, final
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock, Timer
-from domain.store.store_ports import GroupLag, LagWalk, Outlook
+from domain.store.outlook import GroupLag, LagWalk, Outlook
 
 ROWS_MAX: Final = 1_000
 """Pairs of a group and a topic that have a row of their own."""

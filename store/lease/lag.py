@@ -18,7 +18,7 @@ from typing import Final, final
 from domain import lite
 from domain.address import is_system_topic
 from domain.errors import StoreError
-from domain.store.store_ports import GroupLag
+from domain.store.outlook import GroupLag
 from store.events import StoreEvents
 from store.lease import journal
 from store.lease.idle_tables import LIVE, Chunk
@@ -39,7 +39,7 @@ _NO_SUMS: Final = RowSums([], [])
 
 @final
 class LagReader:
-    """`domain.store.store_ports.LagWalk` over the lease tables.
+    """`domain.store.outlook.LagWalk` over the lease tables.
 
     passed           rows read or skipped so far
     visited          rows read or summed so far

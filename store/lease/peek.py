@@ -21,7 +21,7 @@ from store.queue.queue import Queue
 
 @final
 class LeasePeek:
-    """The `domain.store.store_ports.Outlook` port over the lease tables. Creates and changes no table."""
+    """The `domain.store.outlook.Outlook` port over the lease tables. Creates and changes no table."""
 
     __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 from domain.ports import Clock
-from domain.store.store_ports import LagWalk
+from domain.store.outlook import LagWalk
 from gateway.apache.lag.group_topics import GroupTopics
 from gateway.apache.lag.walk import ClusterLagWalk
 from gateway.brokers.broker_links import Brokers

@@ -15,7 +15,7 @@ from domain.address import RETRY_PREFIX
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
-from domain.store.store_ports import GroupLag
+from domain.store.outlook import GroupLag
 from gateway.apache.lag.group_topics import GroupTopics, Pair
 from gateway.apache.topics.group_question import lacks_group
 from gateway.brokers.broker_links import Brokers

@@ -16,7 +16,8 @@ from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message.record import Record
-from domain.store.store_ports import GroupPositions, MessageLog, Metadata, Outlook, ReadResult
+from domain.store.outlook import Outlook
+from domain.store.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
 from domain.store.store_request import ReadRequest
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection

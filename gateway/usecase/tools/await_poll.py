@@ -7,7 +7,8 @@ from typing import final
 from domain import address
 from domain.command import AwaitMessages
 from domain.event import MessagesWaiting
-from domain.store.store_ports import Metadata, Outlook
+from domain.store.outlook import Outlook
+from domain.store.store_ports import Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.long_polls import LongPolls, WaitingCall
 

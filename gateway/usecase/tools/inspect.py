@@ -12,7 +12,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message.record import Record
 from domain.ports import Clock
-from domain.store.store_ports import MessageLog, Metadata, Outlook, ReadResult
+from domain.store.outlook import Outlook
+from domain.store.store_ports import MessageLog, Metadata, ReadResult
 from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb

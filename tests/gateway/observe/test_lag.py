@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from domain.message.record import Record
-from domain.store.store_ports import GroupLag, Outlook
+from domain.store.outlook import GroupLag, Outlook
 from gateway.observe.lag import COST_MAX, COST_MIN, Lags
 from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver

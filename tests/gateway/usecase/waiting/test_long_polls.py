@@ -10,7 +10,8 @@ from domain import limits
 from domain.command import AwaitMessages
 from domain.errors import ErrorCode, Failure
 from domain.event import MessagesWaiting, Refused
-from domain.store.store_ports import Metadata, Outlook
+from domain.store.outlook import Outlook
+from domain.store.store_ports import Metadata
 from gateway.usecase.tools.await_poll import AwaitPoll
 from gateway.usecase.waiting.long_polls import LiveTails, LongPolls
 from tests.gateway.usecase.event_recorder import EventRecorder
