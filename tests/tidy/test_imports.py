@@ -84,6 +84,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ("domain", "gateway.node", "gateway.guard", "gateway.apache.relay.settings", "gateway.apache.settings"),
     ),
     ("gateway.node.cli", ("gateway", "domain")),
+    ("gateway.node.options", ("domain", "gateway.node.composition", "gateway.node.settings")),
     (
         "gateway.node.data_directory",
         ("domain", "gateway.runtime", "gateway.node.data_directory", "store.offline", "controller.member.identity"),

@@ -12,9 +12,9 @@ from domain.errors import ConfigError
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.settings import RocketmqSettings
 from gateway.link.servers import Servers
-from gateway.node.cli import OPTIONS, GivenOptions
 from gateway.node.composition import known
 from gateway.node.node import Node
+from gateway.node.options import OPTIONS, GivenOptions
 from gateway.node.roles.apache import _strategy
 from gateway.node.roles.cluster_access import has_cluster_users
 from gateway.node.roles.state_address import StateAddress
