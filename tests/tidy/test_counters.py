@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from gateway.observe.metrics import COUNTERS
+from gateway.observe.counter_texts import COUNTERS
 from tests.tidy.source import sources
 
 NUMBERS = ("dict[str, float]", "dict[str, int]", "Mapping[str, float]", "Mapping[str, int]")

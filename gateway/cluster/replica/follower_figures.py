@@ -11,7 +11,7 @@ from store.replication.following import Following
 def follower_figures(
     log: FollowerLog, following: Following | None, group: StoreGroup | None, own: int, now_ns: int
 ) -> dict[str, float]:
-    """Figures by their names in `gateway.observe.metrics.COUNTERS`.
+    """Figures by their names in `gateway.observe.counter_texts.COUNTERS`.
 
     group   group as last reported by a controller; None: not yet
     own     id of the replica; 0: it has none yet

@@ -18,7 +18,7 @@ from gateway.apache.users.cluster_users import PERIOD_NS, ClusterUsers
 from gateway.apache.users.rights import rights_of
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.refusal import BrokerAnswerError
-from gateway.observe.metrics import COUNTERS
+from gateway.observe.counter_texts import COUNTERS
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.gateway.access.memory import access_config

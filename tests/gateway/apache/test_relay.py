@@ -10,7 +10,7 @@ from domain.access import Credentials, Signature
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
-from gateway.observe.metrics import COUNTERS
+from gateway.observe.counter_texts import COUNTERS
 from protocols.remoting import codes
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame, encode
