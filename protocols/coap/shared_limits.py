@@ -13,7 +13,9 @@ from protocols.setting import Setting
 NON_SHARE: Final = 8
 """Divisor of the duplicate table: 1/8 is for non-confirmable requests, whose responses are not kept."""
 COMPARED: Final = 16
-"""Feeds compared to find the one that loses values at the byte limit of all feeds."""
+"""Feeds of which the largest loses values when all feeds together have too many bytes."""
+VALUE_BYTES: Final = 256
+"""Memory of a value besides its body."""
 PROTOCOL: Final = "coap"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
-from domain.errors import ErrorCode, Failure
+from domain.errors import Failure
 from domain.event import Done, Event, Refused, Sent
 from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
 from domain.mqtt_session import (
@@ -39,7 +39,7 @@ from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import Output
-from protocols.mqtt.packet import Decoder, Packet
+from protocols.mqtt.packet import PUBREL, Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
 from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
 from protocols.mqtt.settings import MqttSettings
@@ -53,17 +53,7 @@ PROVING: Final = 1
 ATTACHING: Final = 2
 OPEN: Final = 3
 ENDING: Final = 4
-
-PUBREL: Final = 6
 PINGRESP: Final = b"\xd0\x00"
-_DISCONNECT_FAILURES: Final = (ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE)
-"""Failures of a PUBLISH whose reason codes only DISCONNECT can carry, not PUBACK or PUBREC (5.0)."""
-_UNCERTAIN: Final = {ErrorCode.STORE_UNAVAILABLE: 0x8B, ErrorCode.FLUSH_TIMEOUT: 0x83}
-"""Failures after which a message may be stored, and the reason code of DISCONNECT (5.0).
-
-A client that gets the failure in PUBACK or PUBREC never sends the message again, and uses its packet identifier for the next
-one, which would be taken for the same message. A client that loses the connection sends it again.
-"""
 
 
 @final
@@ -384,10 +374,9 @@ class MqttConnection:
 
     def _refused(self, ticket: object, failure: Failure) -> None:
         if isinstance(ticket, Run) and self._inbound is not None:
-            if self._decoder.version == V5 and failure.code in _DISCONNECT_FAILURES:
-                self._close_later(0x96 if failure.code is ErrorCode.RATE else 0x95, failure.text)
-            elif self._decoder.version == V5 and failure.code in _UNCERTAIN and any(ticket.packet_ids):
-                self._close_later(_UNCERTAIN[failure.code], failure.text)
+            code = status.disconnect_code(failure, any(ticket.packet_ids)) if self._decoder.version == V5 else 0
+            if code:
+                self._close_later(code, failure.text)
             elif self._decoder.version != V5 and not self._config.accept_refused_publish:
                 self._close_later(status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH)
             else:

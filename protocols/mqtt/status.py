@@ -89,6 +89,24 @@ BEFORE_CONNACK: Final = {0x83: 0x83, 0x87: 0x87, 0x8B: 0x88, 0x98: 0x86, 0x9C: 0
 Code = Callable[[Failure], int]
 
 
+_DISCONNECT_FAILURES: Final = {ErrorCode.RATE: 0x96, ErrorCode.MESSAGE_TOO_LARGE: 0x95}
+"""Failures of a PUBLISH whose reason codes only DISCONNECT can carry, not PUBACK or PUBREC (5.0)."""
+_UNCERTAIN: Final = {ErrorCode.STORE_UNAVAILABLE: 0x8B, ErrorCode.FLUSH_TIMEOUT: 0x83}
+"""Failures after which a message may be stored, and the reason code of DISCONNECT (5.0).
+
+A client that is told so by PUBACK or PUBREC never sends the message again, and uses its packet identifier for the next one,
+which would be taken for the same message. One that loses the connection sends it again.
+"""
+
+
+def disconnect_code(failure: Failure, identified: bool) -> int:
+    """Reason code of the DISCONNECT that answers a PUBLISH (5.0); 0: PUBACK or PUBREC can carry the failure.
+
+    identified   True: the message has a packet identifier
+    """
+    return _DISCONNECT_FAILURES.get(failure.code, 0) or (_UNCERTAIN.get(failure.code, 0) if identified else 0)
+
+
 def publish_code(failure: Failure) -> int:
     """Reason code for PUBACK and PUBREC: the one that an access rule sets when these packets can carry it, else the table's."""
     return failure.word if failure.word in PUBLISH_CODES else WORDS[failure.code].publish

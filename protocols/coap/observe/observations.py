@@ -24,11 +24,9 @@ from protocols.coap.observe.observer_checks import CHECK_NS, Checks
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Representation
 from protocols.coap.settings import CoapSettings
-from protocols.coap.shared_limits import Audience
+from protocols.coap.shared_limits import VALUE_BYTES, Audience
 
 UNVERIFIED_EXPONENT: Final = 0
-VALUE_BYTES: Final = 256
-"""Memory of a value besides its body."""
 
 
 @final

@@ -12,7 +12,7 @@ from domain.event import Refused, WatchedMessages
 from protocols.coap.endpoint import NOTIFIED_MAX
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Packet
-from protocols.coap.observe.observations import VALUE_BYTES
+from protocols.coap.shared_limits import VALUE_BYTES
 from tests.protocols.coap.stage import Stage, peer, values
 
 A = "mq/sensors/a"
