@@ -7,7 +7,7 @@ from typing import Final, final
 from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.remoting.client import NodeInfo
-from protocols.remoting.clients.send import HeaderCache
+from protocols.remoting.clients.header_cache import HeaderCache
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins, without_tls

@@ -22,7 +22,7 @@ from protocols.adapter import Peer
 from protocols.remoting import access, codes, namespace
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.clients import callback, lite, member, receive, send, transaction
-from protocols.remoting.clients.send import HeaderCache
+from protocols.remoting.clients.header_cache import HeaderCache
 from protocols.remoting.controller import dispatch as controller_dispatch
 from protocols.remoting.controller import notice
 from protocols.remoting.dispatch import READERS, REASONS, Reader

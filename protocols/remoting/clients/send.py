@@ -8,7 +8,7 @@ looked up in a cache, and only headers that are not in the cache are decoded. Ot
 from __future__ import annotations
 
 import struct
-from typing import Final, final
+from typing import Final
 
 from domain import limits
 from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS, is_pop_retry_topic
@@ -21,13 +21,12 @@ from domain.octets import uint32
 from protocols import marks
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
+from protocols.remoting.clients.header_cache import HeaderCache, HeaderPrefix
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Outcome, RequestError, Ticket, int64
 from protocols.remoting.wire.frame import Frame
 from protocols.remoting.wire.header import BINARY, split
 
-HEADER_CACHE_MAX: Final = 4_096
-"""Prefixes, and suffixes, in a HeaderCache."""
 SYS_KEPT: Final = 0x701
 """Bits of the sender's sysFlag that are stored: compression and its type. The broker sets the other bits."""
 _TRUE: Final = ("true", "1")
@@ -43,49 +42,6 @@ _V1: Final[dict[str, str]] = {
 }  # fmt: skip
 _ENTRY = struct.Struct(">iiiii")
 _REPLY = struct.Struct(">IIHBhiiii")
-
-
-@final
-class HeaderPrefix:
-    """The decoded prefix of a header: the ext fields that a producer repeats for one queue.
-
-    topic     topic name
-    queue_id  queue id; -1: the broker chooses the queue
-    sys_flag  sysFlag as it is stored
-    queues    defaultTopicQueueNums: number of queues of a topic that this message creates
-    """
-
-    __slots__ = ("queue_id", "queues", "sys_flag", "topic")
-
-    def __init__(self, topic: str, queue_id: int, sys_flag: int, queues: int) -> None:
-        self.topic = topic
-        self.queue_id = queue_id
-        self.sys_flag = sys_flag
-        self.queues = queues
-
-
-@final
-class HeaderCache:
-    """Prefixes and suffixes of headers that were decoded before. Each is emptied when it has HEADER_CACHE_MAX entries.
-
-    prefixes  encoded prefix -> decoded prefix
-    suffixes  encoded suffixes
-    """
-
-    __slots__ = ("prefixes", "suffixes")
-
-    def __init__(self) -> None:
-        self.prefixes: dict[bytes, HeaderPrefix] = {}
-        self.suffixes: set[bytes] = set()
-
-    def add(self, prefix: bytes, made: HeaderPrefix, suffix: bytes) -> None:
-        """Store the prefix and the suffix of a decoded header."""
-        if len(self.prefixes) >= HEADER_CACHE_MAX:
-            self.prefixes.clear()
-        if len(self.suffixes) >= HEADER_CACHE_MAX:
-            self.suffixes.clear()
-        self.prefixes[prefix] = made
-        self.suffixes.add(suffix)
 
 
 def read(client: Client, frame: Frame, header_cache: HeaderCache) -> Outcome:
