@@ -83,10 +83,12 @@ FOLDERS = {
         "tables",
     ),
     "store/log": (
-        "accepted", "batch", "batch_writer", "cache", "checked", "commit", "open_batch", "reader", "recent", "segment",
-        "sync_delay", "sync_work", "timeouts", "waiters",
+        "accepted", "batch", "batch_writer", "cache", "checked", "commit", "gap", "open_batch", "reader", "recent", "segment",
+        "segment_ends", "sync_delay", "sync_work", "timeouts", "waiters",
     ),
-    "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
+    "store/queue": (
+        "block_rows", "entries", "groups", "index", "last_records", "queue", "row", "settings", "table", "tails", "topics",
+    ),
     "store/reads": ("hot", "readable", "reading"),
     "store/replication": ("following", "progress"),
     "store/replication/replica_log": ("eras", "fresh", "raw_log"),

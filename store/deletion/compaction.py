@@ -131,7 +131,7 @@ class Compaction:
             if count:
                 yield Columns(TOPICS, body, count)
             yield from self._queue_frames(entries)
-        yield self._index.encode_files()
+        yield self._index.last_records.encode()
         turn, tables = self._ledger.turn, self._ledger.tables
         for chunk in tables.chunks():
             live = tables.live_in(chunk)

@@ -9,20 +9,17 @@ from typing import Final, final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import derived_damage
-from store.checkpoint.columns import ColumnReader, pack
-from store.checkpoint.snapshot import FILES, Columns
 from store.derived_damage import DerivedDamageError
 from store.log.segment import Segments, file_name
 from store.queue import block, table
+from store.queue.block_rows import FOLDER, BlockRows
 from store.queue.entries import TopicEntries
-from store.queue.groups import RowGroups
+from store.queue.last_records import LastRecords
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 from store.queue.tails import Tails
 from store.settings import StoreSettings
 
-FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
 _READ_BYTES: Final = 16_384
 _SPILL_QUEUES: Final = 64
@@ -46,7 +43,7 @@ class QueueIndex(TopicEntries):
     lost_ms              last position of a gap of the log -> store time of the messages that were lost there
     _tails               queues with rows in memory, the one with the oldest row first
     deleted              entries of deleted topics whose queues have to be forgotten
-    _file_last_records   base of an index file -> the highest log position that a block in it refers to
+    last_records         base of an index file -> the highest log position that a block in it refers to
     """
 
     def __init__(self, disk: Disk, config: StoreSettings, first: int, end: int) -> None:
@@ -64,14 +61,14 @@ class QueueIndex(TopicEntries):
             raise DerivedDamageError(text, FOLDER)
         self._files.cut(min(end, self._files.end))
         super().__init__(config.durability.waits_for_sync)
-        self._groups = RowGroups(self._files)
+        self._block_rows = BlockRows(disk, self._files)
         self._tails = Tails()
         self.tail_rows = 0
         self.blocks = 0
         self.log_start = 0
         self.lost_ms: dict[int, int] = {}
         self.deleted: list[TopicEntry] = []
-        self._file_last_records: dict[int, int] = {}
+        self.last_records = LastRecords(self._files)
 
     @property
     def first(self) -> int:
@@ -158,7 +155,7 @@ class QueueIndex(TopicEntries):
             self._files.roll()
         place = self._files.end
         self._files.append(data)
-        self._note_last_record(self._files.active.base, last)
+        self.last_records.note(self._files.active.base, last)
         if merged:
             known = queue.block_count()
             self.blocks -= queue.drop_blocks(known - merged, known)
@@ -179,7 +176,7 @@ class QueueIndex(TopicEntries):
         if queue.first < queue.next:
             data = block.encode_lost(queue.name, queue.id, queue.entry.epoch, queue.next, position, count)
             self._files.append(data)
-            self._note_last_record(self._files.active.base, position)
+            self.last_records.note(self._files.active.base, position)
             queue.add_block(queue.next, -1 - position)
             self.blocks += 1
             queue.next = queue.tail_first = queue.visible = queue.next + count
@@ -199,7 +196,7 @@ class QueueIndex(TopicEntries):
             if count > 2 * ours or count + ours > block.ROWS_MAX or blocks[known + at] < self._files.first:
                 break
             try:
-                older = self._block_rows(queue, at, before, count)
+                older = self._block_rows.read(queue, at, before, count)
             except StoreError:
                 break  # its reader gets the error
             if len(older) != count * ROW_BYTES:
@@ -207,31 +204,6 @@ class QueueIndex(TopicEntries):
             rows, first = older + rows, before
             merged += 1
         return rows, first, merged
-
-    def _block_rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
-        """Encoded rows of one block, checked. Raises StoreError and OSError."""
-        blocks = queue.blocks
-        assert blocks is not None
-        within = offset - blocks[index]
-        group = within // block.GROUP_ROWS
-        groups = (within + count - 1) // block.GROUP_ROWS - group + 1
-        place = blocks[len(blocks) // 2 + index]
-        if place < self._files.first:
-            return b""  # its file is deleted, with all records that it refers to
-        at = place + block.HEADER_BYTES + len(queue.name.encode()) + group * block.GROUP_BYTES
-        data = self._groups.read(at, groups)
-        if data is None:
-            raise self._damaged(place)
-        skipped = (within - group * block.GROUP_ROWS) * ROW_BYTES
-        return data[skipped : skipped + count * ROW_BYTES]
-
-    def _damaged(self, place: int) -> StoreError:
-        """The error of a reader of the damaged block at `place`. The next start builds the index again."""
-        segment = self._files.at(place)
-        name = FOLDER if segment is None else file_name(FOLDER, segment.base)
-        text = f"the index block at {place} is damaged; the next start builds the index again from the log"
-        derived_damage.note(self._disk, text)
-        return StoreError(text, name)
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
         """At most `limit` rows from `offset` on, from `first` to `next`; fewer when a block cannot be read. Raises OSError."""
@@ -251,7 +223,7 @@ class QueueIndex(TopicEntries):
         if place < 0:
             found = [(-1 - place, 0, 0, self.lost_ms.get(-1 - place, 0))] * min(limit, end - offset)
         else:
-            found = list(ROW.iter_unpack(self._block_rows(queue, index, offset, min(limit, end - offset))))
+            found = list(ROW.iter_unpack(self._block_rows.read(queue, index, offset, min(limit, end - offset))))
         if len(found) < limit and offset + len(found) < queue.next and found:
             found += self.rows(queue, offset + len(found), limit - len(found))
         return found
@@ -345,7 +317,7 @@ class QueueIndex(TopicEntries):
                 found = block.header(data[:_HEADER_BYTES_MAX])
             if found is None or place + found.size > segment.end:
                 raise DerivedDamageError(f"the index has no valid block at {place}", file_name(FOLDER, segment.base))
-            self._note_last_record(segment.base, found.last_physical)
+            self.last_records.note(segment.base, found.last_physical)
             self._load_block(found, place, position, epochs(lite.topic_of(found.topic)))
             place += found.size
 
@@ -386,19 +358,6 @@ class QueueIndex(TopicEntries):
             self.add(queue, rows[at : at + ROW_BYTES])
         queue.visible = queue.next
 
-    def encode_files(self) -> Columns:
-        """The files, and the highest log position in each, as a frame of a snapshot."""
-        bases, lasts = list(self._file_last_records), list(self._file_last_records.values())
-        return Columns(FILES, pack(bases) + pack(lasts), len(bases))
-
-    def load_files(self, body: bytes) -> None:
-        """Load the frame of `encode_files`."""
-        reader = ColumnReader(body)
-        bases, lasts = reader.integers(), reader.integers()
-        for row, base in enumerate(bases):
-            if self._files.at(base) is not None:
-                self._note_last_record(base, lasts[row])
-
     def load_queues(self, body: bytes) -> None:
         """Load a frame of queues (table.py)."""
         self.blocks += table.load_queues(self, body, self._files.first)
@@ -406,20 +365,15 @@ class QueueIndex(TopicEntries):
     def needed_from(self) -> int:
         """Base of the first index file with a block of records from `log_start` on; of the last file when none has one."""
         for segment in self._files.all:
-            if self._file_last_records.get(segment.base, 0) >= self.log_start:
+            if self.last_records.of(segment.base) >= self.log_start:
                 return segment.base
         return self._files.active.base
 
     def drop_before(self, place: int) -> None:
         """Delete the index files that end at `place` or before. Raises OSError."""
         while len(self._files.all) > 1 and self._files.all[1].base <= place:
-            self._file_last_records.pop(self._files.first, None)
+            self.last_records.drop(self._files.first)
             self._files.drop_first()
-
-    def _note_last_record(self, base: int, last: int) -> None:
-        """Note a block in the index file at `base` whose last record is at `last` of the log."""
-        if last > self._file_last_records.get(base, 0):
-            self._file_last_records[base] = last
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
         """Make the blocks durable; `done` gets the error, None when it succeeded."""
