@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from store.log.segment_ends import oldest_ms
 from store.parts import StoreParts
 
 
@@ -12,7 +13,7 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "messages_total": parts.appender.messages,
         "log_bytes": parts.segments.end - parts.segments.first,
         "log_end": parts.segments.end,
-        "log_oldest_ms": parts.segments.oldest_ms(),
+        "log_oldest_ms": oldest_ms(parts.segments),
         "log_segments": len(parts.segments.all),
         "log_written_bytes_total": commit.log.written_bytes,
         "log_writes_total": commit.log.writes,

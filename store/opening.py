@@ -58,6 +58,7 @@ from store.log.promise import Promise, PromiseMark, incarnation_at
 from store.log.reader import RecordReader
 from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments
+from store.log.segment_ends import date_segments
 from store.log.survey import Stretch
 from store.log_store import LogStore
 from store.message_log import StoredLog
@@ -222,7 +223,7 @@ class StoreOpening:
         """
         clock, config, events, commit, index = self._clock, self._config, self._events, self.commit, self.index
         segments, state, ledger, wheel, writer = self.files.segments, self._state, self.ledger, self._wheel, self._writer
-        segments.date_segments(clock.wall_ms())
+        date_segments(segments, clock.wall_ms())
         commit.begin(self.promise._replace(first=segments.first, store_ms=recovered.store_ms), self.recovery.applied)
         commit.log.state_bytes = recovered.state_bytes
         if leads:

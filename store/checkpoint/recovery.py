@@ -22,6 +22,7 @@ from store.log import batch
 from store.log.batch import Header
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, file_name
+from store.log.segment_ends import ends_with_filler, version_of, writer_of
 from store.log.survey import DamageError, LogSurvey, Stretch, damage
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
@@ -115,8 +116,8 @@ class LogRecovery:
             batches += 1
         cut_bytes, cut_records = self._cut(self.applied)
         incarnation = 0 if promise is None else promise.incarnation
-        if segments.writer_of(segments.active) not in (0, incarnation) and not segments.ends_with_filler():
-            segments.append(batch.FILLER)  # an incarnation begins with a new file
+        if writer_of(segments.active) not in (0, incarnation) and not ends_with_filler(segments):
+            segments.append(batch.FILLER)  # what an incarnation writes begins with a file
         copied_bytes = self._renew()
         self.finish()
         return Recovered(cut_bytes, cut_records, copied_bytes, self.store_ms, batches, self.state_bytes, self._crashed)
@@ -179,7 +180,7 @@ class LogRecovery:
             proven = max(proven, segments.all[-2].base)  # version 1 synced each segment soon after the next one began
         copied_bytes = max(segments.end - proven, 0)
         segments.renew(proven)
-        if segments.ends_with_filler():
+        if ends_with_filler(segments):
             segments.roll()
         return copied_bytes
 
@@ -217,7 +218,7 @@ class LogRecovery:
         """Raise DamageError when a file of the log is missing, too short, or another one, or when the mark is missing."""
         segments, promise = self._segments, self._promise
         segments.find_gaps()
-        if promise is None and any(segments.version_of(segment) == 2 for segment in segments.all):
+        if promise is None and any(version_of(segment) == 2 for segment in segments.all):
             text = "promise/0 and promise/1 hold no valid mark, so nothing tells how far the log has to reach"
             raise DamageError(text, "promise/0", [])
         expected = segments.first if promise is None else promise.first
@@ -226,7 +227,7 @@ class LogRecovery:
         for segment in segments.all:
             if segment.base > expected and expected < proven:
                 bad.append(survey.missing(expected, segment.base))
-            elif segment.end > segment.base and segment.base < proven and not segments.version_of(segment):
+            elif segment.end > segment.base and segment.base < proven and not version_of(segment):
                 bad.append(next(found for found in survey.run(segment.base, 0) if isinstance(found, Stretch)))
             expected = segments.reach(segment)
         if expected < proven:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from domain.ports import Disk, File
 from store.log import batch
 from store.log.batch import Header
+from store.log.gap import Gap, gap_size
 
 FOLDER: Final = "log"
 OPEN_FILES_MAX: Final = 64
@@ -19,21 +20,6 @@ _COPY_BYTES: Final = 1024 * 1024
 _CUT: Final = ".cut"
 NEW: Final = ".new"
 """Suffix of the name of an incomplete file, which is never used."""
-
-
-class Gap(NamedTuple):
-    """A part of the log whose records were lost.
-
-    begin     position of its first byte
-    end       position after its last byte, where a segment begins
-    records   upper bound of the number of lost records
-    ms        time of the write of the batch before it, in epoch ms
-    """
-
-    begin: int
-    end: int
-    records: int
-    ms: int
 
 
 @final
@@ -339,7 +325,7 @@ class Segments:
             if segment is None:
                 return position
             front = segment.file.read(position - segment.base, batch.HEADER_BYTES)
-            size = batch.blank(front) or _gap_size(batch.header(front, position))
+            size = batch.blank(front) or gap_size(batch.header(front, position))
             if not size or position + size != self.follows(segment):
                 return position
             position += size
@@ -366,19 +352,6 @@ class Segments:
             segment.newest_ms = max(segment.newest_ms, header.written_ms)
             yield header, data
             position += header.size
-
-    def version_of(self, segment: Segment) -> int:
-        """Format version of the batch or gap at the begin of a segment; 0 without one, 1 for a lone filler."""
-        front = segment.file.read(0, batch.HEADER_BYTES)
-        found = batch.header(front, segment.base)
-        if found is not None:
-            return found.version
-        return 1 if batch.blank(front) else 0
-
-    def writer_of(self, segment: Segment) -> int:
-        """Incarnation that wrote a segment, from its first batch; -1 for version 1, 0 without a batch."""
-        found = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
-        return 0 if found is None else found.incarnation if found.version == 2 else -1
 
     def reach(self, segment: Segment) -> int:
         """End of a segment with the gap at its end."""
@@ -413,33 +386,7 @@ class Segments:
         """Upper bound of the records lost in the gaps of the log: their offsets must not be used again."""
         return sum(found.records for found in self.gaps)
 
-    def date_segments(self, now_ms: int) -> None:
-        """Set `newest_ms` of segments that were not walked to the time of the first batch after them, at most `now_ms`."""
-        following_ms = now_ms
-        for segment in reversed(self.all):
-            if segment.newest_ms == 0:
-                segment.newest_ms = following_ms
-            first = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
-            if first is not None:
-                following_ms = first.written_ms
-
-    def oldest_ms(self) -> int:
-        """Time of the write of the oldest batch, in epoch ms; 0 without one."""
-        first = batch.header(self.all[0].file.read(0, batch.HEADER_BYTES), self.first)
-        return 0 if first is None else first.written_ms
-
-    def ends_with_filler(self) -> bool:
-        """True when the last segment ends with the filler: the next batch needs a new segment."""
-        last = self.all[-1]
-        return last.file.size() >= batch.FILLER_BYTES and batch.is_filler(
-            last.file.read(last.file.size() - batch.FILLER_BYTES, batch.FILLER_BYTES)
-        )
-
     def close(self) -> None:
         """Close the files."""
         for segment in list(self._opened):
             self._close(segment)
-
-
-def _gap_size(found: Header | None) -> int:
-    return found.size if found is not None and found.is_gap else 0

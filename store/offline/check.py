@@ -17,10 +17,11 @@ from store.keys.index import SPAN_BYTES
 from store.log import batch, promise
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, is_left
+from store.log.segment_ends import writer_of
 from store.log.survey import LogSurvey, Stretch
 from store.offline.finding import CheckFinding, Severity
 from store.queue import block
-from store.queue.index import FOLDER as INDEX_FOLDER
+from store.queue.block_rows import FOLDER as INDEX_FOLDER
 from store.queue.row import ROW
 
 Progress = Callable[[str, int, int], None]
@@ -71,7 +72,7 @@ def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
     """Read the whole log. Raises OSError."""
     _, mark, _ = promise.newest(disk)
     proven = max(checkpoints.poll(disk)[0].position, 0 if mark is None else mark.position)
-    writers = [segments.writer_of(segment) for segment in segments.all]
+    writers = [writer_of(segment) for segment in segments.all]
     reader = LogSurvey(segments, mark.incarnation if mark is not None else max(writers[-1], 0))
     first = segments.first if mark is None else min(mark.first, segments.first)
     bad: list[Stretch] = []
@@ -135,7 +136,7 @@ class Check:
                 )
             return
         state = survey(self._disk, segments, self._progress)
-        if mark is None and any(segments.writer_of(segment) > 0 for segment in segments.all):
+        if mark is None and any(writer_of(segment) > 0 for segment in segments.all):
             cause = "no valid mark tells how far the log has to reach"
             yield CheckFinding(
                 Severity.DAMAGE, "promise", f"{promise.FOLDER}/0", 0, 0, -1, False, cause, "headgate repair makes one"

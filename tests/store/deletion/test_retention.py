@@ -18,6 +18,7 @@ from store.deletion import compaction
 from store.deletion.compaction import SLICE_CHANGES, Compaction
 from store.log.open_batch import Done
 from store.log.segment import Segments
+from store.log.segment_ends import date_segments
 from store.settings import StoreSettings
 from tests.store.driver import Driver
 from tests.stored_state import pairs, value_of
@@ -204,7 +205,7 @@ def test_segments_that_were_not_walked_get_a_date() -> None:
         ends.append(driver.send("t", *[b"x" * 500] * 20)[-1].store_ms)
     now = driver.clock.wall_ms() + 500_000
     segments = Segments(driver.disk.killed(driver.clock), "log")
-    segments.date_segments(now)
+    date_segments(segments, now)
     dates = [segment.newest_ms for segment in segments.all]
     assert dates == [*ends, now]
 

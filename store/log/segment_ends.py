@@ -1,0 +1,46 @@
+"""Ends of segments: the batch that begins one, and the filler that ends the last one."""
+
+from __future__ import annotations
+
+from store.log import batch
+from store.log.segment import Segment, Segments
+
+
+def version_of(segment: Segment) -> int:
+    """The format version of the batch or gap that begins a segment; 0 when none does, 1 for a lone filler."""
+    front = segment.file.read(0, batch.HEADER_BYTES)
+    found = batch.header(front, segment.base)
+    if found is not None:
+        return found.version
+    return 1 if batch.blank(front) else 0
+
+
+def writer_of(segment: Segment) -> int:
+    """The incarnation that wrote a segment, by the batch that begins it; -1 for version 1, 0 when none begins it."""
+    found = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
+    return 0 if found is None else found.incarnation if found.version == 2 else -1
+
+
+def date_segments(segments: Segments, now_ms: int) -> None:
+    """Set `newest_ms` of segments that were not walked to the time of the first batch after them, at most `now_ms`."""
+    following_ms = now_ms
+    for segment in reversed(segments.all):
+        if segment.newest_ms == 0:
+            segment.newest_ms = following_ms
+        first = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
+        if first is not None:
+            following_ms = first.written_ms
+
+
+def oldest_ms(segments: Segments) -> int:
+    """When the oldest batch of the log was written, in epoch ms; 0 when there is none."""
+    first = batch.header(segments.all[0].file.read(0, batch.HEADER_BYTES), segments.first)
+    return 0 if first is None else first.written_ms
+
+
+def ends_with_filler(segments: Segments) -> bool:
+    """True when the last segment ends with the filler: the next batch needs a new segment."""
+    last = segments.all[-1]
+    return last.file.size() >= batch.FILLER_BYTES and batch.is_filler(
+        last.file.read(last.file.size() - batch.FILLER_BYTES, batch.FILLER_BYTES)
+    )
