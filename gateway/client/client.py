@@ -8,10 +8,9 @@ not retried, but for one case: a refused access key when its place has another o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 import orjson
 
@@ -22,16 +21,13 @@ from domain.message.crc32 import crc32
 from gateway.client.answer import (
     PULL_STATUS,
     TOPIC_NOT_EXIST,
-    AccessError,
     ClientError,
     Edges,
     Epoch,
     GarbledError,
     PullReply,
     QueueRoute,
-    RejectedError,
     SendResult,
-    TlsError,
     TopicRoute,
     UnknownTopicError,
     UnreachableError,
@@ -48,6 +44,7 @@ from gateway.client.answer import (
 from gateway.client.connections import ServerConnections
 from gateway.client.follower import FollowerReader
 from gateway.client.link import Link, Request
+from gateway.client.nameservers import NameServers
 from gateway.client.request import (
     EARLIEST,
     HELD_QUEUES_MAX,
@@ -57,7 +54,6 @@ from gateway.client.request import (
     NOT_SUPPORTED,
     PIPELINED_MAX,
     PULL,
-    RETRIED_CODES,
     ROUTE,
     SEARCH,
     SEND,
@@ -66,10 +62,9 @@ from gateway.client.request import (
     TOPICS,
     pull_fields,
 )
+from gateway.client.retries import Retries
 from gateway.client.security import KeyPlace, Tls
 from protocols.remoting.wire.frame import Frame
-
-_Answer = TypeVar("_Answer")
 
 
 class Client:
@@ -97,13 +92,11 @@ class Client:
         followers: bool = False,
     ) -> None:
         self.nameserver = nameserver
-        self._nameservers = [part.strip() for part in nameserver.replace(",", ";").split(";") if part.strip()]
-        if not self._nameservers:
-            raise ClientError("no nameserver given; it is written host:port")
-        self._retry_s = retry_s
+        self._retries = Retries(retry_s, nameserver)
         self._key = key
         self._followers = followers
         self._connections = ServerConnections(timeout_s, tls, key)
+        self._nameservers = NameServers(nameserver, self._connections)
         self._routes: dict[str, TopicRoute] = {}
         self._next_queue = 0
 
@@ -121,21 +114,21 @@ class Client:
         """The names of all topics, sorted, system topics included. Raises ClientError."""
 
         def ask() -> list[str]:
-            found = document(self._ask_nameserver(TOPICS, {}))
+            found = document(self._nameservers.ask(TOPICS, {}))
             return sorted(str(name) for name in items(found, "topicList"))
 
-        return self._retry("the list of topics", ask)
+        return self._retries.run("the list of topics", ask)
 
     def route(self, topic: str) -> TopicRoute:
         """The route of `topic`, requested from the name server at each call. Raises UnknownTopicError."""
 
         def ask() -> TopicRoute:
-            frame = self._ask_nameserver(ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
+            frame = self._nameservers.ask(ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
             if frame.code == TOPIC_NOT_EXIST:
                 raise UnknownTopicError(topic, self.nameserver, frame.remark)
             return route_from(topic, document(frame))
 
-        self._routes[topic] = self._retry(f"the route of {topic}", ask)
+        self._routes[topic] = self._retries.run(f"the route of {topic}", ask)
         return self._routes[topic]
 
     def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges]:
@@ -146,7 +139,7 @@ class Client:
         found: dict[QueueRoute, Edges] = {}
         for broker in dict.fromkeys(queue.broker for queue in queues):
             mine = [queue for queue in queues if queue.broker == broker]
-            extended = self._retry("offsets", partial(self._extended_bounds, broker, mine))
+            extended = self._retries.run("offsets", partial(self._extended_bounds, broker, mine))
             found |= self._public_bounds(mine) if extended is None else extended
         return {queue: found[queue] for queue in queues if queue in found}
 
@@ -332,7 +325,7 @@ class Client:
                         for q, frame in zip(some, frames, strict=True)
                     ]
 
-                out.update(zip(some, self._retry("offsets", ask), strict=True))
+                out.update(zip(some, self._retries.run("offsets", ask), strict=True))
         return out
 
     def _pull(self, queue: QueueRoute, fields: Mapping[str, str], pending: tuple[Link, int] | None) -> PullReply:
@@ -351,7 +344,7 @@ class Client:
                 raise rejected(frame, f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", self._key)
             return pulled(frame)
 
-        return self._retry(f"reading {queue.topic}", ask)
+        return self._retries.run(f"reading {queue.topic}", ask)
 
     def _pull_ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
         """Send a pull without waiting for the reply; None when the connection is broken: `_pull` then opens a new one."""
@@ -387,44 +380,3 @@ class Client:
         except OSError:
             self._routes.pop(queue.topic, None)
             raise
-
-    def _ask_nameserver(self, code: int, fields: Mapping[str, str]) -> Frame:
-        """The first reply of a name server that is no error; else one that says TOPIC_NOT_EXIST.
-
-        A name server that was started a moment ago may not know a topic, or be busy, while the others answer.
-        Raises OSError, RejectedError, TlsError; of several errors one that is not retried.
-        """
-        unknown: Frame | None = None
-        failed: OSError | RejectedError | TlsError | None = None
-        for address in self._nameservers:
-            try:
-                [frame] = self._connections.ask(address, [(code, fields, b"")])
-                if frame.code != TOPIC_NOT_EXIST:
-                    return self._checked(frame, f"nameserver {address}")
-                unknown = frame
-            except (OSError, RejectedError, TlsError) as error:
-                if not isinstance(failed, (AccessError, TlsError)):
-                    failed = error
-        if failed is not None and unknown is None:
-            raise failed
-        assert unknown is not None
-        return unknown
-
-    def _retry(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
-        """Call `ask` until it returns, for `retry_s` with backoff: after lost connections and codes of RETRIED_CODES."""
-        end = time.monotonic() + self._retry_s
-        pause = 0.0
-        while True:
-            try:
-                return ask()
-            except (OSError, UnreachableError, RejectedError) as error:
-                if isinstance(error, RejectedError) and (isinstance(error, AccessError) or error.code not in RETRIED_CODES):
-                    raise
-                if time.monotonic() + pause >= end:
-                    if isinstance(error, ClientError):
-                        raise
-                    raise UnreachableError(
-                        f"{what}: no answer within {self._retry_s:g} s (nameserver {self.nameserver}): {error}"
-                    ) from error
-                time.sleep(pause)
-                pause = min(pause * 2 or 0.05, 1.0)
