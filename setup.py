@@ -115,8 +115,8 @@ FOLDERS = {
     "gateway/usecase/lite": ("receive_poll",),
     "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
-        "in_flight", "inbound", "live_delivery", "mqtt_session", "record_values", "resend_and_lag", "sessions", "snapshot",
-        "stored_sessions",
+        "in_flight", "inbound", "live_delivery", "mqtt_session", "progress_checkpoints", "publisher", "record_values",
+        "resend_and_lag", "sessions", "snapshot", "stored_sessions",
     ),
     "gateway/usecase/sessions/index": ("filter_index",),
     "gateway/usecase/sessions/shared": (

@@ -10,11 +10,9 @@ from typing import Final, final
 from domain.delivery.expiry import has_expired
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
-from domain.limits import MILLISECOND_NS
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.mqtt_session import (
-    AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     Deliveries,
@@ -23,14 +21,13 @@ from domain.mqtt_session import (
 )
 from domain.octets import uint64
 from domain.ports import Clock
-from domain.store.store_ports import State, StateChange
+from domain.store.store_ports import State
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
-
-CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
-"""Longest time for which progress of a durable session is newer in memory than in the store."""
+from gateway.usecase.sessions.progress_checkpoints import ProgressCheckpoints
+from gateway.usecase.sessions.publisher import is_from, level_of
 
 TURN_DELIVERIES: Final = 512
 """Deliveries that are sent in one turn."""
@@ -40,28 +37,6 @@ TURN_OFFERS: Final = 512
 
 RUN_RECORDS: Final = 32
 """Records that are offered together at most when they go to the same sessions."""
-
-CHECKPOINT_SESSIONS: Final = 256
-"""Sessions whose progress is stored in one turn; the others follow a millisecond later."""
-
-CHECKPOINT_CHANGES: Final = 1_024
-"""Changes after which the others follow, too: a session has two for each message of its window, at most."""
-
-
-def level_of(stored: bytes) -> int:
-    """QoS of the publisher, from property `qosLevel`; AT_LEAST_ONCE for messages that did not arrive by MQTT."""
-    value = properties.find(stored, properties.QOS_LEVEL_START)
-    if value == b"0":
-        return AT_MOST_ONCE
-    return EXACTLY_ONCE if value == b"2" else AT_LEAST_ONCE
-
-
-def is_from(stored: bytes, client_id: str) -> bool:
-    """True when the MQTT client `client_id` published the message."""
-    return (
-        properties.find(stored, properties.HG_CLIENT_START) == client_id.encode()
-        and properties.find(stored, properties.HG_PROTOCOL_START) == b"mqtt"
-    )
 
 
 @final
@@ -91,6 +66,7 @@ class LiveDelivery:
     A turn offers messages to TURN_OFFERS sessions: further arrivals wait in `_arrivals`, in their order. A turn sends at
     most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
 
+    checkpoints  storage of the progress of durable sessions
     interest     called with the filter of each subscription that begins (True) or ends (False)
     log_end      physical log offset behind the last record that arrived
     waiting      deliveries that were left for the next turn
@@ -110,7 +86,7 @@ class LiveDelivery:
         )
         self._roots: dict[str, int] = {}
         self._busy: dict[MqttSession, None] = {}
-        self._dirty: dict[MqttSession, None] = {}
+        self.checkpoints = ProgressCheckpoints(state, clock)
         self.log_end = 0
         self.waiting = 0
         self._offers = TURN_OFFERS
@@ -290,7 +266,7 @@ class LiveDelivery:
         if session.durable:
             if moves:
                 session.records.changed_queues[flight.queue] = None
-            self.mark_dirty(session)
+            self.checkpoints.mark_dirty(session)
             (session.unstored_deliveries if flight.level == EXACTLY_ONCE else session.outbox).append(delivery)
         else:
             session.outbox.append(delivery)
@@ -343,7 +319,7 @@ class LiveDelivery:
             if lease is not None:
                 self._settle(lease)
         if session.durable:
-            self.mark_dirty(session)
+            self.checkpoints.mark_dirty(session)
 
     def accept(self, session: MqttSession, slots: list[int]) -> None:
         """Never send these deliveries again; answer when the store has recorded that. Free slots count as accepted."""
@@ -383,7 +359,7 @@ class LiveDelivery:
                 connection.answer(DeliveriesAccepted(accepts))
 
         if written is not None:
-            self._dirty.pop(session, None)
+            self.checkpoints.forget(session)
         if written is not None and written.changes:
             self._state.put(written.changes, done)
         else:
@@ -398,42 +374,7 @@ class LiveDelivery:
                 session.leases -= 1
                 session.changed(delivery.slot)
                 self._settle(lease)
-                self.mark_dirty(session)
-
-    # Storage of progress
-
-    def mark_dirty(self, session: MqttSession) -> None:
-        """Store the session's progress within CHECKPOINT_NS."""
-        if session.dirty:
-            return
-        session.dirty = True
-        if not self._dirty:
-            self._clock.call_at(self._clock.monotonic_ns() + CHECKPOINT_NS, self._checkpoint)
-        self._dirty[session] = None
-
-    def forget(self, session: MqttSession) -> None:
-        """Do not store the session's progress: the caller stores or removes it."""
-        self._dirty.pop(session, None)
-        session.dirty = False
-
-    def _checkpoint(self) -> None:
-        written: list[snapshot.SessionChanges] = []
-        changes: list[StateChange] = []
-        for session in list(islice(self._dirty, CHECKPOINT_SESSIONS)):
-            if len(changes) >= CHECKPOINT_CHANGES:
-                break
-            del self._dirty[session]
-            written.append(snapshot.progress(session))
-            changes += written[-1].changes
-        if self._dirty:
-            self._clock.call_at(self._clock.monotonic_ns() + MILLISECOND_NS, self._checkpoint)
-
-        def done(result: None | Failure) -> None:
-            for each in written:
-                each.settle(result)
-
-        if changes:
-            self._state.put(changes, done)
+                self.checkpoints.mark_dirty(session)
 
 
 def _nobody(_pattern: str, _begins: bool) -> None:

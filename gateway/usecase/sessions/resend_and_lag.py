@@ -23,8 +23,9 @@ from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.publish.latest import read_value
 from gateway.usecase.sessions.in_flight import InFlightMessage, QueueKey
 from gateway.usecase.sessions.index.filter_index import FilterIndex
-from gateway.usecase.sessions.live_delivery import LiveDelivery, is_from, level_of
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession
+from gateway.usecase.sessions.publisher import is_from, level_of
 from gateway.usecase.sessions.retained_delivery import RetainedDelivery
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics
@@ -167,7 +168,7 @@ class CatchUp:
         session.positions[queue] = offset
         session.records.changed_queues[queue] = None
         if session.durable:
-            self._outbound.mark_dirty(session)
+            self._outbound.checkpoints.mark_dirty(session)
 
     def _search(self, session: MqttSession, queue: QueueKey) -> None:
         """Look for the first message of a lagging queue that was stored since a time: reading begins there."""
@@ -329,4 +330,4 @@ class CatchUp:
         if slot in session.in_flight:
             self.lost[reason] += 1
             session.free_slot(slot)
-            self._outbound.mark_dirty(session)
+            self._outbound.checkpoints.mark_dirty(session)

@@ -16,8 +16,9 @@ from domain.store.store_ports import State
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.publish.latest import LatestScan, read_value
 from gateway.usecase.sessions.in_flight import InFlightMessage
-from gateway.usecase.sessions.live_delivery import LiveDelivery, level_of
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession, RetainedScan
+from gateway.usecase.sessions.publisher import level_of
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics
 

@@ -283,7 +283,7 @@ class Sessions:
         known = not session.finding_lag
         self._shared.disconnect(session)
         session.disconnect()
-        self._outbound.forget(session)
+        self._outbound.checkpoints.forget(session)
         session.disconnected_ms = self._clock.wall_ms()
         if not publish_will:
             session.will = None

@@ -99,7 +99,7 @@ class StoredSessions:
         if will is not None:
             self._wills.publish(will, [])
         self.in_memory.pop(session.client_id, None)
-        self._outbound.forget(session)
+        self._outbound.checkpoints.forget(session)
         return snapshot.removal(session)
 
     def remove(self, session: MqttSession) -> None:

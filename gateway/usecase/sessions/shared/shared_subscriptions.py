@@ -26,8 +26,9 @@ from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
-from gateway.usecase.sessions.live_delivery import LiveDelivery, level_of
+from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
+from gateway.usecase.sessions.publisher import level_of
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.shared.share_strategy import Member, strategy_of
 from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch

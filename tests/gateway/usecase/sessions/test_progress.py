@@ -7,8 +7,13 @@ from collections.abc import Callable, Sequence
 from domain.errors import Failure
 from domain.store.store_ports import Expected, State, StateChange
 from gateway.usecase.sessions.in_flight import InFlightMessage
-from gateway.usecase.sessions.live_delivery import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
+from gateway.usecase.sessions.progress_checkpoints import (
+    CHECKPOINT_CHANGES,
+    CHECKPOINT_NS,
+    CHECKPOINT_SESSIONS,
+    ProgressCheckpoints,
+)
 from tests.gateway.usecase.sessions.test_snapshot import store
 
 Done = Callable[[None | Failure], None]
@@ -30,14 +35,14 @@ class WatchedState:
 def test_large_windows_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
-    outbound = LiveDelivery(state, clock, lambda lease: None)
+    checkpoints = ProgressCheckpoints(state, clock)
     for number in range(8):
         session = MqttSession(f"c{number}")
         session.expiry_s = 1
         for slot in range(1, 401):
             session.in_flight[slot] = InFlightMessage(1, ("t", 0), slot, "", False, ())
             session.changed(slot)
-        outbound.mark_dirty(session)
+        checkpoints.mark_dirty(session)
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert sum(state.kept) == 8 * 400
     assert max(state.kept) < CHECKPOINT_CHANGES + 400
@@ -47,20 +52,20 @@ def test_many_sessions_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
     kept = state.kept
-    outbound = LiveDelivery(state, clock, lambda lease: None)
+    checkpoints = ProgressCheckpoints(state, clock)
     sessions = [MqttSession(f"c{number}") for number in range(1_000)]
     for session in sessions:
         session.records.changed_queues[("t", 0)] = None
-        outbound.mark_dirty(session)
-        outbound.mark_dirty(session)
+        checkpoints.mark_dirty(session)
+        checkpoints.mark_dirty(session)
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert sum(kept) == len(sessions)
     assert max(kept) <= CHECKPOINT_SESSIONS
     assert not any(session.dirty for session in sessions)
     for session in sessions[3:5]:
         session.records.changed_queues[("t", 0)] = None
-        outbound.mark_dirty(session)
-    outbound.forget(sessions[3])
+        checkpoints.mark_dirty(session)
+    checkpoints.forget(sessions[3])
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert kept[-1] == 1
     assert sum(kept) == len(sessions) + 1
