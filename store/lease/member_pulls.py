@@ -76,18 +76,7 @@ class StoredMemberPulls:
         table = ledger.tables.awake(place)
         queue = self._index.queue(topic, queue_id)
         if table is None or not table.shared or queue is None:
-            result = self._reading.read(read)
-            if isinstance(result, Failure):
-                if self._held.repairs.hold(result, done, partial(self.pull, request, done)):
-                    return
-            else:
-                progress = ledger.pull_progress.get(place)
-                if progress is None or progress.member != member:
-                    ledger.pull_progress.put(place, PullProgress(member, offset, result.next_offset))
-                else:
-                    progress.start = min(progress.start, offset)
-                    progress.end = result.next_offset
-            done(result)
+            self._pull_unshared(request, done)
             return
         failure = ledger.broken()
         if failure is not None:
@@ -107,6 +96,7 @@ class StoredMemberPulls:
         retry_topic = request.retry_topic
         call = PullCall(self._index, self._source, table, queue, now, read)
         moved = False
+        result: ReadResult | Failure
         try:
             ledger.table(group, queue, True)
             moved = bool(retry_topic) and self._move_late_returns(table, queue, offset, retry_topic, now)
@@ -127,6 +117,23 @@ class StoredMemberPulls:
             done(result)
         if freed:
             self._ledger.freed(group, topic)
+
+    def _pull_unshared(self, request: PullRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """A pull from a queue without receivers: a read, whose range is noted as the member's progress."""
+        read = request.read
+        result = self._reading.read(read)
+        if isinstance(result, Failure):
+            if self._held.repairs.hold(result, done, partial(self.pull, request, done)):
+                return
+        else:
+            place = (request.group, read.topic, read.queue_id)
+            progress = self._ledger.pull_progress.get(place)
+            if progress is None or progress.member != request.member:
+                self._ledger.pull_progress.put(place, PullProgress(request.member, read.offset, result.next_offset))
+            else:
+                progress.start = min(progress.start, read.offset)
+                progress.end = result.next_offset
+        done(result)
 
     def _move_late_returns(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
         """Move late returns that no receiver leases to `retry_topic`; True when a message was moved or skipped."""
