@@ -190,22 +190,13 @@ def compose(
     handler = _dispatcher(config, policy, side, clock, entropy)
     counters = CounterRegistry(protocols.words, clock.wall_ms)
     added = _added(config, policy, side, handler, counters, clock, entropy)
-    access_records, access = side.access or open_access(
-        access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
-    )
-    handler.add(Administration(access_records), ContextAdministration(access_records))
-    if added.data_topics is not None:
-        added.data_topics.rights.access = access
+    access_records, access = _access(config, side, handler, added, clock)
     gate, limits, throttle = _gate(config, handler, side.front(handler), access, added.sessions, store, clock)
     entry = side.first(throttle or gate)
     for each in added.entries:
         each.handler = entry
-    sinks = config.part(WebhookSettings, "webhook").sinks
     granting = SenderConsent(clock)
-    setting = Setting(
-        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
-        sinks=sinks, contexts=access.contexts if access is not None else None,
-    )  # fmt: skip
+    setting = _setting(config, ports, host, clock, entropy, access, counters, granting)
     return Parts(
         store=store,
         handler=handler,
@@ -229,6 +220,37 @@ def compose(
         entries=added.entries,
         users_elsewhere=side.access is not None,
     )
+
+
+def _access(
+    config: Config, side: StoreSide, handler: Dispatcher, added: _Added, clock: Clock
+) -> tuple[AccessRecords, Access | None]:
+    """Users and policies, and the authority over them; adds their administration to the dispatcher."""
+    access_records, access = side.access or open_access(
+        access_of(config), config.admin, config.controlled, side.store.state, clock.wall_ms, config.cluster
+    )
+    handler.add(Administration(access_records), ContextAdministration(access_records))
+    if added.data_topics is not None:
+        added.data_topics.rights.access = access
+    return access_records, access
+
+
+def _setting(
+    config: Config,
+    ports: Mapping[str, int],
+    host: str,
+    clock: Clock,
+    entropy: Entropy,
+    access: Access | None,
+    counters: CounterRegistry,
+    granting: SenderConsent,
+) -> Setting:
+    """The setting that the adapters of the protocols share."""
+    sinks = config.part(WebhookSettings, "webhook").sinks
+    return Setting(
+        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
+        sinks=sinks, contexts=access.contexts if access is not None else None,
+    )  # fmt: skip
 
 
 def _adapters(config: Config, setting: Setting, protocols: Protocols, side: StoreSide) -> Adapters:

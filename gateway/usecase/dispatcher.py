@@ -105,16 +105,9 @@ class Dispatcher:
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[RightsCheck], None]] = []
         self.kept_reviews: list[Callable[[RightsCheck], None]] = []
+        self.add(self.topics, self.groups, self.rights, self.sending, self.dead_letters)
+        self.add(self.pulling, self.receiving, self.following, self.lease_watches)
         self.add(
-            self.topics,
-            self.groups,
-            self.rights,
-            self.sending,
-            self.dead_letters,
-            self.pulling,
-            self.receiving,
-            self.following,
-            self.lease_watches,
             Settling(log, leases, self.groups, self.sending, locks, policy, self.lease_watches),
             Offsets(log, positions, pulls, self.topics, self.groups, self.registry, resets),
             self.registry,
