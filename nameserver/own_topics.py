@@ -22,7 +22,6 @@ class OwnTopics:
     The version begins again with each start of the node: its timestamp is that of the start. Its state is the epoch in which
     the node leads its store group: name servers ignore a registration of the same broker, at another address, in an older one.
 
-    on_change    called after each change
     _changed     topic -> counter of its last change, the newest last
     _permission  permission of the broker in the versions since `_known_since`
     _known_since the oldest counter from which on all changes are in `_changed`
@@ -30,7 +29,6 @@ class OwnTopics:
 
     def __init__(self, broker: str, metadata: Metadata, permission: Callable[[], int], started_ms: int, epoch: int = 0) -> None:
         """`permission`: that of the broker now, which topics cannot exceed. `epoch`: of the leadership; 0: there is none."""
-        self.on_change: Callable[[], None] = _nothing
         self._broker = broker
         self._metadata = metadata
         self._permission_now = permission
@@ -80,8 +78,3 @@ class OwnTopics:
         if len(self._changed) >= CHANGES_MAX:
             self._known_since = self._changed.popitem(last=False)[1]
         self._changed[name] = self._counter
-        self.on_change()
-
-
-def _nothing() -> None:
-    """Default of `on_change`."""

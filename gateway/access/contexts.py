@@ -49,16 +49,15 @@ class Runs:
 class ContextRecords:
     """`domain.oscore.OscoreContexts`, and their changes.
 
-    by_user     contexts by user
-    on_change   called after every change of a context
+    by_user   contexts by user
     """
 
-    def __init__(self, state: State | None, followed: Followed | None, elsewhere: str) -> None:
-        """See `gateway.access.records.AccessRecords`."""
+    def __init__(self, state: State | None, followed: Followed | None, elsewhere: str, on_change: Callable[[], None]) -> None:
+        """See `gateway.access.records.AccessRecords`. `on_change` is called after every change of a context."""
+        self._on_change = on_change
         self._state = state
         self._elsewhere = elsewhere
         self.by_user: dict[str, OscoreContext] = {}
-        self.on_change: Callable[[], None] = _nothing
         self._by_ids: dict[tuple[bytes, bytes | None], OscoreContext] = {}
         self._runs: dict[str, Runs] = {}
         self._given: dict[str, Runs] = {}
@@ -86,7 +85,7 @@ class ContextRecords:
         if value is not None:
             found = self.by_user[user] = msgspec.json.decode(value, type=OscoreContext)
             self._by_ids[_ids(found)] = found
-        self.on_change()
+        self._on_change()
 
     def find(self, device_id: bytes, id_context: bytes | None) -> OscoreContext | None:
         """See `domain.oscore.OscoreContexts`."""
@@ -165,7 +164,3 @@ class ContextRecords:
 
 def _ids(context: OscoreContext) -> tuple[bytes, bytes | None]:
     return context.device_id, context.id_context
-
-
-def _nothing() -> None:
-    """Default of `on_change`."""

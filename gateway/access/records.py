@@ -29,11 +29,10 @@ Done = Callable[[None | Failure], None]
 class AccessRecords:
     """Users and their policies.
 
-    users       users by name
-    grants      stored policies by user name; those of the configuration (`fixed`) apply beside them
-    contexts    security contexts of users
-    epoch       rises with every change: decisions of an earlier epoch are out of date
-    on_change   called after every change
+    users      users by name
+    grants     stored policies by user name; those of the configuration (`fixed`) apply beside them
+    contexts   security contexts of users
+    epoch      rises with every change: decisions of an earlier epoch are out of date
     """
 
     def __init__(
@@ -50,14 +49,17 @@ class AccessRecords:
         self._entries: dict[str, Entries] = {}
         self._generations: dict[str, int] = {}
         self.epoch = 1
-        self.on_change: Callable[[], None] = _nothing
+        self._followers: list[Callable[[], None]] = []
         self.users: dict[str, User] = {}
         self.grants: dict[str, Grant] = {}
         source = state if followed is None else followed
         if source is not None:
             source.follow(SPACE, self._changed)
-        self.contexts = ContextRecords(state, followed, elsewhere)
-        self.contexts.on_change = self._invalidate
+        self.contexts = ContextRecords(state, followed, elsewhere, self._invalidate)
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after every change from now on."""
+        self._followers.append(changed)
 
     def _changed(self, key: bytes, value: bytes | None) -> None:
         name = key[1:].decode()
@@ -90,7 +92,8 @@ class AccessRecords:
     def _invalidate(self) -> None:
         self.epoch += 1
         self._entries.clear()
-        self.on_change()
+        for changed in self._followers:
+            changed()
 
     def entries(self, user: str) -> Entries:
         """All policies of `user`, ready to decide."""
@@ -130,10 +133,6 @@ class AccessRecords:
             done(Failure(ErrorCode.NOT_SUPPORTED, f"users and policies are changed {self._elsewhere}"))
         else:
             self._state.put(changes, done)
-
-
-def _nothing() -> None:
-    """Default of `on_change`."""
 
 
 def _generation(user: User) -> int:

@@ -64,7 +64,7 @@ class AccessRevocation:
         self._count = 0
         self._pass: Iterator[ClientConnection] | None = None
         self._repeat_pass = False
-        access.records.on_change = self.review_all
+        access.records.follow(self.review_all)
 
     def __len__(self) -> int:
         return len(self._connections)

@@ -80,7 +80,7 @@ class RocketmqStore:
         self.heartbeats = RocketmqHeartbeats(servers, cluster, clock, client_id, leases.reading, self._has_producers)
         leases.on_read = self._reads
         self._transactions.on_producer = self.heartbeats.produces
-        self._producers: Callable[[str], bool] = _nobody
+        self._producers: Callable[[str], bool] | None = None
         self.tail = Tail(servers, cluster, clock, self._log.arrived)
         self._log.tail = self.tail
         self._appends.half_stored = self._transactions.half_stored
@@ -108,7 +108,7 @@ class RocketmqStore:
         self.heartbeats.reads()
 
     def _has_producers(self, group: str) -> bool:
-        return self._producers(group)
+        return self._producers is not None and self._producers(group)  # there are none before clients are served
 
     def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
         """What a broker asks."""
@@ -156,8 +156,3 @@ class RocketmqStore:
         """MessageStore.close."""
         self._servers.close()
         self._local.close()
-
-
-def _nobody(_group: str) -> bool:
-    """No producer is here before clients are served."""
-    return False

@@ -60,7 +60,7 @@ class Tail:
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:
         self.all = 0
-        self._lost: Lost = _nobody
+        self._lost_followers: list[Lost] = []
         self._servers = servers
         self._cluster = cluster
         self._clock = clock
@@ -85,7 +85,7 @@ class Tail:
 
         Messages from that offset on are new, although listeners were notified of higher offsets before.
         """
-        self._lost = lost
+        self._lost_followers.append(lost)
 
     def figures(self) -> dict[str, float]:
         """Metrics, by name."""
@@ -236,7 +236,8 @@ class Tail:
                 queue.notified_ms = asked_ms
                 if queue.lost:
                     queue.lost = False
-                    self._lost(name, queue.place, offset)
+                    for lost in self._lost_followers:
+                        lost(name, queue.place, offset)
                 self._pull(name, tail, queue)
             if first:
                 tail.unknown -= 1
@@ -384,10 +385,6 @@ class Tail:
     def _forget(self, tail: TopicTail | None) -> None:
         for queue in () if tail is None else tail.queues.values():
             self._behind.pop(queue, None)
-
-
-def _nobody(_topic: str, _place: int, _offset: int) -> None:
-    """Default of `Tail.follow_lost`."""
 
 
 def topic_of_pattern(pattern: str) -> str:

@@ -297,12 +297,11 @@ def _added(
         TopicChanging(metadata, handler.topics),
         Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
-        watches := Watches(clock),
+        watches := Watches(clock, side.interest),
         sessions := Sessions(
             store, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters, handler.registry, policy,
-            handler.questions,
+            handler.questions, side.interest,
         ),
-        latest_values := LatestValues(store.state, clock, handler.reads),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
         *((NoSubscriptions(),) if is_rocketmq(config) else webhook_use_cases(store, handler, clock, entropy)),
@@ -317,12 +316,11 @@ def _added(
         handler.sending.held.refusal = lambda: store.broken
         data_topics = DataTopics(store.state, handler.topics, handler.sending, clock, entropy, handler.questions)
         handler.add(data_topics)
-        latest_values.removed = data_topics.value_removed
+    latest_values = LatestValues(store.state, clock, handler.reads, None if data_topics is None else data_topics.value_removed)
+    handler.add(latest_values)
     store.log.listen(watches)
     store.transactions.listen(deciding)
     store.log.listen(sessions)
-    watches.interest = side.interest
-    sessions.follow_interest(side.interest)
     side.follow_lost(sessions.went_back)
     if side.heard:
         handler.registry.inherit(side.heard)

@@ -56,7 +56,7 @@ def test_the_state_of_a_version_is_the_epoch_of_the_leader(own: Own) -> None:
 
 def test_each_change_makes_a_version_and_is_known(own: Own) -> None:
     calls: list[int] = []
-    own.topics.on_change = lambda: calls.append(own.topics.version.counter)
+    own.store.metadata.follow_topics(lambda _topic: calls.append(own.topics.version.counter))
     first = own.topics.version
     assert (first.state, first.timestamp_ms) == (0, 99)
     own.put("A")

@@ -8,18 +8,9 @@ from collections.abc import Iterator
 from tests.tidy.source import Source, sources
 
 SET_LATER = {
-    "gateway/access/contexts.py ContextRecords.on_change",
-    "gateway/access/records.py AccessRecords.on_change",
-    "gateway/apache/store.py RocketmqStore._producers",
-    "gateway/brokers/live_tail.py Tail._lost",
     "gateway/cluster/forwarding/forwarder.py Forwarder.on_store_lost",
-    "gateway/usecase/consume/watch.py Watches.interest",
     "gateway/usecase/publish/held_sends.py HeldSends.refusal",
-    "gateway/usecase/publish/latest.py LatestValues.removed",
-    "gateway/usecase/sessions/live_delivery.py LiveDelivery.interest",
     "gateway/usecase/sessions/sessions.py Sessions.resumed",
-    "gateway/webhooks/subscriptions/wildcard_sources.py WildSources.changed",
-    "nameserver/own_topics.py OwnTopics.on_change",
     "protocols/coap/responses.py Responses.of_topics",
     "store/delay/wheel.py Wheel.change_with",
     "store/log/checked.py CheckedRanges.found",

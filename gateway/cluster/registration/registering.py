@@ -39,7 +39,7 @@ def registration_of(
     policy = parts.policy
     topics = OwnTopics(config.broker, parts.store.metadata, lambda: policy.permission, clock.wall_ms(), epoch)
     registration = connected(settings, broker, topics, clock, entropy)
-    topics.on_change = registration.topics_changed
+    parts.store.metadata.follow_topics(lambda _topic: registration.topics_changed())
     return registration
 
 

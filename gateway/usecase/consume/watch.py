@@ -52,10 +52,13 @@ class Watcher:
         self.ended = False
 
 
+Interest = Callable[[str, bool], None]
+"""(filter, whether it begins or ends)"""
+
+
 class Watches:
     """The verbs Watch and Unwatch. As a StoreListener it delivers new records: one Delivered a watch and loop turn.
 
-    interest      called with the filter of each watch that begins (True) or ends (False)
     dropped       records that watches lost, the oldest first, since more than `pending_max` arrived before a delivery
     pending_max   records that one watch may have waiting: PENDING_MAX
     _waiting      watches with pending records, in the order of delivery
@@ -64,8 +67,9 @@ class Watches:
     _partly       the watches that the first of them has still to be offered to, the next one last; None: it was offered to none
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self.interest: Callable[[str, bool], None] = _nobody
+    def __init__(self, clock: Clock, interest: Interest | None = None) -> None:
+        """`interest` is called with the filter of each watch that begins (True) or ends (False)."""
+        self._interest = interest
         self._clock = clock
         self._routes: SubscriberRoutes[Watcher, list[Watcher]] = SubscriberRoutes(list)
         self._of_connection: dict[ClientConnection, dict[object, Watcher]] = {}
@@ -107,7 +111,8 @@ class Watches:
         watcher = Watcher(connection, command)
         mine[command.ticket] = watcher
         self._routes.insert(command.pattern, watcher)
-        self.interest(command.pattern, True)
+        if self._interest is not None:
+            self._interest(command.pattern, True)
         connection.answer(WatchStarted(command.ticket))
 
     def unwatch(self, connection: ClientConnection, command: Unwatch) -> None:
@@ -205,7 +210,8 @@ class Watches:
 
     def _drop(self, watcher: Watcher) -> None:
         self._routes.remove(watcher.pattern, watcher)
-        self.interest(watcher.pattern, False)
+        if self._interest is not None:
+            self._interest(watcher.pattern, False)
         watcher.ended = True
         watcher.pending.clear()
         self._waiting.pop(watcher, None)
@@ -213,7 +219,3 @@ class Watches:
     def _close(self, connection: ClientConnection) -> None:
         for watcher in self._of_connection.pop(connection, {}).values():
             self._drop(watcher)
-
-
-def _nobody(_pattern: str, _begins: bool) -> None:
-    """Default of `Watches.interest`."""

@@ -170,13 +170,12 @@ class LatestScan:
 
 
 class LatestValues:
-    """The verbs Latest and DeleteLatest. `reads` shares the turns between reads of messages.
+    """The verbs Latest and DeleteLatest."""
 
-    removed   called with each path whose value was removed by DeleteLatest
-    """
-
-    def __init__(self, state: State, clock: Clock, reads: ReadTurns) -> None:
-        self.removed: Callable[[str], None] = _unheard
+    def __init__(self, state: State, clock: Clock, reads: ReadTurns, removed: Callable[[str], None] | None = None) -> None:
+        """`reads` shares the turns between reads of messages. `removed` is called with each path whose value was removed by
+        DeleteLatest."""
+        self._removed = removed
         self._state = state
         self._clock = clock
         self._reads = reads
@@ -212,8 +211,8 @@ class LatestValues:
             return
 
         def done(failure: None | Failure) -> None:
-            if failure is None:
-                self.removed(command.path)
+            if failure is None and self._removed is not None:
+                self._removed(command.path)
             connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         self._state.put([StateChange(SPACE, command.path.encode(), None)], done)
@@ -226,7 +225,3 @@ class LatestValues:
     def _counted(self, size: tuple[int, int] | Failure) -> None:
         if not isinstance(size, Failure):
             self._held = size
-
-
-def _unheard(_path: str) -> None:
-    """Default of `LatestValues.removed`."""

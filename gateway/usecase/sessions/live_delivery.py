@@ -67,7 +67,6 @@ class LiveDelivery:
     most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
 
     checkpoints  storage of the progress of durable sessions
-    interest     called with the filter of each subscription that begins (True) or ends (False)
     log_end      physical log offset behind the last record that arrived
     waiting      deliveries that were left for the next turn
     _offers      offers that this turn may still make
@@ -76,8 +75,15 @@ class LiveDelivery:
     _run         the first of them, while they are offered; None: no session has been offered any of them
     """
 
-    def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
-        self.interest: Callable[[str, bool], None] = _nobody
+    def __init__(
+        self,
+        state: State,
+        clock: Clock,
+        settle: Callable[[DeliveryLease], None],
+        interest: Callable[[str, bool], None] | None = None,
+    ) -> None:
+        """`interest` is called with the filter of each subscription that begins (True) or ends (False)."""
+        self._interest = interest
         self._settle = settle
         self._state = state
         self._clock = clock
@@ -110,7 +116,8 @@ class LiveDelivery:
         root = subscription.pattern.partition("/")[0]
         self._roots[root] = self._roots.get(root, 0) + 1
         self._routes.insert(subscription.pattern, (session, subscription))
-        self.interest(subscription.pattern, True)
+        if self._interest is not None:
+            self._interest(subscription.pattern, True)
 
     def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Stop delivering by this subscription."""
@@ -121,7 +128,8 @@ class LiveDelivery:
         else:
             self._roots.pop(root, None)
         self._routes.remove(subscription.pattern, (session, subscription))
-        self.interest(subscription.pattern, False)
+        if self._interest is not None:
+            self._interest(subscription.pattern, False)
 
     # New messages
 
@@ -375,7 +383,3 @@ class LiveDelivery:
                 session.changed(delivery.slot)
                 self._settle(lease)
                 self.checkpoints.mark_dirty(session)
-
-
-def _nobody(_pattern: str, _begins: bool) -> None:
-    """Default of `LiveDelivery.interest`."""

@@ -76,13 +76,15 @@ class Sessions:
         registry: Registry,
         policy: NodePolicy,
         questions: LongQuestions,
+        interest: Callable[[str, bool], None] | None = None,
     ) -> None:
+        """`interest` is called with the filter of each subscription of a connected session that begins (True) or ends."""
         log, metadata, state = store.log, store.metadata, store.state
         self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
         self._wills = WillPublisher(state, clock, sending)
         leases = DeliveryLeases(store.leases, clock, dead_letters)
-        self._outbound = LiveDelivery(state, clock, leases.settle)
+        self._outbound = LiveDelivery(state, clock, leases.settle, interest)
         start_positions = StartPositions(log, store.positions, metadata, clock)
         self._shared = SharedSubscriptions(
             log, start_positions, metadata, clock, receiving, groups, self._outbound, leases, registry, policy
@@ -152,10 +154,6 @@ class Sessions:
     def recovering(self) -> bool:
         """True while stored sessions are being recovered after the start."""
         return self._stored.recovering
-
-    def follow_interest(self, changed: Callable[[str, bool], None]) -> None:
-        """From now on `changed` gets the filter of each subscription of a connected session that begins (True) or ends."""
-        self._outbound.interest = changed
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener: records of one queue have become readable."""

@@ -76,7 +76,7 @@ class Claims:
         self._serial = 0
         self._tests: dict[int, tuple[str, Callable[[list[Attempt] | Failure], None]]] = {}
         book.changed.append(lambda identity: self._renew(identity.encode()))
-        book.wild.changed = lambda identity: self._renew(identity.encode())
+        book.wild.follow(lambda identity: self._renew(identity.encode()))
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """ClaimSubscriptions, TestSubscription."""

@@ -35,8 +35,12 @@ class WildSources:
         self._clock = clock
         self._wild = wild
         self._notified = True
-        self.changed: Callable[[str], None] = _nothing
+        self._followers: list[Callable[[str], None]] = []
         metadata.follow_topics(self._topic_changed)
+
+    def follow(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the id of each of those subscriptions when topics have changed, from now on."""
+        self._followers.append(changed)
 
     def topics(self, subscription: WebhookSubscription) -> list[str]:
         """Names of all matching topics, the oldest first, possibly over WILD_TOPICS_MAX. About WALKED_MAX are examined."""
@@ -72,7 +76,8 @@ class WildSources:
     def _notify(self) -> None:
         self._notified = True
         for identity in self._wild():
-            self.changed(identity)
+            for changed in self._followers:
+                changed(identity)
 
 
 def topics_in(record: bytes, subscription: WebhookSubscription) -> tuple[Sequence[str], int]:
@@ -81,7 +86,3 @@ def topics_in(record: bytes, subscription: WebhookSubscription) -> tuple[Sequenc
         return [subscription.topic], 0
     found = json.loads(record)
     return list(found.get(_MEMBER, ())), int(found.get(_LEFT_OUT, 0))
-
-
-def _nothing(_identity: str) -> None:
-    """`WildSources.changed` before Claims sets it."""

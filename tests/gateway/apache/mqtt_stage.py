@@ -151,11 +151,10 @@ class ClusterGateway(Broker):
         )  # fmt: skip
         self.sessions = Sessions(
             store, clock, dispatcher.sending, dispatcher.receiving, dispatcher.groups,
-            dispatcher.dead_letters, dispatcher.registry, self.policy, dispatcher.questions,
+            dispatcher.dead_letters, dispatcher.registry, self.policy, dispatcher.questions, store.tail.watch,
         )  # fmt: skip
         dispatcher.add(self.sessions)
         store.log.listen(self.sessions)
-        self.sessions.follow_interest(store.tail.watch)
         store.tail.follow_lost(self.sessions.went_back)
         self.handler = store.before(dispatcher)  # type: ignore[assignment]
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)

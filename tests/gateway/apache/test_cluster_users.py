@@ -65,7 +65,7 @@ class World(MapWorld):
         self.records = AccessRecords(None, (), self.notified, "elsewhere")
         self.access = Access(self.records, access_config({}), self.clock.wall_ms)
         self.changes = 0
-        self.records.on_change = self._count
+        self.records.follow(self._count)
 
     def _count(self) -> None:
         self.changes += 1
