@@ -313,7 +313,6 @@ def _added(
     data_topics: DataTopics | None = None
     if not is_rocketmq(config):
         handler.sending.gathers = True
-        handler.sending.held.refusal = lambda: store.broken
         data_topics = DataTopics(store.state, handler.topics, handler.sending, clock, entropy, handler.questions)
         handler.add(data_topics)
     latest_values = LatestValues(store.state, clock, handler.reads, None if data_topics is None else data_topics.value_removed)
@@ -357,6 +356,7 @@ def _dispatcher(config: Config, policy: NodePolicy, side: StoreSide, clock: Cloc
         broker=config.broker,
         policy=policy,
         tails=None if side.waits is None else LiveTails(side.waits, side.interest),
+        refusal=None if is_rocketmq(config) else lambda: store.broken,
     )
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])

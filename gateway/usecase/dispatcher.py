@@ -76,8 +76,10 @@ class Dispatcher:
         broker: str,
         policy: NodePolicy,
         tails: LiveTails | None = None,
+        refusal: Callable[[], Failure | None] | None = None,
     ) -> None:
-        """`tails`: the store reports arrivals only in topics that somebody follows; None: it reports all."""
+        """`tails`: the store reports arrivals only in topics that somebody follows; None: it reports all.
+        `refusal`: as in `HeldSends`."""
         log, leases, positions, pulls = store.log, store.leases, store.positions, store.pulls
         metadata, state = store.metadata, store.state
         self.counters = MessageCounters(clock)
@@ -88,7 +90,7 @@ class Dispatcher:
         self.groups = Groups(metadata, positions, clock, policy, self.rights, self.questions)
         latest = LatestChanges(policy, clock)
         store.timers.accompany(latest.at_delivery)
-        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.at_send, policy)
+        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.at_send, policy, refusal)
         self.dead_letters = DeadLetters(log, leases, positions, self.sending, metadata.group, store.dead_letters)
         self.reads = ReadTurns(clock)
         self.leasing = LeasingContext(leases, self.groups, self.rights, self.dead_letters, clock, self.counters, self.reads)

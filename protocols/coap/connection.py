@@ -145,7 +145,7 @@ class CoapConnection:
         if isinstance(event, ReadingResumed):
             self._active_ns = self._frame_ns = now
             return
-        self._outcomes.answered(event, now)
+        self._resources.answered(event, now)
         self._after()
 
     def outgoing(self) -> Sequence[bytes]:

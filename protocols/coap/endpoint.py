@@ -183,8 +183,8 @@ class CoapEndpoint:
         return self.replier.counts
 
     def answer(self, event: Event, now: int) -> None:
-        """Send the response or the notification for an event. Ignores events with a foreign ticket."""
-        self.outcomes.answered(event, now)
+        """Send the response or the notification for an event. Ignores events whose ticket is not of this endpoint."""
+        self.resources.answered(event, now)
         if self.observations.ready:
             self._notify(now)
 

@@ -38,11 +38,10 @@ SILENT: Final = 2 | 8 | 16
 class Responses:
     """Turns the events of one endpoint into responses and notifications.
 
-    later       commands caused by events, such as the store command of a conditional request; `expire` returns them
-    of_topics   handler of all other events: those about topics of the publish-subscribe draft
+    later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
     """
 
-    __slots__ = ("config", "later", "observations", "of_topics", "pinned", "responder", "wall_ms")
+    __slots__ = ("config", "later", "observations", "pinned", "responder", "wall_ms")
 
     def __init__(
         self, config: CoapSettings, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
@@ -53,10 +52,12 @@ class Responses:
         self.pinned = pinned
         self.wall_ms = wall_ms
         self.later: list[Command] = []
-        self.of_topics: Callable[[Event, int], None] = _ignore
 
-    def answered(self, event: Event, now: int) -> None:
-        """Send the response or the notification for an event. Ignores foreign tickets."""
+    def answered(self, event: Event, now: int) -> bool:
+        """Send the response or the notification for an event. Ignores tickets that are not of this endpoint.
+
+        False: the event is about topics of the publish-subscribe draft, see `TopicOutcomes`.
+        """
         if isinstance(event, Sent):
             self._sent(event, now)
         elif isinstance(event, WatchStarted):
@@ -87,7 +88,8 @@ class Responses:
             if isinstance(event.ticket, Claim):
                 event.ticket.settled(event.run, now)
         else:
-            self.of_topics(event, now)
+            return False
+        return True
 
     def take_later(self) -> list[Command]:
         """Take the first LATER_PER_TURN commands of `later`; the others follow in later turns."""
@@ -391,7 +393,3 @@ class Responses:
         The response is then a confirmable message, and nothing more is sent before its ACK (RFC 7641 section 7).
         """
         return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
-
-
-def _ignore(_event: Event, _now: int) -> None:
-    """Default of `Responses.of_topics`."""

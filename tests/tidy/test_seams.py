@@ -9,9 +9,7 @@ from tests.tidy.source import Source, sources
 
 SET_LATER = {
     "gateway/cluster/forwarding/forwarder.py Forwarder.on_store_lost",
-    "gateway/usecase/publish/held_sends.py HeldSends.refusal",
     "gateway/usecase/sessions/sessions.py Sessions.resumed",
-    "protocols/coap/responses.py Responses.of_topics",
     "store/delay/wheel.py Wheel.change_with",
     "store/log/checked.py CheckedRanges.found",
     "store/log/confirmation.py Confirmation.notified",

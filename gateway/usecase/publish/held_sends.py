@@ -37,21 +37,24 @@ class HeldSends:
 
     queues      topic -> its sends that wait
     bytes       bytes of all that wait
-    refusal     the reason for which the store takes nothing now; sends that would wait behind others are refused at once.
-                None: it takes messages
     _ready      topics that exist and whose sends wait for others to be stored
     _appending  bytes of sends that are appended and not stored yet
     _running    True while sends are appended: messages that are stored meanwhile begin no others
     """
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, refusal: Callable[[], Failure | None] | None = None) -> None:
+        """`refusal` returns why the store takes nothing now; None: what waits is never refused."""
         self.queues: dict[str, deque[HeldSend]] = {}
         self.bytes = 0
-        self.refusal: Callable[[], Failure | None] = _none
+        self._refusal = refusal
         self._topics = topics
         self._ready: deque[str] = deque()
         self._appending = 0
         self._running = False
+
+    def refusal(self) -> Failure | None:
+        """Why the store takes nothing now; None: it does. A send that would wait behind others is refused then."""
+        return None if self._refusal is None else self._refusal()
 
     def add(self, topic: str, queues: int, send: HeldSend) -> None:
         """Hold a send; `queues` as in `Topics.ensure`."""
@@ -111,11 +114,6 @@ class HeldSends:
                 send.append(_Appending(self, send.size, send.done))
         finally:
             self._running = False
-
-
-def _none() -> Failure | None:
-    """Default of `HeldSends.refusal`."""
-    return None
 
 
 @final

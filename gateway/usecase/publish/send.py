@@ -46,8 +46,10 @@ class Sending:
     """
 
     def __init__(
-        self, log: MessageLog, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy
-    ) -> None:
+        self, log: MessageLog, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy,
+        refusal: Callable[[], Failure | None] | None = None,
+    ) -> None:  # fmt: skip
+        """`refusal`: as in `HeldSends`."""
         self._log = log
         self._topics = topics
         self._clock = clock
@@ -57,7 +59,7 @@ class Sending:
         self._placement = Placement()
         self.gathers = False
         self.gathered = GatheredSends(log, clock.call_soon)
-        self.held = HeldSends(topics)
+        self.held = HeldSends(topics, refusal)
         self._held_topics = self.held.queues
         self._written: Topic | None = None
 

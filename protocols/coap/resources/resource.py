@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
+from domain.event import Event
 from domain.filter.filter import Filter
 from domain.principal import GATEWAY
 from protocols.coap.blockwise import blockwise
@@ -34,7 +35,7 @@ class Resources:
     topics     resources of the publish-subscribe draft
     """
 
-    __slots__ = ("identity", "observations", "outcomes", "pinned", "responder", "topics")
+    __slots__ = ("_topic_outcomes", "identity", "observations", "outcomes", "pinned", "responder", "topics")
 
     def __init__(self, responder: Responder, outcomes: Responses, identity: Callable[[Exchange], str]) -> None:
         self.identity = identity
@@ -43,7 +44,12 @@ class Resources:
         self.observations = outcomes.observations
         self.pinned = outcomes.pinned
         self.topics = TopicResources(outcomes)
-        outcomes.of_topics = TopicOutcomes(outcomes, identity).answered
+        self._topic_outcomes = TopicOutcomes(outcomes, identity)
+
+    def answered(self, event: Event, now: int) -> None:
+        """Send the response or the notification for an event, as `Responses.answered`."""
+        if not self.outcomes.answered(event, now):
+            self._topic_outcomes.answered(event, now)
 
     def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
         """Return the commands of a request with valid options and a complete body; () when the request is answered."""
