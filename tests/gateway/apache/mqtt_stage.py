@@ -26,7 +26,7 @@ from protocols.setting import Setting
 from store.engine import open_store
 from store.settings import StoreSettings
 from tests.gateway.apache.scripted_cluster import Reply, ScriptedCluster, ScriptedServer, reply_to
-from tests.gateway.apache.test_log import Queues, stored
+from tests.gateway.brokers.test_message_log import Queues, stored
 from tests.protocols.mqtt.stage import Broker
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import FixedEntropy

@@ -21,8 +21,8 @@ from gateway.apache.transactions import RocketmqTransactions
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from protocols.remoting.wire.frame import encode as encode_frame
+from tests.gateway.apache.pop.test_leases import World
 from tests.gateway.apache.scripted_pop import HOST
-from tests.gateway.apache.test_leases import World
 
 
 class Listener:

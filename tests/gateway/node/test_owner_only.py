@@ -21,8 +21,8 @@ from gateway.node.node import Node
 from gateway.node.protocols import installed
 from gateway.node.settings import load
 from gateway.runtime.disk import is_entry
-from tests.gateway.node.test_depositions import config_of
-from tests.gateway.node.test_embedded_controllers import until
+from tests.gateway.node.roles.test_depositions import config_of
+from tests.gateway.node.roles.test_embedded_controllers import until
 from tests.interop.node import Node as Process
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.usecase.topics_and_groups import policy
 from tests.gateway.usecase.sessions.shared.test_shared_subscriptions import member, send, sender
-from tests.gateway.usecase.sessions.test_strategies import keyed, notify
+from tests.gateway.usecase.sessions.shared.test_strategies import keyed, notify
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 
 

@@ -21,7 +21,7 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.connection_driver import RecordingDriver
 from tests.gateway.apache.scripted_cluster import Reply
-from tests.gateway.apache.test_tail import World as TailWorld
+from tests.gateway.brokers.test_live_tail import World as TailWorld
 
 
 class World(TailWorld):

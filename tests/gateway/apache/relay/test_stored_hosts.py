@@ -10,7 +10,7 @@ from domain.address import host_bytes, host_text
 from domain.message.message import Message
 from domain.message.record import Record, encode
 from protocols.remoting import codes
-from tests.gateway.apache.relay_bench import FIRST_PORT, A, B, RelayBench
+from tests.gateway.apache.relay.relay_bench import FIRST_PORT, A, B, RelayBench
 
 GATEWAY: Final = "10.9.9.9"
 

@@ -17,7 +17,7 @@ from protocols.remoting import codes
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame
 from tests.gateway.apache.scripted_cluster import Reply
-from tests.gateway.apache.test_known_first import World as FrontWorld
+from tests.gateway.apache.topics.test_await_metadata import World as FrontWorld
 
 RETRY = "%RETRY%g_T"
 

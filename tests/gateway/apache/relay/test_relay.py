@@ -15,7 +15,7 @@ from protocols.remoting import codes
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
-from tests.gateway.apache.relay_bench import (
+from tests.gateway.apache.relay.relay_bench import (
     FIRST_PORT,
     NAMESERVER_PORT,
     REMOTING_PORT,

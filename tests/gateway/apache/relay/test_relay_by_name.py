@@ -7,7 +7,7 @@ import pytest
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import encode
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
-from tests.gateway.apache.relay_bench import FIRST_PORT, REMOTING_PORT, A, B, Client, RelayBench, Server, route
+from tests.gateway.apache.relay.relay_bench import FIRST_PORT, REMOTING_PORT, A, B, Client, RelayBench, Server, route
 
 
 def both(bench: RelayBench) -> tuple[Client, Server, Server]:

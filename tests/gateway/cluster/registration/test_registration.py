@@ -23,7 +23,7 @@ from protocols.remoting.nameserver.registrar import RENEWAL_NS, Registrar
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.gateway.apache.scripted_cluster import ScriptedServer, ScriptedWire
-from tests.nameserver.test_registering import Topics
+from tests.protocols.remoting.nameserver.test_registrar import Topics
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import SeededEntropy
 

@@ -9,7 +9,7 @@ from domain.message.record import Record
 from gateway.node.settings import Config
 from protocols.coap.message import cbor, message, option
 from tests.protocols.coap.broker import Broker, Device
-from tests.protocols.coap.test_topics import KIND, OBSERVE, PUBSUB, code, create, links, made, publish, subscribe
+from tests.protocols.coap.pubsub.test_topics import KIND, OBSERVE, PUBSUB, code, create, links, made, publish, subscribe
 
 
 class Guarded(Broker):

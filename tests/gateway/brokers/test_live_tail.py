@@ -10,8 +10,8 @@ from domain.errors import ErrorCode, Failure
 from domain.message.record import Record
 from gateway.brokers.live_tail import QUEUES_MAX, Tail
 from protocols.remoting import codes
-from tests.gateway.apache.test_log import World as LogWorld
-from tests.gateway.apache.test_log import stored
+from tests.gateway.brokers.test_message_log import World as LogWorld
+from tests.gateway.brokers.test_message_log import stored
 from tests.store.driver import sure
 
 
