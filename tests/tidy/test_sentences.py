@@ -20,24 +20,29 @@ NAMES = re.compile(r"^\s*_?(?:told|tell|heard)(?:, \w+)* {2,}", re.MULTILINE)
 """The name of an attribute in a table of attributes."""
 
 
-def texts(source: Source) -> Iterator[tuple[int, bool, str]]:
-    """(line, whether a module or class begins with it, text) of every docstring, text below an assignment, and comment."""
-    yield 1, True, ast.get_docstring(source.tree) or ""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.lineno, isinstance(node, ast.ClassDef), ast.get_docstring(node) or ""
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.lineno, False, node.value.value
+def beginnings(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """(line, docstring) of the classes of a module or class."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield node.lineno, ast.get_docstring(node) or ""
+            yield from beginnings(node.body)
+
+
+def texts(source: Source) -> Iterator[tuple[int, str]]:
+    """(line, text) of every docstring, text below an assignment, and comment."""
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], False, token.string
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""')):
+            yield token.start[0], token.string
 
 
 def faults(source: Source) -> Iterator[str]:
     """The texts of a file that break the rule, with their places."""
-    for line, begins, text in texts(source):
-        if begins and CLAUSE.match(text):
+    for line, text in ((1, ast.get_docstring(source.tree) or ""), *beginnings(source.tree.body)):
+        if CLAUSE.match(text):
             yield f"{source.path}:{line}: begins with a clause: {text[:60]!r}"
+    if WORD.search(source.text) is None:
+        return
+    for line, text in texts(source):
         found = WORD.search(NAMES.sub("", text))
         if found is not None:
             yield f"{source.path}:{line}: {found.group()!r}"
