@@ -94,8 +94,8 @@ _DISCONNECT_FAILURES: Final = {ErrorCode.RATE: 0x96, ErrorCode.MESSAGE_TOO_LARGE
 _UNCERTAIN: Final = {ErrorCode.STORE_UNAVAILABLE: 0x8B, ErrorCode.FLUSH_TIMEOUT: 0x83}
 """Failures after which a message may be stored, and the reason code of DISCONNECT (5.0).
 
-A client that gets such a code in PUBACK or PUBREC never sends the message again, and uses its packet identifier for the next one,
-which would be taken for the same message. One that loses the connection sends it again.
+A client that gets such a code in PUBACK or PUBREC never sends the message again, and uses its packet identifier for the next
+one, which would be taken for the same message. One that loses the connection sends it again.
 """
 
 
