@@ -156,20 +156,7 @@ class Node:
                 await role.open(self.ports, host)
             finally:
                 waiting.stop()
-            self._turns = TurnWatch(self._clock)
-            self._proxies = Proxies(config.part(ProxySettings, "proxy"))
-            self.side = role.client_side
-            self._webhooks = webhook_part_of(config, self.side, self._clock)
-            self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
-            tls = self._tls = self._contexts(host)
-            tls.check()
-            if config.tls_only:
-                tls.context(())  # its first client needs the self-signed certificate to connect
-            self.reload = self._reloadable(tls)
-            for name, bound in sockets.items():
-                await self._open(self.protocols.listeners[name], bound, tls)
-            if self.admin is not None:
-                await self.admin.serve(self._serving_view(), self._clock, self._connection_context.intake)
+            await self._listen(role, host, sockets)
         except BaseException:
             for bound in sockets.values():
                 bound.close()
@@ -188,6 +175,24 @@ class Node:
             self.health.phase = SERVING
             if few := lowered(config.connections_max, self._room, open_files_max()):
                 log.warning(few)
+
+    async def _listen(self, role: Role, host: str, sockets: Mapping[str, socket.socket]) -> None:
+        """Make the parts that serve clients, and listen at the bound sockets; `host` is the name that clients connect to."""
+        config = self.config
+        self._turns = TurnWatch(self._clock)
+        self._proxies = Proxies(config.part(ProxySettings, "proxy"))
+        self.side = role.client_side
+        self._webhooks = webhook_part_of(config, self.side, self._clock)
+        self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
+        tls = self._tls = self._contexts(host)
+        tls.check()
+        if config.tls_only:
+            tls.context(())  # its first client needs the self-signed certificate to connect
+        self.reload = self._reloadable(tls)
+        for name, bound in sockets.items():
+            await self._open(self.protocols.listeners[name], bound, tls)
+        if self.admin is not None:
+            await self.admin.serve(self._serving_view(), self._clock, self._connection_context.intake)
 
     @property
     def _own_room(self) -> int:

@@ -19,9 +19,9 @@ from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of
 from gateway.node.protocols import Protocols
-from gateway.node.roles.single_purpose import AllowedCommands
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
+from gateway.usecase.allowed_commands import AllowedCommands
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.tools.replication import Replicas

@@ -212,15 +212,7 @@ class ReplicaRole(SinglePurposeRole):
     async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
         entropy, clock = SystemEntropy(), self._clock
-        given = {
-            **given_to_store(config, self._protocols.store_host(host, ports), entropy),
-            "boot": _boot(),
-            "clock_skew_ms": self._settings.clock_skew_max_ms,
-        }
-        settings = settings_of(config, hot_bytes(), given)
-        follow = engine_of(config).follow
-        if follow is None:
-            raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
+        follow = self._followers_log(config, ports, host, local)
         try:
             identity = ReplicaIdentity(local.disk, entropy, self._run)
         except OSError as error:
@@ -229,9 +221,7 @@ class ReplicaRole(SinglePurposeRole):
             config.cluster, config.broker, self._controllers, self._dialer, clock, entropy, self._sign,
             KnownControllers(local.disk), identity.run,
         )  # fmt: skip
-        follower = await self._opened(
-            lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers
-        )
+        follower = await self._opened(follow, config, local, identity.id, controllers)
         serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
         place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves)
         slave = self._slave = SlaveRegistration(config, serves, self._address, clock, entropy)
@@ -273,6 +263,21 @@ class ReplicaRole(SinglePurposeRole):
             replica=replica, offload_bytes=self._settings.offload_mib * MIB,
             heard={} if self._presence is None else self._presence.heard,
         )  # fmt: skip
+
+    def _followers_log(
+        self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore
+    ) -> Callable[[], FollowerLog]:
+        """The call that opens the log of a follower. Raises ConfigError for an engine without replicas."""
+        given = {
+            **given_to_store(config, self._protocols.store_host(host, ports), SystemEntropy()),
+            "boot": _boot(),
+            "clock_skew_ms": self._settings.clock_skew_max_ms,
+        }
+        settings = settings_of(config, hot_bytes(), given)
+        follow = engine_of(config).follow
+        if follow is None:
+            raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
+        return lambda: follow(local.disk, self._clock, settings, local.report)
 
     def _stand_down(self) -> None:
         """Serve readers no more, and be no slave at name servers."""

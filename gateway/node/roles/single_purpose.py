@@ -5,11 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
 
-from domain.command import Command, Disconnected
-from domain.errors import ErrorCode, Failure
-from domain.event import Refused
 from domain.ports import Clock, Disk, Entropy
 from domain.store.backup import Backups
 from domain.store.message_store import MessageStore
@@ -18,7 +14,6 @@ from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
 from gateway.access.gate import Gate
 from gateway.access.revocation import AccessRevocation
-from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
@@ -34,31 +29,9 @@ from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
-from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.allowed_commands import AllowedCommands
+from gateway.usecase.handler import UseCase
 from protocols.setting import Setting
-
-
-@final
-class AllowedCommands:
-    """The only commands that a process carries out. All others are refused with `text`."""
-
-    def __init__(self, text: str, *use_cases: UseCase, code: ErrorCode = ErrorCode.NOT_SUPPORTED) -> None:
-        self._refusal = Failure(code, text)
-        self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
-        for use_case in use_cases:
-            self._verbs.update(use_case.verbs())
-
-    def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Carry out one command; its answer goes to `connection`, now or later."""
-        verb = self._verbs.get(type(command))
-        if verb is not None:
-            verb(connection, command)
-            return
-        connection.answer(Refused(getattr(command, "ticket", None), self._refusal))
-
-
-def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
-    connection.end()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from gateway.cluster.controller.controlling import Controlling
 from gateway.cluster.controller.joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.connection.context import ConnectionContext
-from gateway.node.roles.single_purpose import AllowedCommands
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
+from gateway.usecase.allowed_commands import AllowedCommands
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import remoting_of
 from tests.simulation.kit.wires import Listener

@@ -25,8 +25,8 @@ from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import SKEW_MS
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
-from gateway.node.roles.single_purpose import AllowedCommands
 from gateway.observe.counters import CounterRegistry
+from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.repairing import RepairCounts
 from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower import Follower, open_follower

@@ -19,7 +19,7 @@ from domain.topic import Durability, Topic
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registration import ReplicaPlace
 from gateway.cluster.replica.replica import ReplicaTerm
-from gateway.node.roles.single_purpose import AllowedCommands
+from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
 from tests.gateway.cluster.replica.service import GROUP, Service, SimControllers
