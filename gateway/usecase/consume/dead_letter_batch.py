@@ -14,7 +14,7 @@ from domain.message import property as properties
 from domain.message.receipt import Receipt
 from domain.message.record import Record
 from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.fan_in import FanIn
+from gateway.usecase.waiting.fan_in import FanIn
 
 ExhaustedMessage = tuple[str, Receipt, bytes]
 """A message whose attempts are used up: (topic of the command, receipt of its lease, record)."""

@@ -20,7 +20,7 @@ from domain.store.store_ports import MessageLog, ReadResult
 from domain.store.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.usecase.waiting.long_polls import LiveTails, LongPolls, WaitingCall
 from gateway.usecase.waiting.read_turns import ReadTurns
 

@@ -19,10 +19,10 @@ from domain.store.store_request import ReadRequest
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.topics_and_groups.topics import Topics
+from gateway.usecase.waiting.fan_in import FanIn
 
 REDRIVE_MAX: Final = 10_000
 """Dead letters of one call."""

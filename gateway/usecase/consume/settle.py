@@ -21,11 +21,11 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, leased_topic, make_dead_letter
 from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.policy import NodePolicy
+from gateway.usecase.waiting.fan_in import FanIn
 
 _LEVELS = 18
 Outcome = TypeVar("Outcome")

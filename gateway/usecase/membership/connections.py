@@ -14,10 +14,10 @@ from domain.event import Refused
 from domain.membership import Subscription
 from domain.store.store_ports import GroupPositions, Metadata
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.topics_and_groups import every
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.usecase.waiting.long_questions import LongQuestions
 
 POSITIONS_MAX: Final = 65_536

@@ -21,11 +21,11 @@ from domain.store.store_ports import GroupPositions, MessageLog, Metadata, ReadR
 from domain.store.store_request import ReadRequest
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.counters import MessageCounters
 from gateway.usecase.topics_and_groups.rights import Rights
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 QUEUES_MAX: Final = 65_536

@@ -17,11 +17,11 @@ from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
 from gateway.usecase.topics_and_groups import every
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.usecase.waiting.long_questions import LongQuestions
 
 END: Final = -1

@@ -13,7 +13,6 @@ from domain.message.record import Record
 from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.store.store_ports import State
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.publish.latest import LatestScan, read_value
 from gateway.usecase.sessions.in_flight import InFlightMessage
 from gateway.usecase.sessions.live_delivery import LiveDelivery
@@ -21,6 +20,7 @@ from gateway.usecase.sessions.mqtt_session import MqttSession, RetainedScan
 from gateway.usecase.sessions.publisher import level_of
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics
+from gateway.usecase.waiting.fan_in import FanIn
 
 VALUES_PER_TURN: Final = 256
 PATHS_PER_TURN: Final = 2_048

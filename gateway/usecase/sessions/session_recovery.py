@@ -10,10 +10,10 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store.store_ports import State
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
+from gateway.usecase.waiting.fan_in import FanIn
 
 KEYS_PER_SLICE: Final = 192
 """State keys read in one slice: a session has one, and four of an earlier version."""

@@ -18,10 +18,10 @@ from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.store.store_request import KeyQuery
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.topics_and_groups import every
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns
 

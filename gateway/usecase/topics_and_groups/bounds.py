@@ -9,7 +9,7 @@ from domain.replication.reads import LogReads
 from domain.store.store_ports import MessageLog
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
+from gateway.usecase.waiting.fan_in import FanIn
 
 
 def answer_bounds(log: MessageLog | LogReads, connection: ClientConnection, command: QueryBounds, topic: Topic) -> None:

@@ -19,9 +19,9 @@ from domain.subscription.filters import SubscriptionError
 from domain.subscription.subscription import SUBSCRIPTIONS_MAX, WILD_TOPICS_MAX, Status, WebhookSubscription
 from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.topics import Topics
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 ID_BYTES: Final = 9

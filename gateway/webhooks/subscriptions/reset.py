@@ -11,8 +11,8 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 

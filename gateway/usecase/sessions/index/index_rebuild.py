@@ -14,11 +14,11 @@ from domain.mqtt_session import MqttSubscription
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store.store_request import ReadRequest
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import QueueKey
 from gateway.usecase.sessions.index.filter_index import FilterIndex, FilterMatches
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
+from gateway.usecase.waiting.fan_in import FanIn
 
 SLICE_BYTES: Final = 512 * 1024
 SLICE_RECORDS: Final = 512

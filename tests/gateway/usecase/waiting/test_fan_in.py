@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from domain.errors import ErrorCode, Failure
-from gateway.usecase.fan_in import FanIn
+from gateway.usecase.waiting.fan_in import FanIn
 
 Queue = tuple[str, int]
 GONE = Failure(ErrorCode.OFFSET_NOT_FOUND, "gone")
