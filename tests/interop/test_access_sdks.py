@@ -73,7 +73,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def notified(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("access")
     file = folder / "headgate.toml"
     file.write_text(CONFIGURATION)

@@ -58,7 +58,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, grpc: list[
 
 
 @pytest.fixture(scope="module")
-def notified(java: JavaClient, grpc: list[str], node: Node) -> Told:
+def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
     """Run all scenes at the same time: most of them wait."""
     for scene, kind in GRPC.items():
         make_topic(node, f"JavaGrpc-{scene}", kind)

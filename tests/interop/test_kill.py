@@ -30,7 +30,7 @@ ALL = (
 
 
 @pytest.fixture(scope="module")
-def notified(
+def told(
     tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path, grpc_rust: Path
 ) -> dict[str, str]:
     """`client:scene` -> its result."""

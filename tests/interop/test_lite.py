@@ -59,7 +59,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], 
 
 
 @pytest.fixture(scope="module")
-def notified(java: tuple[list[str], JavaClient], tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(java: tuple[list[str], JavaClient], tmp_path_factory: pytest.TempPathFactory) -> Told:
     """Run all scenes and commands; the node is killed once."""
     command, tools = java
     with Node(tmp_path_factory.mktemp("node")) as node, ThreadPoolExecutor() as pool:

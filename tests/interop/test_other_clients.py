@@ -59,7 +59,7 @@ def cpp_package() -> Path:
 
 
 @pytest.fixture(scope="module")
-def notified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     home = tmp_path_factory.mktemp("home")
     environment = {**os.environ, "HOME": str(home)}
 

@@ -56,7 +56,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def notified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = certificates.write(folder, 1)
     trusted = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certificate), "NODE_EXTRA_CA_CERTS": str(certificate)}

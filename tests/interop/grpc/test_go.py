@@ -65,7 +65,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def notified(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """All scenarios run at the same time, since most of their time is waiting."""
     failures: dict[str, str] = {}
     policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000]}}

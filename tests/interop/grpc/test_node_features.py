@@ -24,7 +24,7 @@ SCENARIOS = {"transaction": "TRANSACTION", "recall": "DELAY", "sql": "NORMAL", "
 
 
 @pytest.fixture(scope="module")
-def notified(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def told(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Scenario -> its output, or its error."""
     with Node(tmp_path_factory.mktemp("node")) as node:
         for scenario, kind in SCENARIOS.items():

@@ -23,7 +23,7 @@ SCENARIOS = {"spaces": "NORMAL", "priority": "PRIORITY", "dead": "NORMAL"}
 
 
 @pytest.fixture(scope="module")
-def notified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Scenario -> its output, or its error."""
     with Node(tmp_path_factory.mktemp("node")) as node:
         for scenario, kind in SCENARIOS.items():

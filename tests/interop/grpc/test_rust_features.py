@@ -26,7 +26,7 @@ SCENES = {
 
 
 @pytest.fixture(scope="module")
-def notified(client: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+def told(client: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     """The fields of all lines."""
     folder = tmp_path_factory.mktemp("rust")
     with Node(folder) as node:

@@ -34,7 +34,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Nod
 
 
 @pytest.fixture(scope="module")
-def notified(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def told(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The result of each scenario. All run at the same time, since they mostly wait."""
 
     def run(scenario: str) -> str:

@@ -17,7 +17,7 @@ SCENES = (
 
 
 @pytest.fixture(scope="module", params=[(), ("-Drocketmq.serialize.type=ROCKETMQ",)], ids=["json", "binary"])
-def notified(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Scene -> "OK …", or "FAILED …" with its reason."""
     folder = tmp_path_factory.mktemp("java4")
     java = build(folder, OLDER)

@@ -65,7 +65,7 @@ def programmes(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remot
 
 
 @pytest.fixture(scope="module")
-def notified(tmp_path_factory: pytest.TempPathFactory, programmes: Programmes) -> Callable[[str], dict[str, str]]:
+def told(tmp_path_factory: pytest.TempPathFactory, programmes: Programmes) -> Callable[[str], dict[str, str]]:
     """Place -> `client:scene` -> its result. The clients of each place have a store group of their own."""
     return cache(lambda place: played(place, programmes, tmp_path_factory.mktemp(place)))
 

@@ -49,7 +49,7 @@ def relays(tmp_path_factory: pytest.TempPathFactory, apache: ApacheCluster) -> I
 
 
 @pytest.fixture(scope="module")
-def notified(java: JavaClient, relays: tuple[RelayNode, RelayNode]) -> dict[str, str]:
+def told(java: JavaClient, relays: tuple[RelayNode, RelayNode]) -> dict[str, str]:
     """Scene -> what the Java client says of it. All run at the same time, since they mostly wait."""
     return run([*java.command("Suite"), "clients", relays[0].nameserver, relays[0].at(0), *SCENES])
 

@@ -36,7 +36,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator
 
 
 @pytest.fixture(scope="module")
-def notified(java: JavaClient, both: tuple[Side, Side]) -> dict[tuple[str, int], Told]:
+def told(java: JavaClient, both: tuple[Side, Side]) -> dict[tuple[str, int], Told]:
     """What every command has said, straight and through the gateway."""
     return {key: said for block, rows in BLOCKS.items() for key, said in run(java, both, block, rows).items()}
 
