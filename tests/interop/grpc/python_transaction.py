@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from python_client import configuration, receive, told  # type: ignore[import-not-found]
+from python_client import configuration, notified, receive  # type: ignore[import-not-found]
 from rocketmq import (
     FilterExpression,
     Message,
@@ -93,7 +93,7 @@ def drain(endpoint: str, topic: str, group: str, count: int) -> list[dict[str, A
         found += consumer.receive(32, 30) or []
     finally:
         consumer.shutdown()
-    return [told(each) for each in found]
+    return [notified(each) for each in found]
 
 
 SCENARIOS = {"transaction": transaction, "recall": recall}
