@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from domain.message.message import LOCAL_HOST
 from domain.store.storage_engine import StorageEngine
 from domain.topic import Durability
-from store.settings import StoreConfig
+from store.settings import StoreSettings
 from store.engine import open_store
 
 
@@ -68,7 +68,7 @@ class Folder:
 
 
 def open_in_folder(disk, clock, settings, report):
-    config = StoreConfig(settings.broker, settings.store_host, settings.durability)
+    config = StoreSettings(settings.broker, settings.store_host, settings.durability)
     return open_store(Folder(disk, settings.folder), clock, config, report)
 
 

@@ -105,7 +105,7 @@ def test_pure_prefers_sources_to_what_lies_beside_them(tree: Path, monkeypatch: 
     assert found() == set()
     spec = Pure().find_spec("domain.message.record", ["domain"])
     assert spec is not None
-    assert spec.origin == str(compiled.ROOT / "domain" / "record.py")
+    assert spec.origin == str(compiled.ROOT / "domain" / "message" / "record.py")
     assert Pure().find_spec("domain", None) is None
     assert Pure().find_spec("json.decoder", ["json"]) is None
 
