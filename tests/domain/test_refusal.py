@@ -56,7 +56,7 @@ def test_every_refusal_of_an_adapters_own_is_known() -> None:
     assert all(reason is not None and is_refusal(reason) for reason in reasons)
 
 
-FOLDERS = (".", "messages", "nameserver", "tools", "wire")
+FOLDERS = (".", "clients", "nameserver", "tools", "wire")
 """Of remoting, those whose requests come to the port of a broker; a controller has codes of its own."""
 
 

@@ -196,7 +196,7 @@ POINTS: Final = (
         "gateway/webhooks/delivery/test_sink_consent.py: test_consent_comes_with_a_rate",
         "gateway/webhooks/delivery/test_sink_consent.py: test_a_sink_is_asked_anew_each_day_and_after_a_401",
         "gateway/webhooks/delivery/test_sink_consent.py: test_an_answer_without_consent_is_none_whatever_its_status",
-        "gateway/webhooks/test_verdict.py: test_consent_is_the_field_and_not_the_status",
+        "gateway/webhooks/delivery/test_retry_policy.py: test_consent_is_the_field_and_not_the_status",
         "simulation/test_consents.py: test_the_rate_that_a_sink_grants_is_kept",
         f"{DELIVERY}: test_no_consent_suspends",
         f"{DELIVERY}: test_pause_resume_test_and_410",
