@@ -12,7 +12,7 @@ import pytest
 
 from domain.message.crc32 import crc32
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_check_value_of_the_catalogue() -> None:
