@@ -126,13 +126,13 @@ class Node:
         config = self.config
         self._clock = LoopClock(asyncio.get_running_loop())
         try:
-            replicated = is_replicated(config) and not is_rocketmq(config)
+            before_cluster = is_rocketmq(config)
+            replicated = is_replicated(config) and not before_cluster
             parts = parts_of(config.role_set, replicated)
             self._room = self._room or _divided(config, parts)
-            if is_rocketmq(config):
-                parts = [name for name in parts if name != NAMESERVER]
+            parts = [name for name in parts if not (before_cluster and name == NAMESERVER)]
             rest = _without_controller(config)
-            own = role_behind(rest.role_set, is_rocketmq(rest))
+            own = role_behind(rest.role_set, before_cluster)
             for name in (*parts, own):
                 role_named(name)  # imported before a part runs: an import stops the loop
             for name in parts:
@@ -264,7 +264,7 @@ class Node:
         if not self._part:
             replica = self._parts.get(REPLICA)
             replicating = None if replica is None else replica.role
-            self._switch = ReplicationSwitch(self.next, self._clock, replicating, self._restart_log)
+            self._switch = ReplicationSwitch(self.next, self._clock, replicating, self._restart)
         renewal = SettingsReload(
             self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch,
             self._own_room,
@@ -280,7 +280,7 @@ class Node:
         sources += [_reloaded(name, part.reload) for name, part in self._parts.items()]
         return Reload(sources, asyncio.get_running_loop())
 
-    def _restart_log(self, config: Config) -> None:
+    def _restart(self, config: Config) -> None:
         """Replace this node by one with another configuration, behind the same listening sockets."""
         self.next = config
         self.kept = {each.name: each.socket.dup() for each in self._streams}

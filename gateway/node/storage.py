@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib.metadata import entry_points
 from typing import Any, Final, TypeVar
 
 from domain.errors import ConfigError
@@ -12,6 +11,7 @@ from domain.store.storage_engine import GIVEN_FIELDS, StorageEngine
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.settings import RocketmqSettings
 from gateway.cluster.replica.settings import ReplicationSettings
+from gateway.node.entry_points import load_named
 from gateway.node.roles.state_address import StateAddress
 from gateway.node.settings import Config
 from gateway.node.settings_tables import declared, read
@@ -33,17 +33,14 @@ HOT_BYTES: Final = "hot_bytes"
 
 def engine_named(name: object) -> StorageEngine:
     """The installed engine called `name`. Raises ConfigError when it is not installed or cannot be imported."""
-    points = {point.name: point for point in entry_points(group=STORES)}
-    point = points.get(name) if isinstance(name, str) else None
-    if point is None:
-        installed = ", ".join(sorted(points)) or "none"
-        raise ConfigError(f"store.engine is {name!r}: no such storage engine is installed; installed: {installed}")
-    try:
-        engine = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"store.engine is {name!r}: the storage engine cannot be loaded: {error}") from error
+    what = f"store.engine is {name!r}"
+    engine, place = load_named(
+        STORES, name if isinstance(name, str) else "",
+        lambda names: f"{what}: no such storage engine is installed; installed: {', '.join(names) or 'none'}",
+        f"{what}: the storage engine cannot be loaded",
+    )  # fmt: skip
     if not isinstance(engine, StorageEngine):
-        raise ConfigError(f"store.engine is {name!r}: {point.value} is no StorageEngine")
+        raise ConfigError(f"{what}: {place} is no StorageEngine")
     return engine
 
 

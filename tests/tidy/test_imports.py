@@ -63,10 +63,12 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.node.settings", ("domain", "gateway.node.roles.role_names", "gateway.node.settings_tables")),
     ("gateway.node.settings_tables", ("domain",)),
+    ("gateway.node.entry_points", ("domain.errors",)),
     (
         "gateway.node.storage",
         (
             "domain",
+            "gateway.node.entry_points",
             "gateway.node.settings",
             "gateway.node.settings_tables",
             "gateway.node.roles.state_address",

@@ -13,7 +13,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import entry_points
 from typing import Final, TypeVar, final
 
 from domain.errors import ConfigError, Failure
@@ -37,6 +36,7 @@ from gateway.brokers.queue_choice import CHOICES, MakeChoice
 from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
+from gateway.node.entry_points import load_named
 from gateway.node.protocols import Protocols
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
 from gateway.node.roles.installed_roles import RoleContext
@@ -209,16 +209,16 @@ class ApacheRole(Role):
 
     async def _remembered(self, metadata: RocketmqMetadata) -> None:
         """Ask for the topics that were used before: sessions that are resumed do not wait for them."""
-        names = await _notified(self._cluster.remembered)
+        names = await _answer_of(self._cluster.remembered)
         for at in range(0, len(names), ASKED_TOPICS):
             some = names[at : at + ASKED_TOPICS]
-            await asyncio.gather(*(_notified(partial(metadata.ensure_topic, name)) for name in some))
+            await asyncio.gather(*(_answer_of(partial(metadata.ensure_topic, name)) for name in some))
 
     async def _facts(self) -> ClusterCapabilities:
         """What the brokers say of themselves. Waits while all of them refuse the access key of this node."""
         said = ""
         while True:
-            facts = await _notified(CapabilityFinding(self._servers, self._cluster).start)
+            facts = await _answer_of(CapabilityFinding(self._servers, self._cluster).start)
             refusal = facts.refusal()
             if not refusal:
                 break
@@ -239,7 +239,7 @@ class ApacheRole(Role):
         def read_ports(done: Callable[[StatePairs | Failure], None]) -> None:
             state.pairs(PORTS, b"", b"", PORTS_MAX, done)
 
-        pairs = await _notified(read_ports)
+        pairs = await _answer_of(read_ports)
         kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
         brokers = RelayBrokers(host, settings, "", kept)
         brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
@@ -330,16 +330,16 @@ class ApacheRole(Role):
         self._inner.abandon()
 
 
-def _notified(ask: Callable[[Callable[[Told], None]], None]) -> asyncio.Future[Told]:
+def _answer_of(ask: Callable[[Callable[[Told], None]], None]) -> asyncio.Future[Told]:
     """What `ask` gives to the function that it gets."""
-    notified: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+    answer: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
 
     def take(value: Told) -> None:
-        if not notified.done():  # a start that is ended waits no more
-            notified.set_result(value)
+        if not answer.done():  # a start that is ended waits no more
+            answer.set_result(value)
 
     ask(take)
-    return notified
+    return answer
 
 
 def _strategy(name: str) -> MakeChoice:
@@ -347,12 +347,14 @@ def _strategy(name: str) -> MakeChoice:
     found = CHOICES.get(name)
     if found is not None:
         return found
-    for point in entry_points(group=STRATEGIES):
-        if point.name == name:
-            made: MakeChoice = point.load()
-            return made
-    known = ", ".join([*CHOICES, *sorted(point.name for point in entry_points(group=STRATEGIES))])
-    raise ConfigError(f"store.send is {name!r}: there is no such strategy; there are {known}")
+    what = f"store.send is {name!r}"
+    found, _ = load_named(
+        STRATEGIES, name,
+        lambda names: f"{what}: there is no such strategy; there are {', '.join([*CHOICES, *names])}",
+        f"{what}: the strategy cannot be loaded",
+    )  # fmt: skip
+    made: MakeChoice = found
+    return made
 
 
 def make_role(context: RoleContext) -> ApacheRole:

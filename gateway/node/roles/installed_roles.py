@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Final
 
-from domain.errors import ConfigError
 from domain.ports import Clock
+from gateway.node.entry_points import load_named
 from gateway.node.protocols import Protocols
 from gateway.node.roles.role import Role
 from gateway.node.settings import Config
@@ -42,14 +41,11 @@ MakeRole = Callable[[RoleContext], Role]
 @cache
 def role_named(name: str) -> MakeRole:
     """The function that makes the role `name`. Imports its module; raises ConfigError when it is not installed or broken."""
-    points = {point.name: point for point in entry_points(group=ROLES)}
-    point = points.get(name)
-    if point is None:
-        installed = ", ".join(sorted(points)) or "none"
-        raise ConfigError(f"role {name!r} is not installed; installed: {installed}. Install headgate again, or run ./up")
-    try:
-        found: Any = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"role {name!r} cannot be loaded: {error}") from error
+    found, _ = load_named(
+        ROLES, name,
+        lambda names: f"role {name!r} is not installed; installed: {', '.join(names) or 'none'}. "
+                      "Install headgate again, or run ./up",
+        f"role {name!r} cannot be loaded",
+    )  # fmt: skip
     make: MakeRole = found
     return make

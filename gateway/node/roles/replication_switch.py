@@ -35,13 +35,13 @@ class ReplicationSwitch:
     waits   reason why it has not become a replica, or still is one; "": nothing is pending
     """
 
-    def __init__(self, config: Config, clock: Clock, replica: Role | None, restart_log: Callable[[Config], None]) -> None:
-        """`config`: of the process, as it runs; `restart_log` gets the next one. `replica`: None when the store is none."""
+    def __init__(self, config: Config, clock: Clock, replica: Role | None, restart: Callable[[Config], None]) -> None:
+        """`config`: of the process, as it runs; `restart` gets the next one. `replica`: None when the store is none."""
         self.waits = ""
         self._config = config
         self._clock = clock
         self._replica = replica
-        self._restart_log = restart_log
+        self._restart = restart
         self._asking: GroupControllers | None = None
         self._timer: Timer | None = None
 
@@ -77,7 +77,7 @@ class ReplicationSwitch:
         if others is not None and not others:
             self.stop()
             log.warning("store group %s: the settings name no controllers: this node is no replica any more", following.broker)
-            self._restart_log(following)
+            self._restart(following)
             return
         why = (
             f"replicas {', '.join(map(str, others))} are there besides this one: stop and remove them"
@@ -112,7 +112,7 @@ class ReplicationSwitch:
             if known and (group is None or not group.replicas):
                 self.stop()
                 log.warning("store group %s: this node becomes its first replica", following.broker)
-                self._restart_log(following)
+                self._restart(following)
                 return
             why = "no controller that leads answers"
             if group is not None:

@@ -1,0 +1,23 @@
+"""Objects that installed packages name by entry points: roles, storage engines, strategies of gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from domain.errors import ConfigError
+
+
+def load_named(group: str, name: str, absent: Callable[[list[str]], str], broken: str) -> tuple[Any, str]:
+    """The object of the entry point `name` of `group`, and its place, `module:object`. Imports the module.
+
+    Raises ConfigError: with `absent(names that are installed)`, or with `broken` and the reason when the import fails.
+    """
+    points = {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+    if name not in points:
+        raise ConfigError(absent(list(points)))
+    try:
+        return points[name].load(), points[name].value
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{broken}: {error}") from error
