@@ -11,10 +11,11 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.tidy.source import ROOT
+from tests.tidy.source import ROOT, sources
 
 FOLDERS: Final = ("controller", "domain", "gateway", "nameserver", "protocols", "store")
 BEGIN: Final = "<!-- The files, by the first lines of their modules: python -m tests.tidy.readmes -w -->"
@@ -27,10 +28,16 @@ def pages() -> list[Path]:
     return [page for page in found if BEGIN in page.read_text("utf-8")]
 
 
+@cache
+def first_lines() -> dict[str, str]:
+    """Path of a module -> the first line of its docstring, as a cell of a table."""
+    texts = {source.path: ast.get_docstring(source.tree) or "" for source in sources()}
+    return {path: text.partition("\n")[0].removesuffix(".").replace("|", "\\|") for path, text in texts.items()}
+
+
 def first_line(module: Path) -> str:
-    """The first line of a module's docstring, as a cell of a table."""
-    text = ast.get_docstring(ast.parse(module.read_text("utf-8"))) or ""
-    return text.partition("\n")[0].removesuffix(".").replace("|", "\\|")
+    """The first line of a module, as a cell of a table."""
+    return first_lines()[str(module.relative_to(ROOT))]
 
 
 def rows(folder: Path, prefix: str = "") -> Iterator[str]:
