@@ -14,7 +14,7 @@ from controller.member.elections import RETURN_MS
 from controller.member.member import ControllerMember
 from controller.slow_replicas.ejections import Place
 from controller.slow_replicas.record import FiguresRecord
-from controller.slow_replicas.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, notified
+from controller.slow_replicas.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, excess_text
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
 from domain.controller.group import PRIORITY_LAST, StoreGroup
@@ -150,20 +150,20 @@ class GreyMoves:
             self.passed_over += 1
             log.warning(
                 "store group %s: replica %s follows and is slow (%s): it is passed over for %s s, and its leader need not wait "
-                "for it", verdict.group, verdict.replica, notified(verdict.excesses), verdict.out_ms // 1_000,
+                "for it", verdict.group, verdict.replica, excess_text(verdict.excesses), verdict.out_ms // 1_000,
             )  # fmt: skip
         elif isinstance(verdict, Held):
             self.held += 1
             log.warning(
                 "store group %s: replica %s is out of the ordinary (%s), and nothing is changed: %s", verdict.group,
-                verdict.source, notified(verdict.excesses), verdict.reason,
+                verdict.source, excess_text(verdict.excesses), verdict.reason,
             )  # fmt: skip
         elif isinstance(verdict, Returned):
             log.info("store group %s: replica %s is as fast as the others again", verdict.group, verdict.replica)
         elif verdict.excesses:
             log.warning(
                 "store group %s: the clock of replica %s is off (%s): it does not lead while another can", verdict.group,
-                verdict.replica, notified(verdict.excesses),
+                verdict.replica, excess_text(verdict.excesses),
             )  # fmt: skip
         else:
             log.info("store group %s: the clock of replica %s is right again", verdict.group, verdict.replica)
@@ -174,7 +174,7 @@ class GreyMoves:
             return
         log.warning(
             "store group %s: replica %s leads and is out of the ordinary (%s): replica %s should lead; %s is passed over for "
-            "%s s", move.group, move.source, notified(move.excesses), move.target, move.source, move.out_ms // 1_000,
+            "%s s", move.group, move.source, excess_text(move.excesses), move.target, move.source, move.out_ms // 1_000,
         )  # fmt: skip
         election = ElectLeader(move.group, designated=move.target, leader_epoch=group.leader_epoch)
         self._member.change(informed(election, group, self._heartbeats, now_ms), partial(self._moved, move))

@@ -17,7 +17,7 @@ from controller.slow_replicas.clocks import ClockWatch
 from controller.slow_replicas.ejections import Ejections, Place
 from controller.slow_replicas.history import FiguresHistory
 from controller.slow_replicas.measure import MEASURES, PATH, Excess, Measure, excess_of, excess_over, level_of
-from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, notified
+from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, excess_text
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 
@@ -75,7 +75,7 @@ class GreyDetector:
         place = group, replica
         off = self._clocks.off.get(place)
         if off is not None:
-            return Standing(Fitness.CLOCK_OFF, notified([off]))
+            return Standing(Fitness.CLOCK_OFF, excess_text([off]))
         if self._ejections.is_out(place):
             return Standing(Fitness.SLOW, self._why.get(place, ""))
         return Standing()
@@ -166,7 +166,7 @@ class GreyDetector:
         if not target:
             return Held(group.name, replica, excesses, "no other member of the SyncStateSet is better")
         del self._suspicions[place]
-        self._why[place] = notified(excesses)
+        self._why[place] = excess_text(excesses)
         out_ms = self._ejections.eject(place, now_ms)
         if not leads:
             return PassedOver(group.name, replica, excesses, out_ms)

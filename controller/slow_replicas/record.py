@@ -57,12 +57,12 @@ class FiguresRecord:
         """The judge has looked at the groups. Groups are written when they have changed."""
         for group in groups:
             facts = _facts(group)
-            notified = json.dumps(facts).encode()
-            if self._groups.get(group.name) != notified and self._add({"at": now_ms, **facts}):
-                self._groups[group.name] = notified
+            line = json.dumps(facts).encode()
+            if self._groups.get(group.name) != line and self._add({"at": now_ms, **facts}):
+                self._groups[group.name] = line
         self._add({"at": now_ms, "look": True, "wall": wall_ms})
         for verdict in verdicts:
-            self._add({"at": now_ms, **_notified(verdict)})
+            self._add({"at": now_ms, **_entry(verdict)})
 
     def flush(self) -> None:
         """Write the lines that wait."""
@@ -130,7 +130,7 @@ def _facts(group: StoreGroup) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _notified(verdict: Verdict) -> dict[str, object]:
+def _entry(verdict: Verdict) -> dict[str, object]:
     if isinstance(verdict, Move):
         move = [verdict.group, verdict.source, verdict.target]
         return {"move": move, "out_ms": verdict.out_ms, "excesses": _listed(verdict.excesses)}

@@ -108,6 +108,6 @@ class ReplicaJudge(Protocol):
         """Number of replicas that should not lead because they were slow."""
 
 
-def notified(excesses: Iterable[Excess]) -> str:
+def excess_text(excesses: Iterable[Excess]) -> str:
     """Figures of a verdict, for people."""
     return ", ".join(f"{each.name} {each.level:,.0f}, usual {each.ordinary:,.0f}, bound {each.bound:,.0f}" for each in excesses)

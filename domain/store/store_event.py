@@ -15,7 +15,7 @@ class StoreEventKind(enum.Enum):
     """Kind of an event. The value is the stable name in metrics."""
 
     RECOVERING = "recovering"
-    """The store opens and reads its log; reported every RECOVERING_BYTES, with the size of the log."""
+    """Progress of an opening store: it is reported each time another RECOVERING_BYTES of the log have been read."""
     STOPPED = "stopped"
     """No writes are taken until a restart."""
     FULL = "full"

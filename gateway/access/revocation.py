@@ -152,16 +152,16 @@ class AccessRevocation:
 
     def _review_subscriptions(self, connection: ClientConnection, principal: Principal) -> None:
         gone: list[str] = []
-        notified: Failure | None = None
+        refusal: Failure | None = None
         for subscription in self._subscriptions_of(connection):
             failure = self._access.first_denial(principal, needs.subscription(subscription), connection.client_id)
             if failure is not None:
                 gone.append(subscription.name)
-                notified = failure
-        if notified is not None:
+                refusal = failure
+        if refusal is not None:
             self._access.refused["not-allowed"] += len(gone)
             self._handler.handle(connection, Unsubscribe(None, gone))
-            connection.driver.revoke_access(notified)
+            connection.driver.revoke_access(refusal)
 
     def _forget(self, connection: ClientConnection) -> None:
         self._connections.pop(connection, None)

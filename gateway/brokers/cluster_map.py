@@ -67,7 +67,7 @@ class ClusterMap:
 
     brokers   name -> addresses, as last reported
     clusters  the names of their clusters
-    notified  True once a name server has reported its brokers
+    is_known  True once a name server has reported its brokers
     _missing  brokers that are not reported any more, but still answer
     """
 
@@ -75,7 +75,7 @@ class ClusterMap:
         """`state`: stores the places of queues (gateway.brokers.queue_numbers)."""
         self.brokers: dict[str, BrokerAddresses] = {}
         self.clusters: frozenset[str] = frozenset()
-        self.notified = False
+        self.is_known = False
         self._servers = servers
         self._clock = clock
         self._state = state
@@ -313,7 +313,7 @@ class ClusterMap:
             self._faulty("the name server has forgotten all brokers; those that were known are asked further")
             return
         self._fault = ""
-        self.notified = True
+        self.is_known = True
         before, self.brokers = self.brokers, {each.broker: each for each in found}
         self.clusters = frozenset(each.cluster for each in found)
         for each in found:

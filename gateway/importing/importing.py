@@ -63,8 +63,8 @@ def run(
 
 
 def _lines(rows: Sequence[Row], cluster: str, brokers: Sequence[str], dry: bool) -> list[str]:
-    notified = [row for row in rows if row.outcome not in QUIET or row.detail]
-    table = [(row.kind, row.name, row.outcome.value, row.detail) for row in notified]
+    shown = [row for row in rows if row.outcome not in QUIET or row.detail]
+    table = [(row.kind, row.name, row.outcome.value, row.detail) for row in shown]
     widths = [max(len(line[column]) for line in table) if table else 0 for column in range(3)]
     lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, [*widths, 0], strict=True)).rstrip() for line in table]
     if lines:

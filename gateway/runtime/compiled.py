@@ -56,7 +56,7 @@ class Pure(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The source module `fullname` of this tree, or None for a package, and for a module of another tree."""
+        """Returns the spec of the source file of module `fullname`; None for a package, and for a module of another tree."""
         file = ROOT.joinpath(*fullname.split(".")).with_suffix(".py")
         if path is None or not file.is_file():
             return None

@@ -49,4 +49,4 @@ class InternalClient:
         """No throttling: the gateway's own client limits its requests itself."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """No effect: the gateway itself has all rights."""
+        """Does nothing: the gateway has all rights, so none can be revoked."""

@@ -104,14 +104,14 @@ class LogRecovery:
     def run(self, point: Point) -> Recovered:
         """Apply the log, and cut off an unsynced tail. Raises DamageError for damage of the promised part."""
         segments, promise = self._segments, self._promise
-        began = notified = self.load(point)
+        began = reported = self.load(point)
         batches = 0
         for header, data in segments.walk(began, True):
             self.apply(header, data)
-            if self.applied - notified >= RECOVERING_BYTES:
-                notified = self.applied
+            if self.applied - reported >= RECOVERING_BYTES:
+                reported = self.applied
                 self._events.notify(
-                    StoreEventKind.RECOVERING, "", f"{_mib(notified - began)} of {_mib(segments.end - began)} MiB read"
+                    StoreEventKind.RECOVERING, "", f"{_mib(reported - began)} of {_mib(segments.end - began)} MiB read"
                 )
             batches += 1
         cut_bytes, cut_records = self._cut(self.applied)

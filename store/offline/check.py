@@ -76,7 +76,7 @@ def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
     reader = LogSurvey(segments, mark.incarnation if mark is not None else max(writers[-1], 0))
     first = segments.first if mark is None else min(mark.first, segments.first)
     bad: list[Stretch] = []
-    notified = end = first
+    reported = end = first
     store_ms = 0
     times: dict[int, int] = {}
     for found in reader.run(first, proven):
@@ -87,8 +87,8 @@ def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
         else:
             end = found.position + found.size
             store_ms = max(store_ms, found.written_ms)
-        if end - notified >= _STEP_BYTES:
-            notified = end
+        if end - reported >= _STEP_BYTES:
+            reported = end
             progress(FOLDER, end - first, segments.end - first)
     flushed = max(proven, reader.flushed)
     bound = max(flushed, reader.last_v1)
@@ -173,7 +173,7 @@ class Check:
         if not stop:
             return
         files = Segments(self._disk, INDEX_FOLDER) if self._disk.names(INDEX_FOLDER) else None
-        place = notified = first = self._point.index_first
+        place = reported = first = self._point.index_first
         while place < stop:
             segment = None if files is None else files.at(place)
             if files is None or segment is None:
@@ -190,8 +190,8 @@ class Check:
             if wrong:
                 yield CheckFinding(Severity.REBUILT, "index", name, at, at + found.size, found.count, False, wrong, REBUILD)
             place += found.size
-            if place - notified >= _STEP_BYTES:
-                notified = place
+            if place - reported >= _STEP_BYTES:
+                reported = place
                 self._progress(INDEX_FOLDER, place - first, stop - first)
 
     def _wrong_row(self, files: Segments, place: int, found: block.Block) -> str:

@@ -117,14 +117,14 @@ class ClusterLagWalk:
                 self._ask(side, Request(codes.GET_PROGRESS, fields), partial(self._counted, side, pair))
                 return
 
-    def _ask(self, side: _Side, request: Request, notified: Told) -> None:
+    def _ask(self, side: _Side, request: Request, then: Told) -> None:
         side.asked = True
 
         def answered(answer: Frame | Failure) -> None:
             side.asked = False
             side.due_ns = self._clock.monotonic_ns() + PAUSE_NS
             if isinstance(answer, Frame):
-                notified(answer)
+                then(answer)
 
         self._servers.ask(side.broker, request, answered)
 

@@ -27,7 +27,7 @@ class RelayBrokers:
     _ports     address of a broker -> port
     _pins      port -> address
     _refused   ports that another process has
-    _notified  texts that were logged already
+    _logged    texts that were logged already
     """
 
     def __init__(self, host: str, settings: RelaySettings, cluster: str, kept: Mapping[str, int]) -> None:
@@ -40,7 +40,7 @@ class RelayBrokers:
         self._sets: dict[str, dict[int, str]] = {}
         self._ports: dict[str, int] = {}
         self._pins: dict[int, str] = {}
-        self._notified: set[str] = set()
+        self._logged: set[str] = set()
         self.open_port: OpenPort | None = None
         self.keep: Callable[[str, int], None] | None = None
 
@@ -116,6 +116,6 @@ class RelayBrokers:
         return 0
 
     def _notify(self, text: str) -> None:
-        if text not in self._notified and len(self._notified) < 1_024:
-            self._notified.add(text)
+        if text not in self._logged and len(self._logged) < 1_024:
+            self._logged.add(text)
             log.warning("%s", text)

@@ -38,11 +38,11 @@ log = logging.getLogger("headgate.rocketmq")
 class Relay:
     """Use case of RelayFrames of all connections.
 
-    brokers    known brokers of the cluster
-    held       limits the bytes that wait for servers which are not connected yet, or do not read
-    losses     connections to servers that have ended, or could not be made
-    _resting   address -> (monotonic time until which it is not tried, reason)
-    _notified  address -> time of its last log line
+    brokers      known brokers of the cluster
+    held         limits the bytes that wait for servers which are not connected yet, or do not read
+    losses       connections to servers that have ended, or could not be made
+    _resting     address -> (monotonic time until which it is not tried, reason)
+    _logged_ns   address -> time of its last log line
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Relay:
         self._frame_bytes_max = frame_bytes_max
         self._sessions: dict[ClientConnection, RelaySession] = {}
         self._resting: dict[str, tuple[int, str]] = {}
-        self._notified: dict[str, int] = {}
+        self._logged_ns: dict[str, int] = {}
         self._turn = 0
 
     def before(self, handler: Handler) -> Handler:
@@ -200,11 +200,11 @@ class Relay:
             if len(self._resting) >= 1_024:
                 self._resting = {each: rest for each, rest in self._resting.items() if rest[0] > now}
             self._resting[where] = (now + REST_NS, reason)
-        notified = self._notified.get(where)
-        if notified is None or now - notified >= LOG_NS:
-            if len(self._notified) >= 1_024:
-                self._notified.clear()
-            self._notified[where] = now
+        last_ns = self._logged_ns.get(where)
+        if last_ns is None or now - last_ns >= LOG_NS:
+            if len(self._logged_ns) >= 1_024:
+                self._logged_ns.clear()
+            self._logged_ns[where] = now
             waits = f"; {len(uplink.waiting)} requests of a client were not answered" if uplink.waiting else ""
             log.warning("%s at %s: %s%s", uplink.name, where, reason, waits)
 

@@ -98,8 +98,8 @@ class ClusterCapabilities:
     @property
     def durability(self) -> Durability:
         """FLUSHED when every broker that reports its settings flushes before it answers a send; else PAGE."""
-        notified = [each for each in self.brokers if each.settings]
-        flushed = bool(notified) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in notified)
+        reporting = [each for each in self.brokers if each.settings]
+        flushed = bool(reporting) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in reporting)
         return Durability.FLUSHED if flushed else Durability.PAGE
 
     @property
@@ -144,8 +144,8 @@ class ClusterCapabilities:
 
     def lines(self) -> list[tuple[str, str]]:
         """(what, how it is) for the table that is printed at the start."""
-        notified = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
-        out = [("cluster", f"{self.cluster}: {notified}"), ("durability", self.promise())]
+        versions = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
+        out = [("cluster", f"{self.cluster}: {versions}"), ("durability", self.promise())]
         out += [("not to be had", each) for each in self.missing()]
         out += [("broker", f"{each.broker}: {each.fault}") for each in self.brokers if each.fault]
         return out

@@ -41,7 +41,7 @@ class Agreement:
     """
 
     def __init__(self) -> None:
-        self._notified: dict[str, _OfBroker] = {}
+        self._reports: dict[str, _OfBroker] = {}
         self._since: dict[bytes, int] = {}
         self._logged: set[bytes] = set()
 
@@ -53,18 +53,18 @@ class Agreement:
     def notify(self, broker: str, rights: ToldRights, now_ns: int) -> None:
         """Store the report of a broker: all of its users and policies."""
         has = {USER: rights.normal, POLICIES: any(key.startswith(POLICIES) for key in rights.values)}
-        self._notified[broker] = _OfBroker(rights.values, now_ns, has)
+        self._reports[broker] = _OfBroker(rights.values, now_ns, has)
 
     def forget(self, brokers: Container[str], before_ns: int) -> None:
         """Drop reports of brokers that are not in `brokers`, and reports older than `before_ns`."""
-        self._notified = {
-            name: each for name, each in self._notified.items() if name in brokers and each.notified_ns >= before_ns
+        self._reports = {
+            name: each for name, each in self._reports.items() if name in brokers and each.notified_ns >= before_ns
         }
 
     @property
     def known(self) -> bool:
         """True while there is a valid report of a broker."""
-        return bool(self._notified)
+        return bool(self._reports)
 
     def holds(self, held: Mapping[bytes, bytes], now_ns: int) -> dict[bytes, bytes]:
         """What holds now. `held`: what has held until now."""
@@ -95,8 +95,8 @@ class Agreement:
         return found
 
     def _compared(self, kind: bytes) -> dict[str, Mapping[bytes, bytes]]:
-        notified = {name: each for name, each in sorted(self._notified.items()) if each.has[kind]} or self._notified
-        return {name: each.values for name, each in notified.items()}
+        reports = {name: each for name, each in sorted(self._reports.items()) if each.has[kind]} or self._reports
+        return {name: each.values for name, each in reports.items()}
 
     def _notify(self, key: bytes, compared: Mapping[str, Mapping[bytes, bytes]]) -> None:
         if key in self._logged:

@@ -45,7 +45,7 @@ class ClusterUsers:
     All brokers are queried, and entries on which they agree are valid (`Agreement`). The report of a silent broker is valid
     for `kept_ns`; when no broker has reported for that time, there are no users until one does.
 
-    notified      True: a broker has reported users and policies within `kept_ns`
+    is_known      True: a broker has reported users and policies within `kept_ns`
     fault         reason why no broker reports them now; "": one does, or none was queried yet
     _links        connections for these queries alone: an answer that is too long ends no other request
     _bodies       broker -> its last answers, users and policies
@@ -55,7 +55,7 @@ class ClusterUsers:
 
     def __init__(self, servers: Brokers, links: Brokers, cluster: ClusterMap, clock: Clock, kept_ns: int) -> None:
         """`servers` know where the brokers are; `links` has no name servers, and is closed by `stop`."""
-        self.notified = False
+        self.is_known = False
         self.fault = ""
         self._servers = servers
         self._links = links
@@ -120,9 +120,9 @@ class ClusterUsers:
             self._links.locate(broker, self._servers.address(broker))
             self._ask(broker, {}, partial(done, broker))
 
-    def _ask(self, broker: str, notified: dict[str, bytes], done: Callable[[str], None]) -> None:
+    def _ask(self, broker: str, answers: dict[str, bytes], done: Callable[[str], None]) -> None:
         """Send the queries that a broker has not answered yet. `done` gets the reason of a failure, "" when it answered all."""
-        what = POLICIES if notified else USERS
+        what = POLICIES if answers else USERS
         code, fields = QUESTIONS[what]
 
         def answered(answer: Frame | Failure) -> None:
@@ -133,7 +133,7 @@ class ClusterUsers:
             elif what == USERS and not self._stopped:
                 self._ask(broker, {USERS: answer.body}, done)
             else:
-                done(self._taken(broker, (notified.get(USERS, b""), answer.body)))
+                done(self._taken(broker, (answers.get(USERS, b""), answer.body)))
 
         self._links.ask(broker, Request(code, {**fields, "bname": broker}), answered)
 
@@ -165,10 +165,10 @@ class ClusterUsers:
         self.fault = "; ".join(faults.values()) if len(faults) >= len(brokers) else ""
         self._agreement.forget(self._known(brokers), now_ns - self._kept_ns)
         if self._agreement.known:
-            self.notified = True
+            self.is_known = True
             self._set(self._agreement.holds(self._values, now_ns))
-        elif self.notified:
-            self.notified = False
+        elif self.is_known:
+            self.is_known = False
             age_s = (now_ns - self._notified_ns) // SECOND_NS
             log.error("users and policies of the cluster were not told for %d s: nobody is admitted", age_s)
             self._set({})

@@ -38,41 +38,41 @@ def rights_of(users: bytes, acls: bytes) -> ToldRights:
     A user without a password, or with a name that none has here, is left out. A policy that no policy is here is left out when
     it allows; one that denies leaves the user without policies.
     """
-    notified = ToldRights({}, [])
+    rights = ToldRights({}, [])
     normal = False
     for each in _beans(users, "users"):
         name = str(each.get("username", ""))
         try:
             user = user_of(name, each)
         except RequestError as error:
-            _note(notified, f"User:{name[:80]}: {error}")
+            _note(rights, f"User:{name[:80]}: {error}")
             continue
         fault = name_fault(name) or password_fault(user.password)
         if fault:
-            _note(notified, f"User:{name[:80]}: {fault}")
+            _note(rights, f"User:{name[:80]}: {fault}")
         else:
-            notified.values[user_key(name)] = encoded(user)
+            rights.values[user_key(name)] = encoded(user)
             normal = normal or not user.privileged
     for each in _beans(acls, "policies"):
         subject = str(each.get("subject", ""))
         name = subject.removeprefix(SUBJECT)
         if name == subject or name_fault(name):
-            _note(notified, f"policies of {subject[:80]!r}: a subject is {SUBJECT} and the name of a user")
+            _note(rights, f"policies of {subject[:80]!r}: a subject is {SUBJECT} and the name of a user")
             continue
-        policies = _usable(notified, name, each)
+        policies = _usable(rights, name, each)
         if policies:
-            notified.values[grant_key(name)] = encoded(Grant(name, policies))
-    return notified._replace(normal=normal)
+            rights.values[grant_key(name)] = encoded(Grant(name, policies))
+    return rights._replace(normal=normal)
 
 
-def _usable(notified: ToldRights, name: str, acl: Bean) -> tuple[AccessPolicy, ...]:
+def _usable(rights: ToldRights, name: str, acl: Bean) -> tuple[AccessPolicy, ...]:
     try:
         policies = policies_of(acl)
     except RequestError as error:
-        _note(notified, f"policies of User:{name}: {error}")
+        _note(rights, f"policies of User:{name}: {error}")
         return ()
     if len(policies) > POLICIES_MAX:
-        _note(notified, f"User:{name} has {len(policies)} policies, {POLICIES_MAX} are taken: it has none here")
+        _note(rights, f"User:{name} has {len(policies)} policies, {POLICIES_MAX} are taken: it has none here")
         return ()
     found: list[AccessPolicy] = []
     for policy in policies:
@@ -80,17 +80,17 @@ def _usable(notified: ToldRights, name: str, acl: Bean) -> tuple[AccessPolicy, .
             Entry(policy)
         except ValueError as error:
             if policy.decision != ALLOW:
-                _note(notified, f"a policy of User:{name} that denies: {error}; the user has no rights here")
+                _note(rights, f"a policy of User:{name} that denies: {error}; the user has no rights here")
                 return ()
-            _note(notified, f"a policy of User:{name}: {error}")
+            _note(rights, f"a policy of User:{name}: {error}")
         else:
             found.append(policy)
     return tuple(found)
 
 
-def _note(notified: ToldRights, fault: str) -> None:
-    if len(notified.faults) < FAULTS_MAX:
-        notified.faults.append(fault)
+def _note(rights: ToldRights, fault: str) -> None:
+    if len(rights.faults) < FAULTS_MAX:
+        rights.faults.append(fault)
 
 
 def _beans(body: bytes, what: str) -> list[Bean]:

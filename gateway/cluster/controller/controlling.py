@@ -154,7 +154,7 @@ class Controlling:
 
     @property
     def _book(self) -> tuple[str, ...]:
-        """Addresses of all controllers: those on which they have agreed, else those of the settings."""
+        """The addresses of all controllers: from the committed list, or from the settings while there is none."""
         agreed = () if self.member is None else self.member.groups.book.addresses
         return agreed or tuple(self._addresses)
 

@@ -46,12 +46,12 @@ class _Client:
 
     __slots__ = ("connection", "node", "number", "waits")
 
-    def __init__(self, node: _Gateway, notified: item.ClientItem) -> None:
+    def __init__(self, node: _Gateway, client_item: item.ClientItem) -> None:
         self.node = node
-        self.number = notified.number
+        self.number = client_item.number
         self.waits = False
-        self.connection = ClientConnection(notified.protocol, self, shared=notified.shared)
-        self.connection.host = notified.host
+        self.connection = ClientConnection(client_item.protocol, self, shared=client_item.shared)
+        self.connection.host = client_item.host
         self.connection.forwarded = True
 
     def answer(self, event: Event) -> None:
@@ -164,11 +164,11 @@ class _Gateway:
             self._stall(False)
 
     def _client(self, reader: Reader) -> None:
-        notified = item.get_client(reader)
-        if notified.number in self.clients:
-            raise WireError(f"client {notified.number} is there already")
-        client = self.clients[notified.number] = _Client(self, notified)
-        self.newest = max(self.newest, notified.number)
+        client_item = item.get_client(reader)
+        if client_item.number in self.clients:
+            raise WireError(f"client {client_item.number} is there already")
+        client = self.clients[client_item.number] = _Client(self, client_item)
+        self.newest = max(self.newest, client_item.number)
         client.connection.stalled = self.stalled
 
     def _principal(self, reader: Reader) -> None:

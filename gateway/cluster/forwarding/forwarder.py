@@ -86,7 +86,7 @@ class Forwarder:
         self._numbered: dict[int, ForwardedClient] = {}
         self._client_number = self._ticket_number = _OWN
         self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
-        self._notified = Traffic()
+        self._reported = Traffic()
         self._principals: PrincipalNumbers
         self._kinds = COMMAND_KINDS.of
         self._take: dict[int, Callable[[Reader], None]] = {
@@ -213,8 +213,8 @@ class Forwarder:
 
     def _tell_traffic(self) -> None:
         now = self.traffic.now()
-        if now != self._notified and self._stream.version != UNSIZED:
-            self._notified = now
+        if now != self._reported and self._stream.version != UNSIZED:
+            self._reported = now
             self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self.traffic.life, *now)])
 
     def _begin(self) -> None:
@@ -223,7 +223,7 @@ class Forwarder:
         self._stream_with = ""
         self._clients.clear()
         self._numbered.clear()
-        self._notified = Traffic()
+        self._reported = Traffic()
         self._principals = PrincipalNumbers(self._stream.put)
         self._stream.put(item.put_client(ClientItem(_OWN, "gateway", "", True)))
 
@@ -288,8 +288,8 @@ class Forwarder:
         self._client_number += 1
         client = ForwardedClient(self._client_number, connection)
         self._clients[connection] = self._numbered[client.number] = client
-        notified = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
-        self._stream.put(item.put_client(notified))
+        described = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
+        self._stream.put(item.put_client(described))
         connection.on_stalled = partial(self._stalled, client, True)
         connection.on_writable = partial(self._stalled, client, False)
         if connection.stalled:
@@ -362,8 +362,8 @@ class Forwarder:
                 self._give_back(ticket, event)
                 return
             ticket = ticket.ticket
-        notified: Any = event
-        notified.ticket = ticket
+        answer: Any = event
+        answer.ticket = ticket
         client.connection.answer(event)
 
     def _unread(self, reader: Reader, error: WireError) -> None:

@@ -89,7 +89,7 @@ def _await(
     controllers: ClusterControllers, address: str, is_added: bool, seconds: float, say: Say, sleep: Callable[[float], None]
 ) -> int:
     end = time.monotonic() + seconds
-    notified = ""
+    printed = ""
     while True:
         seen = controllers.seen()
         leader = next((each.found for each in seen if each.found is not None and each.found.leads), None)
@@ -98,9 +98,9 @@ def _await(
             votes = f"{len(leader.voters)} controllers vote: {', '.join(leader.book)}"
             say(f"{address} votes; {votes}" if is_added else f"{address} votes no more, and can be stopped; {votes}")
             return DONE
-        if state != notified:
+        if state != printed:
             say(state)
-            notified = state
+            printed = state
         if time.monotonic() >= end:
             say("it is decided, and not done yet: headgate cluster status shows when it is")
             return NOT_YET

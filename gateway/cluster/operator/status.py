@@ -176,7 +176,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> dict[str, object]:
     """The same as JSON: groups as in request 30022."""
-    notified = [
+    states = [
         {
             "address": each.address,
             "answers": each.found is not None,
@@ -190,4 +190,4 @@ def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> d
         for each in controllers
     ]
     found = [group_form.write(group, heard) for group, heard in groups]
-    return {"controllers": notified, "groups": found, "faults": faults(controllers, groups)}
+    return {"controllers": states, "groups": found, "faults": faults(controllers, groups)}

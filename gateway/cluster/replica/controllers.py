@@ -230,7 +230,7 @@ class GroupControllers:
             return
         answer(codes.SUCCESS, {}, b"", "")
         try:
-            group = asking.notified(frame)
+            group = asking.notice(frame)
         except RequestError:
             return
         if group is not None and group.name == self._group and not self._closed:

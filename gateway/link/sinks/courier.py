@@ -120,7 +120,7 @@ class HttpCourier:
             errand.data = encode(delivery.method, delivery.url, [*delivery.fields, *more], delivery.body)
             tls = self._context_of(delivery.credential) if target.secure else None
         except (OSError, ValueError) as error:
-            asyncio.get_running_loop().call_soon(self._answer, errand, _notified(error))
+            asyncio.get_running_loop().call_soon(self._answer, errand, _failure_of(error))
             return
         errand.place = Place(target.host, target.port, tls)
         connection = self._pool.idle(errand.place)
@@ -150,7 +150,7 @@ class HttpCourier:
         try:
             connection = await self._pool.connect(errand.place, errand.delivery.timeout_ms / 1_000)
         except (OSError, TimeoutError, ValueError) as error:
-            self._answer(errand, _notified(error))
+            self._answer(errand, _failure_of(error))
             return
         errand.task = None
         if errand.over:
@@ -238,7 +238,7 @@ class HttpCourier:
         return context
 
 
-def _notified(error: BaseException) -> SinkAnswer:
+def _failure_of(error: BaseException) -> SinkAnswer:
     """The answer for a request that failed with `error`."""
     if isinstance(error, RefusedAddressError):
         return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error))

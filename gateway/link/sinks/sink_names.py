@@ -52,8 +52,8 @@ class SinkNames:
             found = [str(ip_address(host))]
         except ValueError:
             loop = asyncio.get_running_loop()
-            notified = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            found = list(dict.fromkeys(str(address[0]) for *_, address in notified))
+            answers = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found = list(dict.fromkeys(str(address[0]) for *_, address in answers))
         out: list[str] = []
         why = ""
         for address in found:

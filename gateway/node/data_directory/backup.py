@@ -136,7 +136,7 @@ def backup(
             gone = old.with_name(f"{old.name}.old")
             files.rename(old, gone)
             files.remove_tree(gone)
-    _notify(path, facts, copied, warning, as_json, say)
+    _report(path, facts, copied, warning, as_json, say)
     return 0
 
 
@@ -235,7 +235,7 @@ def _verified(fresh: Path, copied: Copied, files: FileCopies) -> tuple[int, str]
             del copied.files[name]
 
 
-def _notify(path: Path, facts: BackupFacts, copied: Copied, warning: str, as_json: bool, say: Callable[[str], None]) -> None:
+def _report(path: Path, facts: BackupFacts, copied: Copied, warning: str, as_json: bool, say: Callable[[str], None]) -> None:
     if as_json:
         added = {"copied": copied.added, "copied_bytes": copied.size, "warning": warning}
         plain: dict[str, Any] = {**facts._asdict(), "files": len(facts.files), "bytes": facts.size}

@@ -71,12 +71,12 @@ class ProgressLine:
     """Says on stderr how far a long run is, once a second from the second second on."""
 
     def __init__(self) -> None:
-        self._notified = time.monotonic()
+        self._printed_s = time.monotonic()
 
     def __call__(self, part: str, done: int, size: int) -> None:
         """Part, and bytes or files of it."""
-        if time.monotonic() - self._notified >= 1 and size:
-            self._notified = time.monotonic()
+        if time.monotonic() - self._printed_s >= 1 and size:
+            self._printed_s = time.monotonic()
             print(f"{part}: {done / size:.0%}", file=sys.stderr)
 
 

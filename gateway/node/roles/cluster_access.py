@@ -56,7 +56,7 @@ class ClusterAccess:
     async def open(self, health: Health) -> None:
         """Wait without limit until a broker has reported users and policies. `health` reports the reason of the wait."""
         self._users.start()
-        while not self._users.notified:
+        while not self._users.is_known:
             if self._users.fault:
                 key = "the access key of this gateway must be of a user who may read them (store.access_key_file)"
                 health.waits = f"waits for the users of the cluster: {self._users.fault}; {key}"
@@ -72,7 +72,7 @@ class ClusterAccess:
     @property
     def waits(self) -> str:
         """Why nobody is admitted, "": users are known."""
-        return "" if self._users.notified else f"the users of the cluster are not known any more: {self._users.fault}"
+        return "" if self._users.is_known else f"the users of the cluster are not known any more: {self._users.fault}"
 
     def line(self) -> tuple[str, str]:
         """For the table that is printed at the start."""

@@ -31,9 +31,9 @@ class RefusedDatagrams:
         for _ in range(most):
             try:
                 data, address = bound.recvfrom(DATAGRAM_BYTES_MAX)
-                notified = refusal(data)
-                if notified:
-                    bound.sendto(notified, address)
+                answer = refusal(data)
+                if answer:
+                    bound.sendto(answer, address)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:  # a peer's port was closed (ICMP), or it cannot be reached

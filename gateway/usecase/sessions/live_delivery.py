@@ -23,6 +23,7 @@ from domain.octets import uint64
 from domain.ports import Clock
 from domain.store.store_ports import State
 from gateway.routing.routes import SubscriberRoutes
+from gateway.usecase.consume.watch import Interest
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
@@ -80,7 +81,7 @@ class LiveDelivery:
         state: State,
         clock: Clock,
         settle: Callable[[DeliveryLease], None],
-        interest: Callable[[str, bool], None] | None = None,
+        interest: Interest | None = None,
     ) -> None:
         """`interest` is called with the filter of each subscription that begins (True) or ends (False)."""
         self._interest = interest

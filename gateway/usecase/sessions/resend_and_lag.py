@@ -152,7 +152,7 @@ class CatchUp:
         offset, count = self._filter_index.following(session.subscriptions.values(), queue, session.lag[queue], limit)
         self._read(session, queue, offset, count or limit, READ_BYTES_MAX, self._deliver_read)
 
-    def restart_log(self, session: MqttSession, topic: str) -> None:
+    def restart_topic(self, session: MqttSession, topic: str) -> None:
         """A topic was deleted and created again under a connected session."""
         for queue in [queue for queue in session.positions if queue[0] == topic]:
             self.begin_at(session, queue, 0)

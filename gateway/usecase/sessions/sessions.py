@@ -28,6 +28,7 @@ from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.receive import Receiving
+from gateway.usecase.consume.watch import Interest
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
@@ -76,7 +77,7 @@ class Sessions:
         registry: Registry,
         policy: NodePolicy,
         questions: LongQuestions,
-        interest: Callable[[str, bool], None] | None = None,
+        interest: Interest | None = None,
     ) -> None:
         """`interest` is called with the filter of each subscription of a connected session that begins (True) or ends."""
         log, metadata, state = store.log, store.metadata, store.state
@@ -186,7 +187,7 @@ class Sessions:
             del self._gone[name]
             if topic.created_ms:
                 for session in self._attached.values():
-                    self._catch_up.restart_log(session, name)
+                    self._catch_up.restart_topic(session, name)
         self._shared.changed(name)
 
     # Connecting

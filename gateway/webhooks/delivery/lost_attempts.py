@@ -25,7 +25,7 @@ UNKNOWN: Final = "the process that sent it has ended before it recorded what cam
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Attempts that the log should have: those of a message up to `number`. `messages`: messages in the request."""
+    """The attempts 1 to `number` of one message, which the log should hold. `messages`: size of the request in messages."""
 
     topic: str
     identity: str

@@ -75,7 +75,7 @@ class DeliveryOutbox:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-        return [each for notified in self._unanswered.values() for each in notified] + self._refused + self._held
+        return [each for batch in self._unanswered.values() for each in batch] + self._refused + self._held
 
     def again(self, left: list[DeliveryReport]) -> None:
         """Send the reports that `end` of an earlier outbox returned, without receipts: others may have leased the messages."""
@@ -88,7 +88,7 @@ class DeliveryOutbox:
         serial = self._serial
         self._unanswered[serial] = held
 
-        def notified(event: Event) -> None:
+        def answered(event: Event) -> None:
             del self._unanswered[serial]
             if isinstance(event, DeliveriesRecorded):
                 if event.unsettled:
@@ -96,7 +96,7 @@ class DeliveryOutbox:
             else:
                 self._hold(held)
 
-        self._asker.ask(lambda ticket: RecordDeliveries(ticket, held), notified)
+        self._asker.ask(lambda ticket: RecordDeliveries(ticket, held), answered)
 
     def _hold(self, refused: list[DeliveryReport]) -> None:
         """Keep refused reports for a retry after AGAIN_NS, in the order in which they were sent."""

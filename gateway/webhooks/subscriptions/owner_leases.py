@@ -34,7 +34,7 @@ class _Tenancy:
         self._connection = ClientConnection("webhook", self, GATEWAY)
 
     def lease(self, handler: Handler, command: LeaseDeliveries) -> None:
-        """Handle the Receive of a command."""
+        """Carry out the Receive in `command.lease`, by the right of the gateway. The owner gets its answer."""
         command.lease.ticket = command.ticket
         lease: Command = command.lease
         lease.principal = GATEWAY
@@ -64,7 +64,7 @@ class _Tenancy:
         """No throttling: an owner leases only messages that it can send."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """No effect: the gateway itself has all rights."""
+        """Does nothing: the gateway has all rights, so none can be revoked."""
 
 
 @final

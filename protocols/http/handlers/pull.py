@@ -81,6 +81,6 @@ class PullMessages(Handler):
         return Response(200, [JSON], orjson.dumps(out))
 
 
-def _next(event: Pulled, records: Sequence[Record], notified: int) -> int:
+def _next(event: Pulled, records: Sequence[Record], returned: int) -> int:
     """The offset of the next pull, when the response has the first `notified` of the `records`."""
-    return event.next_offset if notified == len(records) else records[notified].queue_offset
+    return event.next_offset if returned == len(records) else records[returned].queue_offset

@@ -137,6 +137,6 @@ def properties_for_client(stored: bytes) -> bytes:
     """Stored properties without HG_ properties; content type and expiry have the names that SDKs know."""
     kept = [piece for piece in stored.split(b"\x02") if piece and not piece.startswith(properties.HG_BYTES)]
     out = b"".join([piece + b"\x02" for piece in kept])
-    notified = marks.entries(stored)
+    entries = marks.entries(stored)
     # The expiry is longer as text. Clients cannot read more bytes than these.
-    return out + notified if len(out) + len(notified) <= PROPERTIES_BYTES_MAX else out
+    return out + entries if len(out) + len(entries) <= PROPERTIES_BYTES_MAX else out

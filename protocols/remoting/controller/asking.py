@@ -113,7 +113,7 @@ def heartbeat(
     }
 
 
-def notified(frame: Frame) -> StoreGroup | None:
+def notice(frame: Frame) -> StoreGroup | None:
     """The group that a notice of a new leader (1008), or an answer with a SyncStateSet, is about; None: it names none."""
     found = bean.table(bean.read(frame.body), "group") if frame.body else {}
     return group_form.read(found)[0] if found else None

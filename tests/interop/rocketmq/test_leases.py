@@ -170,7 +170,7 @@ def test_half_messages_are_decided_and_asked_about(apache: ApacheCluster) -> Non
         beats = RocketmqHeartbeats(
             gateway.brokers, gateway.map, gateway.clock, "test", gateway.leases.reading, lambda group: True
         )  # fmt: skip
-        while not gateway.map.notified:
+        while not gateway.map.is_known:
             await asyncio.sleep(0.05)
         beats.produces("paid")
         async with asyncio.timeout(60):

@@ -64,7 +64,7 @@ def fields_of(frame: Any) -> Any:
 
 
 def _notice(data: bytes) -> Any:
-    return [*head_of(frame_of(data)), asking.notified(frame_of(data))]
+    return [*head_of(frame_of(data)), asking.notice(frame_of(data))]
 
 
 def _changed(answered: GroupAnswer) -> Exchange:

@@ -61,8 +61,8 @@ class World(MapWorld):
             server.on(codes.LIST_USER, lambda frame, name=name: self._listed(frame, self.users[name]))  # type: ignore[misc]
             server.on(codes.LIST_ACL, lambda frame, name=name: self._listed(frame, self.acls[name]))  # type: ignore[misc]
         links = Brokers((), self.cluster, self.clock, FixedEntropy())
-        self.notified = ClusterUsers(self.servers, links, self.map, self.clock, KEPT_S * SECOND_NS)
-        self.records = AccessRecords(None, (), self.notified, "elsewhere")
+        self.cluster_users = ClusterUsers(self.servers, links, self.map, self.clock, KEPT_S * SECOND_NS)
+        self.records = AccessRecords(None, (), self.cluster_users, "elsewhere")
         self.access = Access(self.records, access_config({}), self.clock.wall_ms)
         self.changes = 0
         self.records.follow(self._count)
@@ -77,7 +77,7 @@ class World(MapWorld):
     def begin(self) -> World:
         """Ask, once the name server has told the brokers."""
         self.clock.run_for(100)
-        self.notified.start()
+        self.cluster_users.start()
         self.clock.run_for(100)
         return self
 
@@ -113,14 +113,14 @@ def world() -> World:
 def test_users_and_policies_of_a_broker_are_those_of_the_gateway(world: World) -> None:
     assert not world.admits()
     world.begin()
-    assert world.notified.notified
+    assert world.cluster_users.is_known
     assert world.admits()
     assert not world.admits(password="wrong")
     assert not world.admits("bob")
     assert world.may_send("orders")
     assert not world.may_send("others")
-    assert world.notified.figures()["cluster_users"] == 1
-    assert set(world.notified.figures()) <= set(COUNTERS)
+    assert world.cluster_users.figures()["cluster_users"] == 1
+    assert set(world.cluster_users.figures()) <= set(COUNTERS)
 
 
 def test_the_password_has_the_same_generation_as_at_a_state_node(world: World) -> None:
@@ -168,11 +168,11 @@ def test_a_user_whom_one_broker_knows_otherwise_is_nobody(world: World, broker: 
     assert not world.admits()
     assert not world.admits(password="other")
     assert world.admits("bob")
-    assert world.notified.figures()["cluster_users_differing"] == 1
+    assert world.cluster_users.figures()["cluster_users_differing"] == 1
     world.notify([info("ann"), info("bob")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert world.admits()
-    assert world.notified.figures()["cluster_users_differing"] == 0
+    assert world.cluster_users.figures()["cluster_users_differing"] == 0
 
 
 def test_a_user_who_is_nobody_has_no_policies_either(world: World) -> None:
@@ -269,12 +269,12 @@ def test_without_brokers_users_are_known_for_a_bounded_time(world: World, caplog
     assert world.admits()
     assert "users and policies of the cluster are not told" in caplog.text
     world.wait(15)
-    assert not world.notified.notified
+    assert not world.cluster_users.is_known
     assert not world.admits()
-    assert world.notified.fault
+    assert world.cluster_users.fault
     world.cluster.brokers["broker-a"].up = True
     world.wait(10)
-    assert world.notified.notified
+    assert world.cluster_users.is_known
     assert world.admits()
 
 
@@ -292,16 +292,16 @@ def test_an_answer_of_another_shape_changes_nothing(world: World, body: bytes) -
         broker.on(codes.LIST_ACL, lambda frame: (codes.SUCCESS, {}, body))
     world.wait(10)
     assert world.admits()
-    assert "broker-a" in world.notified.fault
-    assert "broker-b" in world.notified.fault
+    assert "broker-a" in world.cluster_users.fault
+    assert "broker-b" in world.cluster_users.fault
 
 
 def test_a_refusal_is_told_in_the_words_of_the_broker(world: World) -> None:
     for broker in world.cluster.brokers.values():
         broker.on(codes.LIST_USER, lambda frame: (codes.NO_PERMISSION, {}, b"", "User:x has no permission"))
     world.begin()
-    assert not world.notified.notified
-    assert "broker broker-a does not tell its users: User:x has no permission" in world.notified.fault
+    assert not world.cluster_users.is_known
+    assert "broker broker-a does not tell its users: User:x has no permission" in world.cluster_users.fault
 
 
 def test_users_are_not_changed_here(world: World) -> None:
@@ -314,7 +314,7 @@ def test_users_are_not_changed_here(world: World) -> None:
 def test_after_the_end_nothing_is_asked(world: World) -> None:
     world.begin()
     asked = world.asked("broker-a")
-    world.notified.stop()
+    world.cluster_users.stop()
     world.wait(10)
     assert world.asked("broker-a") == asked
 

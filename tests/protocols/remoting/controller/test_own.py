@@ -203,9 +203,9 @@ def test_paths_are_bounded() -> None:
 
 def test_a_notice_of_a_new_leader_has_the_whole_group() -> None:
     frame = decoded(role_changed(GROUP, 7))
-    assert asking.notified(frame) == GROUP
+    assert asking.notice(frame) == GROUP
     apache = replace(GROUP, replicas=tuple(replace(each, incarnation="apache") for each in GROUP.replicas))
-    assert asking.notified(decoded(role_changed(apache, 7))) is None, "Apache's brokers read what they read before"
+    assert asking.notice(decoded(role_changed(apache, 7))) is None, "Apache's brokers read what they read before"
 
 
 def test_a_controller_is_added_and_removed() -> None:
