@@ -17,19 +17,33 @@ TESTS = Path(__file__).parent
 INTEROP = TESTS / "interop"
 WAITING = ("interop", "scenarios", "examples", "soak")
 """Folders whose tests mostly wait for other processes. Several workers run them first, and tests that compute later."""
+LANES = {
+    "Apache": ("tests/interop/rocketmq/",),
+    "Spark": ("tests/interop/spark/", "tests/gateway/connectors/spark/", "tests/scenarios/", "tests/examples/"),
+    "Java": (
+        "tests/interop/remoting/", "tests/interop/test_java_scenes.py", "tests/interop/test_access.py",
+        "tests/interop/test_expelled.py", "tests/interop/test_lite.py", "tests/interop/test_mixed_group.py",
+        "tests/interop/test_namespaces.py", "tests/interop/test_tls_only.py", "tests/interop/grpc/test_apache_suite.py",
+        "tests/interop/grpc/test_inquiry.py",
+    ),
+}  # fmt: skip
+"""Files and folders that start JVMs, as lanes. A lane is one worker's, and is started first.
+
+So that at most a JVM or two for each lane starts at a time: their clients give up after three seconds, and many that start
+together take all of a machine for longer. The tests of the first lane share one cluster of Apache's servers.
+"""
 LONGEST = (
-    "interop/rocketmq/test_sdks.py", "interop/spark/test_truth.py", "interop/spark/test_exactly_once.py",
-    "scenarios/test_one_group.py", "examples/test_examples.py", "interop/remoting/test_apache_suite.py",
-    "interop/test_java_scenes.py", "interop/remoting/test_apache_proxy.py", "interop/grpc/test_corners.py",
-    "interop/test_kill.py", "interop/test_lite.py", "interop/grpc/test_transaction.py", "interop/grpc/test_rust.py",
-    "interop/grpc/test_rust_features.py", "interop/remoting/test_java4.py", "interop/test_expelled.py",
-    "interop/grpc/test_inquiry.py", "interop/test_backup.py", "interop/test_model.py", "interop/remoting/test_java.py",
-    "interop/test_access.py", "interop/grpc/test_stub.py", "soak/test_kills.py", "gateway/connectors/spark/test_bundle.py",
-    "gateway/connectors/spark/test_session.py",
-)  # fmt: skip
-"""Files that take a minute or more. They are started early: started last, they would run alone at the end."""
-SHARED = "tests/interop/rocketmq/"
-"""Tests that share one cluster of Apache's servers, which takes all of a machine to start: one worker's, like a file."""
+    "interop/grpc/test_corners.py",
+    "interop/test_kill.py",
+    "interop/grpc/test_transaction.py",
+    "interop/grpc/test_rust.py",
+    "interop/grpc/test_rust_features.py",
+    "interop/test_backup.py",
+    "interop/test_model.py",
+    "interop/grpc/test_stub.py",
+    "soak/test_kills.py",
+)
+"""Other files that take a minute or more. They are started early: started last, they would run alone at the end."""
 RUNNING = activate()
 """The compiled modules in use; selected before any module under test is imported."""
 
@@ -56,22 +70,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # a class without types
-    """A file is one worker's, and so is the folder `SHARED`."""
+    """A file is one worker's, and so is a lane."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return SHARED if nodeid.startswith(SHARED) else str(super()._split_scope(nodeid))
+        return _lane(nodeid) or str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """Share the tests out by files (--dist loadfile) with one exception."""
+    """Share the tests out by files and lanes (--dist loadfile)."""
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def _turn(item: pytest.Item) -> tuple[int, int]:
+def _lane(name: str) -> str | None:
+    """The lane that a test is in. `name`: its node id."""
+    return next((lane for lane, places in LANES.items() if name.startswith(places)), None)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, int]:
     path = item.path.relative_to(TESTS)
     place = LONGEST.index(str(path)) if str(path) in LONGEST else len(LONGEST)
-    return path.parts[0] not in WAITING, place
+    return _lane(item.nodeid) is None, path.parts[0] not in WAITING, place
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
