@@ -70,8 +70,7 @@ FOLDERS = {
     "protocols/remoting/nodes/forwarding": ("item", "kind", "shape", "stream"),
     "protocols/remoting/relayed": ("connection", "frame_slice"),
     "protocols/remoting/wire": ("frame", "header"),
-    "store": ("effects", "listeners", "message_log", "sorted_set", "startup_queue"),
-    "store/appends": ("append", "client_appends", "writer"),
+    "store/appends": ("append", "client_appends", "effects", "writer"),
     "store/checkpoint": ("columns", "recovery", "snapshot"),
     "store/delay": ("parking",),
     "store/deletion": ("compaction",),
@@ -89,10 +88,11 @@ FOLDERS = {
     "store/queue": (
         "block_rows", "entries", "groups", "index", "last_records", "queue", "row", "settings", "table", "tails", "topics",
     ),
-    "store/reads": ("hot", "readable", "reading"),
+    "store/opening": ("message_log",),
+    "store/reads": ("hot", "listeners", "readable", "reading", "startup_queue"),
     "store/replication": ("following", "progress"),
     "store/replication/replica_log": ("eras", "fresh", "raw_log"),
-    "store/state": ("change", "port", "rows", "values", "view"),
+    "store/state": ("change", "port", "rows", "sorted_set", "values", "view"),
     "gateway/apache/pop": ("acknowledgements", "broker_side", "brokers", "call", "group_read", "leases", "reply", "request"),
     "gateway/apache/topics": ("await_metadata",),
     "gateway/brokers": (

@@ -145,7 +145,7 @@ def start(folder: Path, began: float) -> None:
     from typing import cast
 
     from benchmarks.inside import Node, resident
-    from store.log_store import LogStore
+    from store.opening.open_store import LogStore
 
     async def opened() -> None:
         node = Node(folder)

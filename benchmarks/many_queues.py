@@ -17,7 +17,7 @@ from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest
 from domain.topic import Durability, Topic
 from gateway.connection.pump import Pump
-from store.log_store import LogStore
+from store.opening.open_store import LogStore
 
 AT_ONCE = 100
 """Calls under way at the same time: about as many as a busy node has in one turn."""

@@ -7,11 +7,11 @@ from typing import Final
 from domain.ports import Clock, Disk
 from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import Report, StoreEventKind, unheard
-from store import derived_damage
-from store.derived_damage import DerivedDamageError
+from store.checkpoint import derived_damage
+from store.checkpoint.derived_damage import DerivedDamageError
 from store.events import StoreEvents
-from store.log_store import LogStore
-from store.opening import StoreOpening
+from store.opening.open_store import LogStore
+from store.opening.recovered_log import StoreOpening
 from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower import open_follower
 from store.settings import StoreSettings

@@ -19,8 +19,7 @@ from domain.errors import StoreError, lacks_descriptor
 from domain.message.crc32 import crc32
 from domain.ports import Disk
 from domain.store.store_event import StoreEventKind
-from store import derived_damage
-from store.checkpoint import snapshot
+from store.checkpoint import derived_damage, snapshot
 from store.events import StoreEvents
 
 FOLDER: Final = derived_damage.CHECKPOINTS

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from store.checkpoint.columns import ColumnReader, pack, pack_names
 from store.lease.lag_sums import RowSums
-from store.sorted_set import first_behind
+from store.state.sorted_set import first_behind
 
 CHUNK_ROWS: Final = 512
 LIVE: Final = -1

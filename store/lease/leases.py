@@ -22,7 +22,7 @@ from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.repair_waits import unreadable
-from store.startup_queue import StartupQueue
+from store.reads.startup_queue import StartupQueue
 
 
 @final

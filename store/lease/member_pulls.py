@@ -28,7 +28,7 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reads.reading import Reading
 from store.reads.repair_waits import unreadable
-from store.startup_queue import StartupQueue
+from store.reads.startup_queue import StartupQueue
 
 RENEW_MS: Final = 30_000
 """Shortest time between two extensions of a puller's leases."""

@@ -7,7 +7,7 @@ from typing import Final
 from domain.errors import StoreError
 from domain.ports import Disk
 from domain.store.backup import BackupPlan
-from store import derived_damage
+from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.keys import run
 from store.log import promise

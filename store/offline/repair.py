@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import derived_damage
+from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.log import batch, promise
 from store.log.promise import Promise

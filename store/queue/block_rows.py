@@ -6,7 +6,7 @@ from typing import Final, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import derived_damage
+from store.checkpoint import derived_damage
 from store.log.segment import Segments, file_name
 from store.queue import block
 from store.queue.groups import RowGroups

@@ -9,7 +9,7 @@ from typing import Final, final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
-from store.derived_damage import DerivedDamageError
+from store.checkpoint.derived_damage import DerivedDamageError
 from store.log.segment import Segments, file_name
 from store.queue import block, table
 from store.queue.block_rows import FOLDER, BlockRows

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from store.queue.queue import TopicEntry
-from store.sorted_set import SortedSet
+from store.state.sorted_set import SortedSet
 
 _PARTS: Final = 64
 """A power of two."""

@@ -9,9 +9,9 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.message.message import Placed
 from domain.store.store_ports import StateChange
 from store.log.open_batch import Done
-from store.sorted_set import SortedSet
 from store.state import rows
 from store.state.rows import RowCounts
+from store.state.sorted_set import SortedSet
 from store.state.values import StateValues
 
 TOPIC: Final = "@topic"

@@ -16,7 +16,7 @@ from domain.store.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
 from store.engine import LOG
-from store.log_store import LogStore
+from store.opening.open_store import LogStore
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import Keep, MemoryDisk
 

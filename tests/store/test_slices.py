@@ -17,8 +17,8 @@ from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
 from store.settings import StoreSettings
-from store.sorted_set import SortedSet
 from store.state import change
+from store.state.sorted_set import SortedSet
 from store.state.view import EMPTY, LEASE
 from store.steps import COST_MAX
 from tests.store.checkpoint.test_checkpoint import snapshot_now

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import final
 
 from domain.errors import Failure
-from store.opening import StoreOpening
+from store.opening.recovered_log import StoreOpening
 from store.replication.replica_log.raw_log import RawLog
 
 

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from domain.ports import Clock, Disk, File
 from domain.store.store_event import StoreEventKind
-from store.derived_damage import ASIDE
+from store.checkpoint.derived_damage import ASIDE
 from store.events import StoreEvents
 from store.log.segment import FOLDER, NEW, Segments, file_name
 from store.replication.replica_log.raw_log import RawLog

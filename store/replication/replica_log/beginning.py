@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain.ports import Disk
-from store import derived_damage
+from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.checkpoint.recovery import ABORT
 from store.keys import run as key_run

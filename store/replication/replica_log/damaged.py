@@ -13,7 +13,7 @@ from domain.errors import StoreError
 from domain.ports import Clock, Disk
 from domain.replication.message import PartRefusal
 from domain.replication.ports import DamagedPart, PartRefusedError
-from store import derived_damage
+from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.log import promise as promises
 from store.log.mending import SegmentMending

@@ -16,16 +16,16 @@ from domain.replication.message import Era
 from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
 from domain.replication.reads import FollowerReads
 from domain.store.store_event import Report, StoreEventKind, unheard
-from store import derived_damage
+from store.checkpoint import derived_damage
+from store.checkpoint.derived_damage import DerivedDamageError
 from store.checkpoint.recovery import ABORT, lost_power, running
-from store.derived_damage import DerivedDamageError
 from store.disk_full.errors import probe
 from store.disk_full.wait import FullDisk
 from store.events import StoreEvents
 from store.log import batch
 from store.log.batch import Header
 from store.log.promise import PromiseMark
-from store.opening import StoreOpening
+from store.opening.recovered_log import StoreOpening
 from store.replication.replica_log.applied import AppliedLog
 from store.replication.replica_log.aside import LostLog, SetAside
 from store.replication.replica_log.beginning import OURS, SUCCESSOR, finish_beginning, restart_log

@@ -11,7 +11,7 @@ from domain.replication.reads import LogReads
 from domain.store.store_ports import Metadata, ReadResult, State, StateChange
 from domain.store.store_request import ReadRequest
 from store.log.open_batch import Done
-from store.opening import StoreOpening
+from store.opening.recovered_log import StoreOpening
 from store.reads.reading import Reading, WrittenLog
 from store.reads.repair_waits import RepairWaits
 

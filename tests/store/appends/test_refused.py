@@ -13,10 +13,10 @@ from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
 from store.delay import parking
 from store.settings import StoreSettings
+from tests.store.appends.test_effects import damage
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
-from tests.store.test_effects import damage
-from tests.store.test_lite_queues import send
+from tests.store.lease.test_lite_queues import send
 
 
 def nearly_full(driver: Driver) -> None:

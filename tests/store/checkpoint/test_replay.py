@@ -13,9 +13,9 @@ from domain.message.record import Record
 from domain.store.store_ports import StateChange
 from domain.store.store_request import KeyQuery
 from domain.topic import Group, Topic
+from store.appends.effects import StateEffects
 from store.checkpoint import checkpointer
 from store.deletion.compaction import SLICE_CHANGES
-from store.effects import StateEffects
 from store.lease import journal
 from store.lease.table import LeaseTable
 from store.queue.settings import created_at

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from domain.errors import Failure, StoreError
 from domain.store.store_ports import StateChange
-from store import derived_damage
-from store.checkpoint import checkpointer
+from store.appends.effects import StateEffects
+from store.checkpoint import checkpointer, derived_damage
 from store.checkpoint import points as checkpoints
 from store.checkpoint.checkpointer import Checkpointer
 from store.checkpoint.points import Point
 from store.checkpoint.recovery import LogRecovery
-from store.effects import StateEffects
 from store.events import StoreEvents
 from store.lease.call import LeaseCall
 from store.log.commit import GroupCommit

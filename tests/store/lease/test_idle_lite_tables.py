@@ -10,11 +10,11 @@ import pytest
 from domain import lite
 from domain.message.record import Record
 from domain.store.store_request import PullRequest, ReadRequest
-from store import housekeeping
 from store.lease.tables import LeaseTables
+from store.opening import housekeeping
 from store.settings import StoreSettings
 from tests.store.driver import Driver, sure
-from tests.store.test_lite_queues import SMALL, driver, lease, notified, send, settle
+from tests.store.lease.test_lite_queues import SMALL, driver, lease, notified, send, settle
 
 __all__ = ["driver"]
 

@@ -20,7 +20,7 @@ from tests.simulation.kit.platter import Content
 from tests.store import version1
 from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
-from tests.store.test_lite_queues import send as send_lite
+from tests.store.lease.test_lite_queues import send as send_lite
 
 CONFIG = StoreSettings(
     segment_bytes=32_768, index_segment_bytes=4_096, tail_rows_max=32, checkpoint_bytes=1 << 40, checkpoint_ms=1 << 40,

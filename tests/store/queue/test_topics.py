@@ -6,7 +6,7 @@ import random
 
 from store.queue.queue import TopicEntry
 from store.queue.topics import TopicMap
-from store.sorted_set import SortedSet
+from store.state.sorted_set import SortedSet
 
 
 def test_names_are_sorted_and_come_in_steps() -> None:

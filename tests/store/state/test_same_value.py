@@ -10,7 +10,7 @@ from domain.errors import Failure
 from domain.store.store_ports import Expected, StateChange
 from domain.topic import Group, Topic
 from store.engine import open_store
-from store.log_store import LogStore
+from store.opening.open_store import LogStore
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk

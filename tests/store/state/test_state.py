@@ -10,8 +10,8 @@ from domain.delivery.retry import RetryPolicy
 from domain.store.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.settings import StoreSettings
-from store.sorted_set import SortedSet
 from store.state import change, metadata
+from store.state.sorted_set import SortedSet
 from store.state.view import StateView
 from tests.store.driver import Driver
 from tests.stored_state import pairs

@@ -14,7 +14,7 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import InFlightMessage
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from store.engine import open_store
-from store.log_store import LogStore
+from store.opening.open_store import LogStore
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk

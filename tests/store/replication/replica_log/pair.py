@@ -9,7 +9,7 @@ from domain.ports import Clock, Disk
 from domain.replication.ports import LeaderLog
 from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import Report
-from store.log_store import LogStore
+from store.opening.open_store import LogStore
 from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock

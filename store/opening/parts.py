@@ -7,7 +7,6 @@ from typing import final
 
 from store.appends.append import Appender
 from store.appends.once import OnceAppends
-from store.backup_disk import BackupDisk
 from store.checkpoint.checkpointer import Checkpointer
 from store.checkpoint.points import Points
 from store.checkpoint.recovery import Recovered
@@ -19,12 +18,13 @@ from store.events import StoreEvents
 from store.keys.index import KeyIndex
 from store.lease.group_removal import GroupRemoval
 from store.lease.journaled_tables import JournaledTables
-from store.lease_count import LeaseCount
+from store.lease.lease_count import LeaseCount
 from store.log.commit import GroupCommit
 from store.log.promise import Promise
 from store.log.reader import RecordReader
 from store.log.scrub import Scrubber
 from store.log.segment import Segments
+from store.opening.backup_disk import BackupDisk
 from store.queue.index import QueueIndex
 from store.reads.repair_waits import RepairWaits
 from store.state.view import StateView

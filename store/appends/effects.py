@@ -17,7 +17,6 @@ from store.deletion.compaction import Compaction
 from store.events import StoreEvents
 from store.lease import idle_tables
 from store.lease.journaled_tables import JournaledTables
-from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
 from store.log.segment import Segments
@@ -25,6 +24,7 @@ from store.queue import table
 from store.queue.block import ROWS_MAX
 from store.queue.index import QueueIndex
 from store.queue.row import ROW_BYTES
+from store.reads.listeners import StoreListeners
 from store.state import change
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, EMPTY, GROUP, LEASE, TOPIC, StateView

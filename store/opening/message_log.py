@@ -14,13 +14,13 @@ from domain.store.store_request import KeyQuery, ReadRequest
 from store.appends.client_appends import ClientAppends
 from store.appends.once import OnceAppends
 from store.keys.search import KeySearch
-from store.listeners import StoreListeners
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
+from store.reads.listeners import StoreListeners
 from store.reads.reading import Reading
 from store.reads.repair_waits import DamageFailure
-from store.startup_queue import StartupQueue
+from store.reads.startup_queue import StartupQueue
 
 LATE_MS: Final = 10_000
 """Longest time between storing a message and its becoming readable."""

@@ -12,16 +12,16 @@ from domain.store.backup import Backups
 from domain.store.outlook import Outlook
 from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State
 from domain.transaction import Timers, Transactions
-from store.backup import HeldBackups
-from store.counters import figures
-from store.housekeeping import Housekeeping
 from store.lease.leases import StoredLeases
+from store.lease.lite_queues import StoredLiteQueues
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.positions import StoredPositions
-from store.lite_queues import StoredLiteQueues
-from store.message_log import StoredLog
-from store.parts import StoreParts
+from store.opening.backup import HeldBackups
+from store.opening.counters import figures
+from store.opening.housekeeping import Housekeeping
+from store.opening.message_log import StoredLog
+from store.opening.parts import StoreParts
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
 

@@ -13,11 +13,11 @@ from domain.message.message import Message
 from domain.store.backup import BackupPlan
 from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
-from store.backup import HOLDS_MAX, LEASE_MS
 from store.log import promise
 from store.offline import backup
 from store.offline.check import Check
 from store.offline.finding import Severity
+from store.opening.backup import HOLDS_MAX, LEASE_MS
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation

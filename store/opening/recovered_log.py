@@ -16,10 +16,9 @@ from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
 from store.appends.append import Appender
 from store.appends.client_appends import ClientAppends, Outbox
+from store.appends.effects import BatchEffects, StateEffects
 from store.appends.once import OnceAppends
 from store.appends.writer import StoreWriter
-from store.backup import HeldBackups
-from store.backup_disk import BackupDisk
 from store.checkpoint import points as checkpoints
 from store.checkpoint.checkpointer import CheckpointedLog, Checkpointer
 from store.checkpoint.points import Points
@@ -31,24 +30,21 @@ from store.deletion.read_holds import ReadHolds
 from store.deletion.retention import Retention
 from store.disk_full.admission import WriteAdmission
 from store.disk_full.errors import probe
-from store.effects import BatchEffects, StateEffects
 from store.events import StoreEvents
-from store.housekeeping import Housekeeping
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
 from store.lease.call import REPAIRED_MS, UNREADABLE_MS
 from store.lease.group_removal import GroupRemoval
 from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_count import LeaseCount
 from store.lease.lease_journal import LeaseJournal
 from store.lease.lease_records import LeaseSource
 from store.lease.leases import StoredLeases
+from store.lease.lite_queues import StoredLiteQueues
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.positions import StoredPositions
 from store.lease.release import LeaseRelease
-from store.lease_count import LeaseCount
-from store.listeners import StoreListeners
-from store.lite_queues import StoredLiteQueues
 from store.log import promise as promises
 from store.log.batch import Header
 from store.log.cache import TailCache
@@ -60,15 +56,19 @@ from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments
 from store.log.segment_ends import date_segments
 from store.log.survey import Stretch
-from store.log_store import LogStore
-from store.message_log import StoredLog
-from store.parts import StoreFiles, StoreParts
+from store.opening.backup import HeldBackups
+from store.opening.backup_disk import BackupDisk
+from store.opening.housekeeping import Housekeeping
+from store.opening.message_log import StoredLog
+from store.opening.open_store import LogStore
+from store.opening.parts import StoreFiles, StoreParts
 from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
+from store.reads.listeners import StoreListeners
 from store.reads.reading import Reading, WrittenLog
 from store.reads.repair_waits import RepairWaits
+from store.reads.startup_queue import StartupQueue
 from store.settings import StoreSettings, check_policy_of
-from store.startup_queue import StartupQueue
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
 from store.state.view import TIMER, Append, StateView

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from store.log.segment_ends import oldest_ms
-from store.parts import StoreParts
+from store.opening.parts import StoreParts
 
 
 def figures(parts: StoreParts) -> dict[str, float]:

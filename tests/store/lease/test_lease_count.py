@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store import lease_count, steps
-from store.lease import idle_tables
+from store import steps
+from store.lease import idle_tables, lease_count
 from tests.store.driver import Driver
 
 

@@ -9,8 +9,8 @@ from typing import Final, final
 
 from domain.ports import Clock, Disk, Timer
 from store.checkpoint.recovery import ABORT, running
-from store.parts import StoreParts
-from store.startup_queue import StartupQueue
+from store.opening.parts import StoreParts
+from store.reads.startup_queue import StartupQueue
 from store.steps import Turns
 
 _SECOND_NS: Final = 1_000_000_000

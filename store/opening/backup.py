@@ -13,14 +13,14 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
 from domain.store.backup import BackupPlan
 from domain.store.store_event import StoreEventKind
-from store import derived_damage
-from store.backup_disk import BackupDisk
+from store.checkpoint import derived_damage
 from store.checkpoint.checkpointer import Checkpointer
 from store.events import StoreEvents
 from store.keys.index import KeyIndex
 from store.log import promise
 from store.log.commit import GroupCommit
 from store.log.segment import Segments
+from store.opening.backup_disk import BackupDisk
 from store.queue.index import QueueIndex
 
 LEASE_MS: Final = 30_000

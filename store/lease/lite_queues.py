@@ -20,11 +20,11 @@ from store.lease.call import RecordSource
 from store.lease.journaled_tables import JournaledTables
 from store.lease.ordered_lease import OrderedLease
 from store.lease.table import LeaseTable
-from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
+from store.reads.listeners import StoreListeners
 from store.reads.repair_waits import unreadable
-from store.startup_queue import StartupQueue
+from store.reads.startup_queue import StartupQueue
 
 DROPS_MAX: Final = 1_024
 """Lite topics that one call of `drop` removes, with one record of the log."""
