@@ -13,7 +13,8 @@ from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
 from store.delay import parking
-from store.delay.wheel import Wheel
+from store.delay.accompaniment import Accompaniment
+from store.delay.timers import WheelTimers
 from store.log.open_batch import Done
 from store.state.view import StateView
 from store.transaction import half
@@ -24,10 +25,11 @@ from store.transaction.open_transactions import OpenTransactions
 class Outbox:
     """Turns messages into their stored form: delayed messages and half messages go to topics that no client reads."""
 
-    __slots__ = ("_clock", "_transactions", "_wheel")
+    __slots__ = ("_accompaniment", "_clock", "_timers", "_transactions")
 
-    def __init__(self, wheel: Wheel, transactions: OpenTransactions, clock: Clock) -> None:
-        self._wheel = wheel
+    def __init__(self, timers: WheelTimers, accompaniment: Accompaniment, transactions: OpenTransactions, clock: Clock) -> None:
+        self._timers = timers
+        self._accompaniment = accompaniment
         self._transactions = transactions
         self._clock = clock
 
@@ -45,13 +47,12 @@ class Outbox:
                 out.append(half.prepared(message))
                 halves.append(out[-1])
             elif properties.may_have_delay(message.properties) and not parking.is_parking_topic(message.topic):
-                parked = parking.park(message, now, self._wheel.due_min_ms())
+                parked = parking.park(message, now, self._timers.due_min_ms())
                 if isinstance(parked, Failure):
                     return parked
                 if not parking.is_parking_topic(parked.topic):
                     # Its time has come already: it is delivered now.
-                    change = self._wheel.change_of(parked)
-                    changes += [] if change is None else [change]
+                    changes += self._accompaniment.changes_of(parked)
                 out.append(parked)
             else:
                 out.append(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import final
 
@@ -13,6 +13,7 @@ from store.delay import parking
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
+from store.state.view import TIMER, StateView
 
 
 def level_key(level: int) -> bytes:
@@ -27,11 +28,10 @@ class DelayLevels:
     offsets   next offset to deliver, by queue id
     """
 
-    __slots__ = ("_change", "_index", "_inherited_below", "_inherited_delay_ms", "offsets")
+    __slots__ = ("_index", "_inherited_below", "_inherited_delay_ms", "offsets")
 
-    def __init__(self, index: QueueIndex, change: Callable[[bytes, bytes | None], StateChange]) -> None:
+    def __init__(self, index: QueueIndex) -> None:
         self._index = index
-        self._change = change
         self.offsets = [0] * len(parking.LEVELS_MS)
         self._inherited_below = self._inherited_delay_ms = 0
 
@@ -44,10 +44,10 @@ class DelayLevels:
         due = row[3] + parking.LEVELS_MS[level]
         return due + self._inherited_delay_ms if row[0] < self._inherited_below else due
 
-    def load(self, timer_state: Callable[[bytes], bytes | None]) -> None:
-        """Load the progress; `timer_state` is WheelHost.timer_state."""
+    def load(self, state: StateView) -> None:
+        """Load the stored progress."""
         for level in range(len(self.offsets)):
-            self.offsets[level] = int(timer_state(level_key(level + 1)) or b"0")
+            self.offsets[level] = int(state.get(TIMER, level_key(level + 1)) or b"0")
 
     def next_ms(self) -> int:
         """Due time of the next message of any level, in epoch ms; 0 when none is pending."""
@@ -68,7 +68,7 @@ class DelayLevels:
 
     def progress(self, level: int) -> StateChange:
         """The change that stores the progress of the level with queue id `level`."""
-        return self._change(level_key(level + 1), b"%d" % self.offsets[level])
+        return StateChange(TIMER, level_key(level + 1), b"%d" % self.offsets[level])
 
     def copied(self, record: Record) -> StateChange:
         """Move the progress past `record`, which has been copied forward; the change that stores it."""

@@ -15,6 +15,7 @@ from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
 from store.delay import parking
+from store.delay.accompaniment import Accompaniment
 from store.delay.wheel import Wheel
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
@@ -32,12 +33,21 @@ class TimerRecall:
     recalled   timers recalled since the start
     """
 
-    def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, reader: RecordReader, writer: StoreWriter) -> None:
+    def __init__(
+        self,
+        index: QueueIndex,
+        clock: Clock,
+        wheel: Wheel,
+        reader: RecordReader,
+        writer: StoreWriter,
+        accompaniment: Accompaniment,
+    ) -> None:
         self._index = index
         self._clock = clock
         self._wheel = wheel
         self._reader = reader
         self._writer = writer
+        self._accompaniment = accompaniment
         self.recalled = 0
 
     def recall(self, handle: RecallHandle, done: Callable[[None | Failure], None]) -> None:
@@ -46,7 +56,7 @@ class TimerRecall:
 
     def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
         """Timers.accompany."""
-        self._wheel.change_with = change
+        self._accompaniment.ask(change)
 
     def _search(
         self,
@@ -92,10 +102,12 @@ class TimerRecall:
         return named and properties.text(stored, properties.REAL_TOPIC) == topic
 
     def _recall_found(self, due_ms: int, message_id: str, found: list[int], done: Callable[[None | Failure], None]) -> None:
-        wheel = self._wheel
-        pending = [position for position in found if wheel.is_pending(due_ms, position)]
+        timers = self._wheel.timers
+        pending = [position for position in found if timers.is_pending(due_ms, position)]
         before = [
-            position for position in found if position in wheel.recalled.positions and (due_ms, position) > wheel.last_delivered
+            position
+            for position in found
+            if position in timers.recalled.positions and (due_ms, position) > timers.last_delivered
         ]
         if not pending and not before:
             failure = Failure(ErrorCode.MESSAGE_NOT_FOUND, f"message {message_id} does not wait for {due_ms} ms any more")
@@ -105,10 +117,10 @@ class TimerRecall:
         def written(result: list[Placed] | Failure) -> None:
             if isinstance(result, Failure):
                 if result.code is not ErrorCode.FLUSH_TIMEOUT:
-                    wheel.recalled.positions.difference_update(pending)
+                    timers.recalled.positions.difference_update(pending)
                 done(result)
                 return
             self.recalled += len(pending)
             done(None)
 
-        self._writer.append_changes(wheel.recalled.add(pending), written)
+        self._writer.append_changes(timers.recalled.add(pending), written)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, final
 
 from domain.store.store_ports import StateChange
+from store.state.view import TIMER
 
 RECALLED: Final = b"recalled-"
 
@@ -18,8 +19,7 @@ class RecalledTimers:
     _removed    positions whose removal is being written
     """
 
-    def __init__(self, change: Callable[[bytes, bytes | None], StateChange]) -> None:
-        self._change = change
+    def __init__(self) -> None:
         self._removed: list[int] = []
         self.positions: set[int] = set()
 
@@ -31,12 +31,12 @@ class RecalledTimers:
         """Recall the timers at `positions`; the changes for the log."""
         added = list(positions)
         self.positions.update(added)
-        return [self._change(_key(position), b"1") for position in added]
+        return [_change(position, b"1") for position in added]
 
     def remove_due(self, position: int) -> StateChange:
         """Remove the key of a recalled timer whose time has come; its position stays until `removal_written`."""
         self._removed.append(position)
-        return self._change(_key(position), None)
+        return _change(position, None)
 
     def removal_written(self, durable: bool) -> None:
         """End the removals of `remove_due`: forget their positions, or keep them when the write was refused."""
@@ -48,8 +48,8 @@ class RecalledTimers:
         """Forget the recalled timers before `position`; the changes for the log."""
         gone = sorted(at for at in self.positions if at < position)
         self.positions.difference_update(gone)
-        return [self._change(_key(at), None) for at in gone]
+        return [_change(at, None) for at in gone]
 
 
-def _key(position: int) -> bytes:
-    return RECALLED + position.to_bytes(8, "big")
+def _change(position: int, value: bytes | None) -> StateChange:
+    return StateChange(TIMER, RECALLED + position.to_bytes(8, "big"), value)

@@ -219,7 +219,7 @@ class Retention:
             self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._carry(slices, base))
             return
         if changes is _ENDED:
-            changes = self._wheel.drop_recalled_below(base)
+            changes = self._wheel.timers.drop_recalled_below(base)
             self._host.keep((), changes, lambda result: self._delete(result, base))
             return
         self.copied += len(changes)

@@ -38,7 +38,7 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "transactions_open": len(parts.open_transactions),
         "transactions_ended_total": parts.open_transactions.ended,
         "transactions_checked_total": parts.open_transactions.checked,
-        "latest_refused_total": parts.wheel.refused_changes,
+        "latest_refused_total": parts.accompaniment.refused,
         "timers_recalled_total": parts.recall.recalled,
         "state_keys": parts.state.count(),
         "state_bytes": parts.state.bytes,

@@ -10,6 +10,7 @@ from store.appends.once import OnceAppends
 from store.checkpoint.checkpointer import Checkpointer
 from store.checkpoint.points import Points
 from store.checkpoint.recovery import Recovered
+from store.delay.accompaniment import Accompaniment
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
 from store.deletion.retention import Retention
@@ -47,6 +48,7 @@ class StoreParts:
     ledger               lease tables and positions
     wheel                delayed messages
     recall               recall of delayed messages
+    accompaniment        changes that go with late deliveries
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
@@ -70,6 +72,7 @@ class StoreParts:
     ledger: JournaledTables
     wheel: Wheel
     recall: TimerRecall
+    accompaniment: Accompaniment
     open_transactions: OpenTransactions
     checkpointer: Checkpointer
     retention: Retention

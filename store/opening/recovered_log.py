@@ -13,7 +13,6 @@ from typing import final
 from domain.errors import StoreError
 from domain.ports import Clock, Disk
 from domain.store.store_event import StoreEventKind
-from domain.store.store_ports import StateChange
 from store.appends.append import Appender
 from store.appends.client_appends import ClientAppends, Outbox
 from store.appends.effects import BatchEffects, StateEffects
@@ -23,7 +22,9 @@ from store.checkpoint import points as checkpoints
 from store.checkpoint.checkpointer import CheckpointedLog, Checkpointer
 from store.checkpoint.points import Points
 from store.checkpoint.recovery import LogRecovery, Recovered
+from store.delay.accompaniment import Accompaniment
 from store.delay.recall import TimerRecall
+from store.delay.timers import WheelTimers
 from store.delay.wheel import MEND_MS, Wheel
 from store.deletion.compaction import Compaction, empty_at
 from store.deletion.read_holds import ReadHolds
@@ -71,7 +72,7 @@ from store.reads.startup_queue import StartupQueue
 from store.settings import StoreSettings, check_policy_of
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
-from store.state.view import TIMER, Append, StateView
+from store.state.view import Append, StateView
 from store.transaction.open_transactions import OpenTransactions
 
 
@@ -114,16 +115,13 @@ class StoreOpening:
         self._reader = RecordReader(segments, cache)
         self._reading = Reading(index, self._reader, commit, events)
         self._hot = HotLog(index, commit, config.hot_bytes)
-        self._appender = Appender(
-            commit, index, config, self._first_offset,
-            lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
-        )  # fmt: skip
+        timers = WheelTimers(index)
+        accompaniment = self._accompaniment = Accompaniment(state)
+        self._appender = Appender(commit, index, config, self._first_offset, timers.accepted)
         self.admission = WriteAdmission(commit, config, disk, events)
         writer = self._writer = StoreWriter(self._appender, self.admission, commit, config.durability)
-        wheel = self._wheel = Wheel(index, clock, self._reader, state, writer, partial(StateChange, TIMER), events)
-        self._transactions = OpenTransactions(
-            index, clock, self._reader, state, writer, check_policy_of(config), wheel.change_of
-        )
+        wheel = self._wheel = Wheel(timers, index, clock, self._reader, state, writer, accompaniment, events)
+        self._transactions = OpenTransactions(index, clock, self._reader, state, writer, check_policy_of(config), accompaniment)
         turn = LeaseJournal(index, writer, events)
         ledger = self.ledger = JournaledTables(index, clock, turn, commit, self._hot, self._listeners.freed)
         compaction = self.source = Compaction(commit, index, state, ledger, self._appender)
@@ -236,14 +234,14 @@ class StoreOpening:
             segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,
             lambda: 1.0 if self.files.disk.held else self.admission.free_ratio, ReadHolds(state, index),
         )  # fmt: skip
-        recall = TimerRecall(index, clock, wheel, self._reader, writer)
-        client_appends = ClientAppends(writer, Outbox(wheel, self._transactions, clock), state)
+        recall = TimerRecall(index, clock, wheel, self._reader, writer, self._accompaniment)
+        client_appends = ClientAppends(writer, Outbox(wheel.timers, self._accompaniment, self._transactions, clock), state)
         once = OnceAppends(client_appends.append, writer, self._appender, state, index, clock, config, events)
         once.load()
         self.scrubs = self.scrubber(lambda: commit.synced)
         parts = StoreParts(
             segments, commit, self.admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
-            self._transactions, checkpointer, retention, self.scrubs, LeaseCount(ledger), once,
+            self._accompaniment, self._transactions, checkpointer, retention, self.scrubs, LeaseCount(ledger), once,
             GroupRemoval(ledger, state, writer, clock), events, recovered, self.repairs,
         )  # fmt: skip
         return self._started(parts, client_appends)

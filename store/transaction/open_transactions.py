@@ -20,6 +20,7 @@ from domain.ports import Clock, Timer
 from domain.store.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
 from store.appends.writer import StoreWriter
+from store.delay.accompaniment import Accompaniment
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.row import Row
@@ -61,11 +62,10 @@ class OpenTransactions:
         state: StateView,
         writer: StoreWriter,
         check_policy: TransactionCheckPolicy,
-        change_with: Callable[[Message], StateChange | None],
+        accompaniment: Accompaniment,
     ) -> None:
-        """`change_with(message)`: the state change that goes with a message that is committed (Timers.accompany)."""
         self.check_policy = check_policy
-        self._change_with = change_with
+        self._accompaniment = accompaniment
         self._index = index
         self._clock = clock
         self._reader = reader
@@ -206,7 +206,7 @@ class OpenTransactions:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {messages[0].topic} is no more: the message was dropped")
             self._writer.put((), (self._end(at, "rolled back"),), lambda result: answer(failure))
             return
-        accompanied = [change for message in messages if (change := self._change_with(message)) is not None]
+        accompanied = [change for message in messages for change in self._accompaniment.changes_of(message)]
         self._writer.put(messages, (*accompanied, self._end(at, wanted)), answer)
 
     def topic(self, group: str, message_id: str, offset: int, done: Callable[[str | Failure], None]) -> None:

@@ -10,7 +10,6 @@ from tests.tidy.source import Source, sources
 SET_LATER = {
     "gateway/cluster/forwarding/forwarder.py Forwarder.on_store_lost",
     "gateway/usecase/sessions/sessions.py Sessions.resumed",
-    "store/delay/wheel.py Wheel.change_with",
     "store/log/checked.py CheckedRanges.found",
     "store/log/confirmation.py Confirmation.notified",
 }

@@ -24,7 +24,7 @@ LARGE_CLASSES = {
     "HttpConnection": 323, "KeyIndex": 359, "Leading": 324, "LeaseTable": 320, "LiveDelivery": 327, "LogRecovery": 308,
     "MqttConnection": 341, "Node": 432, "OpenTransactions": 319, "Pump": 422, "QueueIndex": 352, "Reader": 342,
     "RelaySession": 308, "RemotingConnection": 319, "ReplicaRole": 309, "ReplicaTerm": 390, "Responses": 358,
-    "RocketmqMetadata": 311, "Segments": 327, "SharedSubscriptions": 314, "Tail": 338, "Wheel": 394,
+    "RocketmqMetadata": 311, "Segments": 327, "SharedSubscriptions": 314, "Tail": 338,
 }  # fmt: skip
 """Classes above CLASS_LINES and their lines. Entries go and numbers fall; nothing is added."""
 WIDE_CONSTRUCTORS = {

@@ -10,7 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Durability
-from store.delay import bucket_load, parking, wheel
+from store.delay import parking, timers
 from store.settings import StoreSettings
 from tests.store.driver import Driver
 
@@ -113,7 +113,7 @@ def test_timers_of_later_buckets_are_not_in_memory_and_delivered_buckets_are_dro
     driver.clock.run_for(100)
     wheel = driver.store.parts.wheel
     assert wheel.pending() == 365
-    assert not wheel._heap
+    assert not wheel.timers._heap
     driver = driver.restarted()
     driver.clock.step_wall(200 * DAY_MS)
     driver.clock.run_for(5_000)
@@ -206,7 +206,7 @@ def test_timers_of_a_deleted_topic_are_discarded() -> None:
 
 @pytest.mark.parametrize("end", ["", "killed", "restarted"])
 def test_a_bucket_is_loaded_in_slices_and_its_timers_come_in_order(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    monkeypatch.setattr(wheel, "SLICE_ROWS", 10)
+    monkeypatch.setattr(timers, "SLICE_ROWS", 10)
     driver = Driver()
     driver.topic("t")
     bucket_ms = 1 << parking.BUCKET_BITS
@@ -215,10 +215,10 @@ def test_a_bucket_is_loaded_in_slices_and_its_timers_come_in_order(monkeypatch: 
     for due in dues:
         driver.store.log.append([timer(b"%d" % due, due)], None)
     driver.clock.run_for(1_000)
-    driver.clock.step_wall(begin - bucket_load.AHEAD_MS - driver.clock.wall_ms() - 1)
+    driver.clock.step_wall(begin - timers.AHEAD_MS - driver.clock.wall_ms() - 1)
     if end:
         driver = getattr(driver, end)()
-    loaded = driver.store.parts.wheel._heap
+    loaded = driver.store.parts.wheel.timers._heap
     assert loaded == []
     most, before = 0, 0
     for _ in range(6_000):
@@ -234,7 +234,7 @@ def test_a_bucket_is_loaded_in_slices_and_its_timers_come_in_order(monkeypatch: 
 
 
 def test_after_a_long_absence_nothing_of_a_bucket_is_delivered_before_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel, "SLICE_ROWS", 10)
+    monkeypatch.setattr(timers, "SLICE_ROWS", 10)
     driver = Driver()
     driver.topic("t")
     now = driver.clock.wall_ms()
