@@ -26,11 +26,13 @@ LANES = {
         "tests/interop/test_namespaces.py", "tests/interop/test_tls_only.py", "tests/interop/grpc/test_apache_suite.py",
         "tests/interop/grpc/test_inquiry.py",
     ),
+    "tidy": ("tests/tidy/",),
 }  # fmt: skip
 """Files and folders that start JVMs, as lanes. A lane is one worker's, and is started first.
 
 So that at most a JVM or two for each lane starts at a time: their clients give up after three seconds, and many that start
-together take all of a machine for longer. The tests of the first lane share one cluster of Apache's servers.
+together take all of a machine for longer. The tests of the first lane share one cluster of Apache's servers; those of the last
+one start nothing, and share what they have parsed: all sources.
 """
 LONGEST = (
     "interop/grpc/test_corners.py",

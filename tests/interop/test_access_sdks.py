@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.interop.grpc.test_rust import TARGET
 from tests.interop.grpc.test_rust import client as rust_client
 from tests.interop.node import Node
 from tests.interop.remoting.java import PROJECT, build
@@ -90,8 +89,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
             return [str(go_program(CLIENTS / "go" / project, f"the {project} client for Go")), "guarded"]
 
         def rust() -> list[str]:
-            request.getfixturevalue("rust_client")
-            return [str(TARGET / "debug" / "headgate-interop-grpc"), endpoint, "guarded", "openRust", "readersRust", *keys]
+            return [str(request.getfixturevalue("rust_client")), endpoint, "guarded", "openRust", "readersRust", *keys]
 
         def node_sdk() -> list[str]:
             script = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "guarded.js"

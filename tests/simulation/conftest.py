@@ -1,7 +1,7 @@
 """Which of the simulated runs are made, and what the report of a failed run shows: seed, last events, command to repeat it.
 
 `make sim` and `make soak` make all runs. `./test` makes a part, the same each time: the clients of a test are at the node or at
-two gateways before it, not both in turn; a third of the seeds; of no fault, a kill and a loss of power, one or two.
+two gateways before it, not both in turn; a sixth of the seeds; of no fault, a kill and a loss of power, one or two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.simulation.world import World
 from tests.store.faults.soak import SOAK
 
 FOLDER = Path(__file__).parent
-PARTS = {"distance": 2, "faults": 2, "seed": 3}
+PARTS = {"distance": 2, "faults": 2, "seed": 6}
 """Of how many values of a parameter `./test` takes one."""
 
 LINES = 12

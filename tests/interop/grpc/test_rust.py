@@ -1,7 +1,4 @@
-"""The official Rust SDK `rocketmq` 5.0.0, unmodified, against a node, without TLS, which it does not support.
-
-Its packages take minutes to compile; they are kept in .deps/rust.
-"""
+"""The official Rust SDK `rocketmq` 5.0.0, unmodified, against a node, without TLS, which it does not support."""
 
 from __future__ import annotations
 
@@ -11,21 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.interop.grpc.setup import make_topic
-from tests.interop.node import ROOT, Node
-from tests.interop.workshop import CLIENTS, need, step
+from tests.interop.node import Node
+from tests.interop.workshop import CLIENTS, rust_program
 
 pytestmark = pytest.mark.interop
-PROJECT = CLIENTS / "rust"
-TARGET = ROOT / ".deps" / "rust"
 RUN_S = 120
 
 
 @pytest.fixture(scope="module")
 def client() -> Path:
-    need("the gRPC SDK for Rust", "cargo", "cc")
-    build = ["cargo", "build", "--quiet", "--locked"]
-    step(build, PROJECT, "the gRPC SDK for Rust", {"CARGO_TARGET_DIR": str(TARGET)})
-    return TARGET / "debug" / "headgate-interop-grpc"
+    return rust_program(CLIENTS / "rust", "the gRPC SDK for Rust")
 
 
 def test_simple_consumer_receives_by_tag_what_the_producer_sent(client: Path, tmp_path: Path) -> None:
