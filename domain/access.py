@@ -76,7 +76,6 @@ class Challenge(NamedTuple):
 class Authenticated(NamedTuple):
     """The successful end of an authentication exchange.
 
-    principal   who the client is
     data        the last message of the exchange to the client
     """
 
@@ -118,7 +117,6 @@ class Need(NamedTuple):
 
     kind      TOPIC, GROUP, CLUSTER or NAMESPACE
     name      name of the resource, or EVERY
-    actions   one of them is enough
     """
 
     kind: str
@@ -130,7 +128,6 @@ class Need(NamedTuple):
 class User:
     """One user.
 
-    name         its name
     password     the password itself: signatures are made with it
     privileged   True: a Super user, who may do everything
     enabled      False: it cannot log in

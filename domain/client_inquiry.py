@@ -33,10 +33,6 @@ class SendReply(Command):
 class Inquiry(Event):
     """A question to a client of this connection; ticket None. The client answers with ClientAnswered.
 
-    serial      identifies the question
-    client_id   the client
-    about       the question
-
     An adapter whose protocol has no such question ignores it; the question then ends by its time-out.
     """
 

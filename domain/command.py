@@ -133,7 +133,6 @@ class HoldQueues(Command):
     """Keep messages from retention by age for a reader by offset -> Done (request code 30001 of Headgate).
 
     name      the reader's name for the hold: the next one of the same name and topic replaces it
-    topic     the topic
     offsets   queue id -> first offset that is held; at most domain.store.read_hold.QUEUES_MAX
     hold_ms   how long, at most domain.store.read_hold.HOLD_MS_MAX; 0: end the hold
     epoch     the topic's epoch; -1: not compared

@@ -39,7 +39,6 @@ class TopicProperties:
     content_format    Content-Format of the data
     type              what the data is, as text
     expires_ms        epoch ms at which the topic is deleted
-    max_subscribers   the most subscribers at once
     observer_check_s  seconds after which a silent subscriber is asked whether it is still there
     initialize        the first data
     """
@@ -60,8 +59,6 @@ class DataTopic:
     name         the path
     user         who has made it; "": access was not controlled
     host         network of who has made it
-    created_ms   epoch ms
-    given        its properties
     """
 
     id: str

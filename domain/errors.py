@@ -84,7 +84,6 @@ _LATER = frozenset(
 class Failure:
     """One refusal.
 
-    code     the error
     text     a sentence for a person: what is wrong, where, and what to do
     word     a protocol's own number for it, which an access rule chose; 0: the protocol's table decides
     denied   with NOT_ALLOWED: True: the policies of the user do not grant it; False: nobody may do it

@@ -115,7 +115,6 @@ class Received(Event):
 
     messages       leased to the client, in order; may be empty
     pop_ms         pop time of the leases, epoch milliseconds
-    invisible_ms   length of the leases
     rest           about how many more messages could be leased now
     """
 

@@ -12,7 +12,6 @@ from domain.event import Event
 class Subscription:
     """The subscription of one member of a consumer group.
 
-    topic             the topic
     expression        the filter; "*": every message
     expression_type   TAG or SQL92
     version           counted by the client; the highest one of a group's members counts
@@ -31,7 +30,6 @@ class Membership:
     consume_type    CONSUME_ACTIVELY (pull), CONSUME_PASSIVELY (push) or CONSUME_POP
     model           CLUSTERING: members share the messages; BROADCASTING: each member gets every message
     from_where      where the group starts without a position: CONSUME_FROM_FIRST_OFFSET, _LAST_OFFSET or _TIMESTAMP
-    subscriptions   topics and filters
     """
 
     group: str
@@ -45,7 +43,6 @@ class Membership:
 class Heartbeat(Command):
     """A client is alive and takes part in these groups -> Done (RocketMQ code 34). Ends 120 s after the last one.
 
-    client_id            the client
     producers            its producer groups
     consumers            its memberships; each replaces what the client said of that group before
     language             of its client library

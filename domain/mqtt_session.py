@@ -99,11 +99,9 @@ class Attach(Command):
 
     An older connection of the same client receives SessionTakenOver and has no session any more (MQTT 5, 3.1.4).
 
-    client_id         Client Identifier
     clean_start       True: discard the stored session of the client
     expiry_s          Session Expiry Interval in seconds; 0: the session ends with the connection; EXPIRY_NEVER
     window            Receive Maximum: deliveries above AT_MOST_ONCE that may be unconfirmed, 1 to SLOT_MAX
-    will              will message; None: none
     packet_bytes_max  Maximum Packet Size of the client in bytes; 0: no limit
     address           "host:port" of the client, for tools; "": unknown
     """

@@ -16,7 +16,6 @@ class Algorithm(NamedTuple):
     """An AEAD algorithm of COSE (RFC 9053, section 4).
 
     name          its name there
-    key_bytes     size of a key
     nonce_bytes   size of a nonce; identifiers have at most 6 bytes less (RFC 8613, section 3.3)
     tag_bytes     size of the tag behind the ciphertext
     """
@@ -45,7 +44,6 @@ ALGORITHMS: Final[dict[int, Algorithm]] = {
 class OscoreContext:
     """A security context of OSCORE (RFC 8613, section 3.2): the credentials of one user. Its device has the other side of it.
 
-    user         the user that has it
     device_id    Sender ID of the device: 0 to 7 bytes
     node_id      Sender ID of this node: 0 to 7 bytes, another one
     secret       Master Secret; never disclosed

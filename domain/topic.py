@@ -53,7 +53,6 @@ class Durability(enum.Enum):
 class Topic:
     """One topic.
 
-    name             its name
     read_queues      queues that consumers read
     write_queues     queues that producers write
     perm             PERM_READ, PERM_WRITE or both
@@ -90,7 +89,6 @@ PRIORITY_FACTOR: Final = "priority.factor"
 class Group:
     """One consumer group.
 
-    name              its name
     orderly           True: messages of an ordering key are delivered in order
     consume_enable    False: the group may not consume
     consume_from_min  kept for clients
@@ -98,7 +96,6 @@ class Group:
     retry_max         redeliveries after the first delivery, before the dead-letter topic
     retry_queues      queues of its retry topic when that is created; 0: messages that consumers send back are dropped
     attributes        further attributes as text (domain.attribute)
-    created_ms        epoch milliseconds
     retry             how long a message waits before its next delivery
     notify            True: members are notified when the members of the group change
     """

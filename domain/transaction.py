@@ -26,7 +26,6 @@ UNKNOWN: Final = "UNKNOWN"
 class EndTransaction(Command):
     """Commit or roll back a half message -> Done, durably (RocketMQ code 37).
 
-    group        the producer group
     message_id   UNIQ_KEY of the half message, which is the transaction id
     outcome      COMMIT, ROLLBACK, or UNKNOWN: it stays undecided and is checked again
     offset       queue offset of the half message, from Sent; -1: unknown
@@ -86,7 +85,6 @@ class Recalled(Event):
 class CheckTransaction(Event):
     """Ask a producer of `group` for the outcome of a half message; ticket None (RocketMQ code 39).
 
-    client_id    the producer
     message_id   UNIQ_KEY of the half message
     record       the message in its own topic and queue, with the queue offset and the physical offset of the half message
 

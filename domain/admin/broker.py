@@ -20,7 +20,6 @@ class QueryNodeCounters(Command):
 class NodeCounters(Event):
     """The node's counters.
 
-    started_ms   time of the start, epoch milliseconds
     values       counters of the store, by the store's names
     """
 
@@ -35,7 +34,6 @@ class QueryRates(Command):
 
     name   TOPIC_PUT_NUMS and TOPIC_PUT_SIZE (key: topic), GROUP_GET_NUMS and GROUP_GET_SIZE (key: topic@group),
            BROKER_PUT_NUMS and BROKER_GET_NUMS (any key)
-    key    as the name says
 
     Errors: ARGUMENT_ILLEGAL (nothing was counted under this name and key).
     """

@@ -13,11 +13,9 @@ from domain.membership import Subscription
 class ClientSeen:
     """One client as its last heartbeat described it.
 
-    client_id   the client
     address     "host:port", "": unknown
     language    of its client library
     version     of its client library, as RocketMQ numbers versions
-    seen_ms     time of the heartbeat, epoch milliseconds
     """
 
     client_id: str
@@ -41,9 +39,6 @@ class Connections(Event):
 
     clients         by client id
     consume_type    as in Membership, from the heartbeat of a member
-    model           as in Membership
-    from_where      as in Membership
-    subscriptions   of the group's members
     """
 
     ticket: object

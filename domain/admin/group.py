@@ -48,7 +48,6 @@ class ListGroups(Command):
 class GroupList(Event):
     """Consumer groups by name.
 
-    groups      their configurations
     forbidden   group -> topics that it may not read (SetReadable)
     """
 

@@ -62,7 +62,6 @@ class Peek(Command):
     """Messages at the position of a group, without a lease -> Peeked (RocketMQ code 200052).
 
     queue_id   one queue; -1: any queue
-    limit      messages at most
 
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """

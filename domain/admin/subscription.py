@@ -37,7 +37,6 @@ class QuerySubscriptions(Command):
 
     id      one; "": all
     after   those behind this id; "": from the first
-    limit   subscriptions in the answer, at most
 
     Errors: SUBSCRIPTION_NOT_FOUND (`id`).
     """
@@ -96,7 +95,6 @@ class ClaimSubscriptions(Command):
     owner      its name, one for each life of a process
     capacity   subscriptions that it can take at most; 0: give all back, it ends
     seen       `SubscriptionsClaimed.version` of the last answer; the answer comes when there is a newer one, or after `wait_ms`
-    wait_ms    at most this long
 
     A subscription has one owner at a time: another one gets it, under a higher epoch that is durable first, when the owner gave
     it back, or has not renewed for CLAIM_NS.
@@ -113,7 +111,6 @@ class ClaimSubscriptions(Command):
 class Claim:
     """One subscription that the owner delivers for.
 
-    id       of the subscription
     record   domain.subscription.document.decode reads it
     epoch    of the claim
     tests    serial numbers of test deliveries that are asked for
@@ -129,7 +126,6 @@ class Claim:
 class LeaseDeliveries(Command):
     """Lease messages for a subscription, by its owner -> Received: a Receive, for as long as the owner is not replaced.
 
-    id      of the subscription
     epoch   of the claim
     lease   what is leased, and how long the command may wait; its ticket is that of this command
 
@@ -226,9 +222,7 @@ class RecordAttempts(Command):
 class DeliveryReport:
     """Results of deliveries of one subscription.
 
-    id             of the subscription
     epoch          of the claim under which the messages were sent
-    breaker        current state of the breaker
     attempts       attempts to record; several when they are reported together
     group, topic   group that received the messages, and their topic
     receipts       of messages to acknowledge
@@ -302,10 +296,7 @@ class TestSubscription(Command):
 
 @dataclass(slots=True)
 class Redrive(Command):
-    """Give dead letters of the subscription to its group again, and to no other -> Redriven. Errors: SUBSCRIPTION_NOT_FOUND.
-
-    limit   dead letters at most
-    """
+    """Give dead letters of the subscription to its group again, and to no other -> Redriven. Errors: SUBSCRIPTION_NOT_FOUND."""
 
     ticket: object
     id: str

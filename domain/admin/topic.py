@@ -67,7 +67,6 @@ class TopicChange:
 
     What is None stays as it is too, and has its default in a new topic.
 
-    name           the topic
     read_queues    0 to domain.limits.QUEUES_PER_TOPIC_MAX
     write_queues   0 to domain.limits.QUEUES_PER_TOPIC_MAX
     perm           2 write, 4 read, 6 both
@@ -138,7 +137,6 @@ class Bounds(Event):
 class SearchOffset(Command):
     """The offset of a queue by store time -> Offset (RocketMQ code 29).
 
-    timestamp_ms   epoch milliseconds
     upper          False: the first offset stored at or after it; True: the last one stored at or before it
 
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.

@@ -24,8 +24,6 @@ class CreateUser(Command):
 class UpdateUser(Command):
     """Change a user; None leaves a field as it is -> Done.
 
-    name         the user
-    password     the new password
     privileged   True: it becomes a Super user
     enabled      False: it cannot log in
 

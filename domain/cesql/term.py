@@ -150,8 +150,6 @@ class CesqlPair(CesqlTerm):
     """An operator with two operands.
 
     sign    the operator as written
-    left    the first operand
-    right   the second one
     """
 
     __slots__ = ("left", "right", "sign")
@@ -316,7 +314,6 @@ class CesqlFunction:
     kind        type of its value
     parameters  types of its first arguments
     more        type of further arguments; None: there are none
-    body        computes it
     """
 
     __slots__ = ("body", "kind", "more", "parameters")

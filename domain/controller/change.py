@@ -17,10 +17,7 @@ ANY_EPOCH: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """The root of all changes.
-
-    group   name of the store group
-    """
+    """The root of all changes."""
 
     group: str
 

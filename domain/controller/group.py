@@ -26,7 +26,6 @@ EPOCH_SAID_MAX: Final = 1 << 62
 class SetMember(NamedTuple):
     """A member of a SyncStateSet.
 
-    id            replica
     incarnation   identity of its log when it joined. A replica with another one is not this member.
     """
 
@@ -38,8 +37,6 @@ class SetMember(NamedTuple):
 class ReplicaReport:
     """Last report of a live replica.
 
-    id            replica
-    incarnation   identity of its log
     epoch         leader epoch of the newest record of its log; UNKNOWN: not reported
     position      end of its log in bytes; UNKNOWN: not reported
     priority      a lower one is preferred among equal logs; PRIORITY_LAST and above: by its Fitness, whatever the logs
@@ -88,8 +85,7 @@ class StoreReplica:
 class StoreGroup:
     """A store group.
 
-    cluster        its cluster
-    name           its name: what Apache calls the broker name
+    name           what Apache calls the broker name
     next_id        id of the next replica
     replicas       by id, ascending
     leader         id of the leader, or NOBODY_LEADS; a leader is in `members`

@@ -47,7 +47,6 @@ class Fitness(IntEnum):
 class Standing(NamedTuple):
     """Judgement of a controller on a replica.
 
-    fitness   fitness to lead
     why       the figures that are the reason, for people; "" for FIT
     """
 

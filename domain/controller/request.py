@@ -69,7 +69,6 @@ class GroupsFound(Event):
 class ReplicaHeard:
     """Last report of a replica at the controller that leads.
 
-    report     report of the replica
     age_ms     milliseconds since the report; -1: its connection has ended
     alive      True: it counts as alive
     standing   judgement of the controller on its fitness to lead
@@ -177,8 +176,6 @@ class ControllersFound(Event):
 class HearReplica(Command):
     """A heartbeat of a replica -> Done. Every controller keeps it for itself.
 
-    group        store group
-    report       what the replica says of itself
     timeout_ms   for how long it counts as alive; 0: as long as usual
     figures      what it has measured since its last heartbeat; None: it does not measure
     run          random text of its process; "": it does not say

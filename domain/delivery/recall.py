@@ -16,7 +16,6 @@ HANDLE_CHARS_MAX: Final = 4_096
 class RecallHandle(NamedTuple):
     """The fields of a handle.
 
-    topic        the topic
     broker       name of the broker that stores the message
     due_ms       time of delivery, epoch milliseconds
     message_id   value of UNIQ_KEY

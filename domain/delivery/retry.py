@@ -27,8 +27,6 @@ class RetryPolicy:
     kind         CUSTOMIZED: the delays are `steps_ms`, the last one for all further redeliveries
                  EXPONENTIAL: the delay is `initial_ms` * `multiplier` ** redeliveries, at most `max_ms`
     steps_ms     delays, at most STEPS_MAX
-    initial_ms   the first delay
-    max_ms       the longest delay
     multiplier   from one delay to the next
     """
 

@@ -12,7 +12,6 @@ from domain.message.record import Record
 class RoutedRecord:
     """One record that is delivered to sessions. All receivers of a record share one instance.
 
-    record      the stored record
     stored      its encoded properties
     path        topic name that the message was published to
     level       QoS of the publisher; AT_LEAST_ONCE for messages that did not arrive by MQTT
@@ -35,7 +34,6 @@ class RoutedRecord:
 class Delivery:
     """One record for one session.
 
-    routed       the record
     level        QoS of this delivery
     slot         number in the in-flight window, 1 to SLOT_MAX; 0 at AT_MOST_ONCE
     retained     RETAIN flag

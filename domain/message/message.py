@@ -25,7 +25,6 @@ LOCAL_HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
 class Message:
     """One message as a sender gave it.
 
-    topic            the topic
     body             bytes as received, compressed when `sys_flag` says so, never re-encoded
     properties       in stored form (domain.message.property); they hold UNIQ_KEY once the gateway has accepted the message
     queue_id         the queue, or ANY_QUEUE: the gateway chooses it, by the property __SHARDINGKEY when there is one
@@ -84,7 +83,6 @@ class Placed:
 
     Of a half message and of a delayed message it is the place where they wait.
 
-    queue_id         the queue
     queue_offset     offset in the queue
     physical_offset  byte offset in the log
     store_ms         store time, epoch milliseconds

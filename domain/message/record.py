@@ -155,7 +155,6 @@ def check(data: bytes) -> bool:
 class Record:
     """A read-only view of one record. Its bytes come from the log, which is trusted, or have passed `check`.
 
-    data            the bytes of the record
     body_at         where the body begins
     topic_at        where the topic with its length begins
     properties_at   where the properties begin

@@ -56,7 +56,6 @@ class Send:
 class SendRetry(Send):
     """Append messages to the retry topic of the sender's own group -> Sent. RocketMQ's orderly consumers do this by themselves.
 
-    group       the consumer group
     retry_max   redeliveries after which a message goes to the dead-letter topic instead; -1: the limit of the group
 
     The messages also go to the dead-letter topic while members of the group hold queue locks: an orderly consumer retries in

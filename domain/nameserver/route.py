@@ -47,8 +47,6 @@ class TopicQueues:
 class BrokerAddresses:
     """The addresses of one broker.
 
-    cluster        its cluster
-    broker         its name
     addresses      broker id -> `host:port`, "": this node; id 0 is the master
     zone           where it is, "" when unknown
     acting_master  True: a slave may act as master
@@ -65,8 +63,6 @@ class BrokerAddresses:
 class Registration:
     """The registration of a broker.
 
-    cluster        its cluster
-    broker         its name
     broker_id      0: the master
     address        `host:port` for clients
     ha_address     `host:port` for replication, "": none

@@ -30,7 +30,6 @@ ERAS_MAX: Final = 4_096
 class Era(NamedTuple):
     """The part of a log that the leader of one epoch has written.
 
-    epoch   leader epoch
     begin   position where it begins: the end of the last batch of an older epoch
     """
 
@@ -54,8 +53,6 @@ class FollowRefusal(Enum):
 class Follow(Command):
     """A replica wants to follow -> FollowAccepted or FollowRefused.
 
-    group         store group
-    replica       id of the replica
     incarnation   identity of its log
     epoch         leader epoch in which it wants to follow: the newest that it knows
     eras          eras of its log, ascending, at most ERAS_MAX of the newest
@@ -81,7 +78,6 @@ class Follow(Command):
 class FollowAccepted(Event):
     """The answer to Follow: records come from now on.
 
-    epoch   leader epoch
     cut     position behind the last batch that both logs have: the follower cuts its log there. Below `first`, or -1: the
             logs have no common part that could be continued, and the follower restarts its log at `first`
     first   position of the first byte that the leader has
@@ -112,7 +108,6 @@ class FollowRefused(Event):
 class LogBytes(Event):
     """A part of the leader's log. No answer; ticket None.
 
-    epoch       leader epoch
     position    where it begins: where the last one ended
     confirmed   position up to which all members of the SyncStateSet have the log: the follower applies it up to there
     first       position of the first byte that the leader keeps: the follower deletes nothing behind it
@@ -157,7 +152,6 @@ class PartRefusal(Enum):
 class ReadLog(Command):
     """A replica wants a part of the log whose own copy is damaged -> LogPart or LogPartRefused.
 
-    group      store group
     position   where the part begins: at a batch or a filler
     end        position behind its last byte
     """

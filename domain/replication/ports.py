@@ -25,10 +25,7 @@ class UnknownFormatError(ReplicaDataError):
 
 
 class PartRefusedError(StoreError):
-    """A part of the log that is asked for cannot be given.
-
-    reason   why
-    """
+    """A part of the log that is asked for cannot be given."""
 
     def __init__(self, reason: PartRefusal) -> None:
         super().__init__(reason.value, "")
@@ -279,7 +276,6 @@ class LeaderLog(ReplicaLog, Protocol):
 class LeaderStore(NamedTuple):
     """The open store of a replica that leads.
 
-    store     its ports
     replica   its log
     """
 

@@ -16,16 +16,7 @@ from domain.transaction import Timers, Transactions
 class MessageStore(Protocol):
     """An open store. A use case takes the ports that it needs; the composition and the node take the store.
 
-    log            messages of all queues
-    leases         messages that are received and not settled
     dead_letters   moves messages to dead-letter topics; None: they are copied by appending
-    positions      committed offsets
-    pulls          pulls by members of a group
-    metadata       topics and groups
-    state          small values by key
-    transactions   half messages
-    timers         delayed messages
-    lite_queues    queues of lite topics
     outlook        what a group could lease, without leasing it
     """
 

@@ -48,11 +48,9 @@ class StoreEventKind(enum.Enum):
 class StoreEvent:
     """One event: one line in the log.
 
-    kind     what has happened
     file     name within the data directory; "" when it concerns no single file
     cause    what is wrong, and what was done about it
     remedy   what a person has to do; "" when there is nothing to do
-    error    the exception behind it
     """
 
     kind: StoreEventKind

@@ -26,7 +26,6 @@ PAIRS_BYTES: Final = 256 * 1024
 class SpaceLimit:
     """The most that one space may hold. Values that are not durable yet are not counted: those of one commit may exceed it.
 
-    keys_max    keys
     bytes_max   bytes of keys and values
     """
 

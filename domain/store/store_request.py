@@ -15,9 +15,6 @@ class ReadRequest:
     """Records of one queue, from an offset on.
 
     topic       topic, or the name of a lite topic's queue
-    queue_id    queue of the topic
-    offset      first queue offset that is asked for
-    limit       most records in the answer
     max_bytes   most bytes of records in the answer; one record is given however large it is
     wanted      only records that it matches, None: all
     """
@@ -39,11 +36,8 @@ class ReadRequest:
 class PullRequest:
     """A read by a member of a clustering group.
 
-    group         consumer group
-    member        client id of the member
     retry_topic   topic that gets messages which came back behind the member's offset and which nobody leases;
                   "": the member reads none and is given these messages itself
-    read          what is to be read
     """
 
     __slots__ = ("group", "member", "read", "retry_topic")
@@ -59,10 +53,7 @@ class PullRequest:
 class LeaseRequest:
     """Free messages of one topic for one group.
 
-    group          consumer group
     topic          topic, or the name of a lite topic's queue
-    limit          most messages in the answer
-    invisible_ms   milliseconds until the leases end
     queue_id       queue of the topic, -1: any, in turn; below: all, in an order of priority (domain.delivery.priority.looking)
     wanted         only messages that it matches, None: all; the others are settled in passing
     from_first     where a group without a position starts: True at the first message, False at the last one there is
@@ -106,11 +97,9 @@ class LeaseRequest:
 class KeyQuery:
     """Records of one topic by key and store time.
 
-    topic       topic
     key         UNIQ_KEY of the records or, unless `unique`, one of the words of their KEYS
     begin_ms    first store time, epoch milliseconds
     end_ms      last store time, epoch milliseconds, included
-    limit       most records in the answer
     max_bytes   most bytes of records in the answer; one record is given however large it is
     unique      compare with UNIQ_KEY alone
     """

@@ -37,9 +37,7 @@ class SinkRequest:
     """One request to a sink.
 
     method       POST, or OPTIONS for the handshake
-    url          the sink
     fields       header fields; the credential's are added by the courier
-    body         content
     timeout_ms   from the call to the end of the answer
     credential   bearer, oauth2 and mtls are the courier's work; a signature is in `fields` already
     """

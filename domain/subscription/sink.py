@@ -40,7 +40,6 @@ class Sink:
 
     secure   True: https
     host     lower case, an IPv6 address without its brackets
-    port     the port
     target   path and query
     """
 

@@ -111,7 +111,6 @@ class WebhookSubscription:
     filters             filters in the form of the Subscriptions API, all of which have to hold
     headers             further header fields of each delivery
     credential          None: deliveries are not signed
-    group               the consumer group
     from_first          True: a new group begins at the first message that is kept
     payload             form of a delivery
     format              event format, for `structured` and `batched`
