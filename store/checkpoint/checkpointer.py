@@ -266,7 +266,7 @@ class Checkpointer:
         if error is not None:
             self._indexed(error, point)
         else:
-            self._keys.sync(lambda failed: self._indexed(failed, point))
+            self._keys.runs.sync(lambda failed: self._indexed(failed, point))
 
     def _indexed(self, error: OSError | None, point: Point) -> None:
         if isinstance(error, NotWrittenError):
@@ -372,7 +372,7 @@ class Checkpointer:
                 self._stood = self._standing
             self.last, self.older = point, self.last
             self._clean()
-            self._keys.checkpointed(min(kept.position for kept in (self.last, self.older) if kept.serial))
+            self._keys.runs.checkpointed(min(kept.position for kept in (self.last, self.older) if kept.serial))
             self._running = self._snapshot_wanted = False
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:

@@ -8,20 +8,18 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Final, final
 
-from domain.errors import StoreError
 from domain.message import property as properties
 from domain.message.crc32 import crc32
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.ports import Clock, Disk
-from store.disk_full.errors import NotWrittenError, is_full
 from store.keys import row
 from store.keys.merge import Merge
-from store.keys.run import FOLDER, RowChunk, Run, Sorted, open_run
+from store.keys.run import RowChunk, Sorted
+from store.keys.runs import SPAN_BYTES, Runs
 from store.log import batch
 from store.log.segment import Segments
 from store.settings import StoreSettings
@@ -30,15 +28,7 @@ CHUNK_ROWS: Final = 4_096
 """Rows of the unsorted tail, before it becomes a sorted chunk."""
 CHUNKS_MAX: Final = 64
 """Sorted chunks in memory, before they are written without waiting for a checkpoint; at twice as many, `add` writes itself."""
-SPAN_BYTES: Final = 1 << 32
-"""Rows hold positions modulo this, so a chunk or a run never crosses a multiple of it."""
-_MERGE_RUNS: Final = 16
-"""Neighbouring runs of one level that are merged into one."""
-_LEVELS: Final = (1_024, 16_384, 262_144, 4_194_304)
-"""Rows of a run of each level, at most."""
 _SEEDS_MAX: Final = 65_536
-_SLICE_NS: Final = 2_000_000
-"""Pause between two slices of a merge."""
 
 
 @final
@@ -48,13 +38,12 @@ class KeyIndex:
     A checkpoint writes the rows before it into runs, except for a last part below an eighth of `checkpoint_bytes`, which is not
     worth a run: the next start reads it from the log again.
 
+    runs                 sorted rows in files
     _seeds               topic -> seed of its hashes (row.seed_of)
     _tail                unsorted rows of the positions from _begin to _end, stored from _first_ms to _last_ms; of each row the
                          low half, then the high one: numbers above 2^62 take twice as long
-    _chunks, _runs       sorted rows in memory and in files, oldest first
-    _unsynced            runs that are written and not yet durable
-    _spill, _compact     the merge under way of chunks into a run, and of runs into a longer one
-    _checkpoint          position of the newest checkpoint: runs before it may be merged
+    _chunks              sorted rows in memory, oldest first
+    _spill               the merge under way of chunks into a run
     _gap_bytes           the part of the log that is not worth a run
     """
 
@@ -68,8 +57,7 @@ class KeyIndex:
     ) -> None:
         """`failed(what, error)` is called after a failed write: the store then takes no more writes, or none for a while."""
         self._disk = disk
-        self._clock = clock
-        self._write_failed = failed
+        self.runs = Runs(disk, clock, failed)
         self._chunk_rows = chunk_rows
         self._gap_bytes = config.checkpoint_bytes // 8
         self._seeds: dict[str, int] = {}
@@ -79,12 +67,7 @@ class KeyIndex:
         self._first_ms = 0
         self._last_ms = 0
         self._chunks: list[RowChunk] = []
-        self._runs: list[Run] = []
-        self._unsynced: list[Run] = []
         self._spill: Merge | None = None
-        self._compact: Merge | None = None
-        self._checkpoint = 0
-        self._closed = False
 
     # Adding
 
@@ -96,7 +79,7 @@ class KeyIndex:
         if len(self._tail) >= 2 * self._chunk_rows and batch_base > self._begin:
             self._seal(batch_base)
             if len(self._chunks) >= CHUNKS_MAX:
-                self._or_stop(self._spill_when_full)
+                self.runs.attempt(self._spill_when_full)
         last = places[-1]
         start = last - last % SPAN_BYTES
         if places[0] < start:
@@ -148,7 +131,7 @@ class KeyIndex:
             ordered = array("Q", sorted(rows[:count]))
             self._chunks.append(RowChunk(ordered, self._begin, end, self._first_ms, self._last_ms))
             del self._tail[: 2 * count]
-        self._begin = end
+        self._begin = self.runs.newest = end
         self._end = max(self._end, end)
 
     # Searching
@@ -158,56 +141,27 @@ class KeyIndex:
         hashed = row.hash_of(key, self._seeds.get(topic) or row.seed_of(topic))
         fresh = array("Q", (found for found in row.joined(self._tail) if found >> 32 == hashed))
         tail = RowChunk(fresh, self._begin, self._end, self._first_ms, self._last_ms)
-        return hashed, chain((tail,), reversed(self._chunks), reversed(self._runs))
+        return hashed, chain((tail,), reversed(self._chunks), reversed(self.runs.all))
 
     @property
     def memory_rows(self) -> int:
         """Number of rows in memory."""
         return len(self._tail) // 2 + sum(chunk.count for chunk in self._chunks)
 
-    @property
-    def runs(self) -> int:
-        """Number of runs on the disk."""
-        return len(self._runs)
-
-    def files(self, position: int) -> list[tuple[str, int]]:
-        """(name, bytes) of the durable runs that end at `position` or before."""
-        return [(run.name, run.file.size()) for run in self._runs if run.whole and not run.damaged and run.end <= position]
-
     # Writing
-
-    def _or_stop(self, step: Callable[[], None]) -> None:
-        """Run `step`. An OSError stops the store, or pauses it while the disk is full; damage of a run ends a merge only."""
-        if self._closed:
-            return
-        try:
-            step()
-        except OSError as error:
-            self._abandon_compact()
-            self._failed(error)
-        except StoreError:
-            self._abandon_compact()
-
-    def _failed(self, error: OSError) -> None:
-        if not is_full(error):
-            self._closed = True
-        self._write_failed("a write of the key index", error)
-
-    def _later(self, step: Callable[[], None]) -> None:
-        self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._or_stop(step))
 
     def _spill_when_full(self) -> None:
         """Begin to write chunks when there are CHUNKS_MAX; write without pauses when there are twice as many."""
         if self._spill is None:
             self._begin_spill(self._chunks)
-            self._later(self._continue_spill)
+            self.runs.later(self._continue_spill)
         while len(self._chunks) >= 2 * CHUNKS_MAX and self._spill is not None:
             self._step_spill()
 
     def _continue_spill(self) -> None:
         if self._spill is not None:
             self._step_spill()
-            self._later(self._continue_spill)
+            self.runs.later(self._continue_spill)
 
     def _begin_spill(self, chunks: Sequence[RowChunk]) -> None:
         """Begin to merge the oldest chunks of one span into a run."""
@@ -221,13 +175,12 @@ class KeyIndex:
             done = job.step()
         except OSError:
             self._spill = None  # its chunks stay in memory
-            self._remove(job.run)
+            self.runs.remove(job.run)
             raise
         if done:
             self._spill = None
             del self._chunks[: len(job.sources)]
-            self._runs.append(job.run)
-            self._unsynced.append(job.run)
+            self.runs.add(job.run)
 
     def write_below(self, position: int) -> bool:
         """Write a slice of the rows before `position`; True when none, or too few for a run, are left. Raises OSError."""
@@ -244,109 +197,12 @@ class KeyIndex:
             self._begin_spill(chunks)
         return not chunks
 
-    def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make the runs durable: first the rows, then the footer, which is valid only with all rows."""
-        todo, self._unsynced = self._unsynced, []
-
-        def step(error: OSError | None) -> None:
-            if error is not None or not todo or self._closed:
-                done(error)
-            else:
-                todo[0].file.sync(seal)
-
-        def seal(error: OSError | None) -> None:
-            if error is None and not self._closed:
-                try:
-                    todo[0].file.append(todo[0].footer())
-                except OSError as failed:
-                    error = failed
-                    if is_full(failed):
-                        self._unsynced = todo + self._unsynced  # sealed by the next sync
-                        error = NotWrittenError(failed.errno, failed.strerror)
-            if error is not None or self._closed:
-                done(error)
-            else:
-                todo[0].file.sync(sealed)
-
-        def sealed(error: OSError | None) -> None:
-            if error is None:
-                todo.pop(0).whole = True
-            step(error)
-
-        step(None)
-
-    # Longer runs
-
-    def checkpointed(self, position: int) -> None:
-        """Merge runs that end before `position`, the newest checkpoint: rows before it are never written again."""
-        self._checkpoint = position
-        if self._compact is None:
-            self._or_stop(self._begin_compact)
-
-    def _begin_compact(self) -> None:
-        chosen = neighbours(
-            [run for run in self._runs if run.whole and not run.damaged and run.end <= self._checkpoint], self._begin
-        )
-        if chosen:
-            job = self._compact = Merge(self._disk, chosen)
-            self._later(lambda: self._continue_compact(job))
-
-    def _abandon_compact(self) -> None:
-        """Give up the merge of runs under way: its sources stay."""
-        if self._compact is not None:
-            job, self._compact = self._compact, None
-            self._remove(job.run)
-
-    def _continue_compact(self, job: Merge) -> None:
-        if self._compact is not job:
-            return
-        if not job.step():
-            self._later(lambda: self._continue_compact(job))
-            return
-        job.run.file.sync(lambda error: self._synced(error, lambda: self._finish_rows(job)))
-
-    def _synced(self, error: OSError | None, step: Callable[[], None]) -> None:
-        if self._closed:
-            return
-        if error is not None:
-            self._failed(error)
-        else:
-            self._or_stop(step)
-
-    def _finish_rows(self, job: Merge) -> None:
-        if self._compact is not job:
-            return
-        job.run.file.append(job.run.footer())
-        job.run.file.sync(lambda error: self._synced(error, lambda: self._replace(job)))
-
-    def _replace(self, job: Merge) -> None:
-        if self._compact is not job:
-            return
-        job.run.whole = True
-        at = next(at for at, run in enumerate(self._runs) if run is job.sources[0])
-        old = self._runs[at : at + len(job.sources)]
-        self._runs[at : at + len(job.sources)] = [job.run]
-        for run in old:
-            self._remove(run)
-        self._compact = None
-        self._begin_compact()
-
-    def _remove(self, run: Run) -> None:
-        run.file.close()
-        with suppress(OSError):  # the file is left: nothing reads it, and the next start tries again
-            self._disk.remove(run.name)
-
     def drop_before(self, oldest: int) -> None:
         """Delete runs and chunks that end before position `oldest`; those being merged are deleted by a later call.
 
         A damaged run refuses its readers until the next start, which builds it again.
         """
-        for run in self._runs:
-            if run.damaged:
-                self._disk.remove(run.name)
-        if self._compact is None:
-            while self._runs and self._runs[0].end <= oldest and self._runs[0].whole:
-                self._remove(self._runs.pop(0))
+        self.runs.drop_before(oldest)
         if self._spill is None:
             self._chunks = [chunk for chunk in self._chunks if chunk.end > oldest]
 
@@ -357,15 +213,8 @@ class KeyIndex:
 
         Returns (begin, end) of the parts of the log that are damaged: the index has the keys of all others.
         """
-        begin = segments.first
-        for run in sorted(_open_runs(self._disk, position), key=lambda run: (run.begin, -run.end)):
-            if run.end > begin >= run.begin:
-                self._runs.append(run)
-                begin = run.end
-            else:
-                self._remove(run)
-        self._checkpoint = position
-        self._begin = self._end = begin
+        begin = self.runs.load(position, segments.first)
+        self._begin = self._end = self.runs.newest = begin
         damaged: list[tuple[int, int]] = []
         at = _batch_at(begin, segments)
         while at < end:
@@ -395,26 +244,9 @@ class KeyIndex:
 
     def close(self) -> None:
         """Close the files of all runs."""
-        self._closed = True
-        for run in self._runs:
-            run.file.close()
-        for job in (self._spill, self._compact):
-            if job is not None:
-                job.run.file.close()
-
-
-def _open_runs(disk: Disk, position: int) -> list[Run]:
-    """The runs on the disk that end at `position` or before; deletes all other files of the folder."""
-    found: list[Run] = []
-    for name in disk.names(FOLDER):
-        file = disk.open(f"{FOLDER}/{name}")
-        run = open_run(f"{FOLDER}/{name}", file)
-        if run is not None and run.end <= position:
-            found.append(run)
-        else:
-            file.close()
-            disk.remove(f"{FOLDER}/{name}")
-    return found
+        self.runs.close()
+        if self._spill is not None:
+            self._spill.run.file.close()
 
 
 def _behind(position: int, segments: Segments) -> int:
@@ -438,22 +270,3 @@ def _batch_at(position: int, segments: Segments) -> int:
             if header.position + header.size > position:
                 return header.position
     return position
-
-
-def neighbours(runs: Sequence[Run], newest: int) -> Sequence[Run]:
-    """Neighbouring runs that are worth merging: sixteen of one level or below, or two in a span that is complete.
-
-    `newest` is the end of the log. The merged run stays within one span, and within the size of the highest level.
-    """
-    for level in range(len(_LEVELS)):
-        for at in range(len(runs)):
-            count, end = 0, at
-            span = runs[at].begin // SPAN_BYTES
-            while end < len(runs) and runs[end].begin // SPAN_BYTES == span and runs[end].count <= _LEVELS[level]:
-                count += runs[end].count
-                if count > _LEVELS[-1] * _MERGE_RUNS or (end > at and runs[end].begin != runs[end - 1].end):
-                    break
-                end += 1
-            if end - at >= (_MERGE_RUNS if span == newest // SPAN_BYTES else 2):
-                return runs[at:end]
-    return ()

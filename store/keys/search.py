@@ -11,8 +11,9 @@ from domain.message.record import Record
 from domain.store.store_request import KeyQuery
 from store.events import StoreEvents
 from store.keys import row
-from store.keys.index import SPAN_BYTES, KeyIndex
+from store.keys.index import KeyIndex
 from store.keys.run import Sorted
+from store.keys.runs import SPAN_BYTES
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.reads.reading import Reading

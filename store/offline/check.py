@@ -13,7 +13,7 @@ from domain.errors import StoreError
 from domain.ports import Disk
 from store.checkpoint import points as checkpoints
 from store.keys import run
-from store.keys.index import SPAN_BYTES
+from store.keys.runs import SPAN_BYTES
 from store.log import batch, promise
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, is_left

@@ -28,7 +28,7 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "index_tail_rows": parts.index.tail_rows,
         "index_blocks": parts.index.blocks,
         "key_rows_in_memory": parts.keys.memory_rows,
-        "key_runs": parts.keys.runs,
+        "key_runs": len(parts.keys.runs.all),
         "leases": parts.census.leases(),
         "lease_tables": len(parts.ledger.tables),
         "leases_expired_total": parts.ledger.expired,

@@ -9,7 +9,6 @@ keeps the order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
@@ -27,17 +26,13 @@ from store.queue.row import Row
 from store.state.view import HALF, StateView
 from store.transaction import half
 from store.transaction.checks_without_producer import ChecksWithoutProducer
-from store.transaction.half import Half
+from store.transaction.open_halves import OpenHalves
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 """Half messages and bytes of one round of checks, or of one step of copying forward."""
-ENDED_MAX: Final = 65_536
-"""Decided transactions whose outcome is remembered; the oldest is forgotten first."""
 _RECHECK_MS: Final = 1_000
 """The timer sleeps at most this long: the wall clock may jump."""
-_HEAP_SLACK: Final = 1_024
-"""Outdated heap entries that are kept, besides as many as there are valid ones, before the heap is rebuilt."""
 
 
 @final
@@ -47,10 +42,7 @@ class OpenTransactions:
     check_policy  times and number of the checks of a transaction
     checked       checks sent since the start
     ended         transactions decided since the start
-    _open         offset in the half queue -> open transaction, ascending
-    _by_name      (producer group, transaction id) -> offset
-    _outcomes     (producer group, transaction id) -> outcome of decided transactions, oldest first
-    _heap         (next_ms, offset); an entry is outdated unless its time is that of the open transaction
+    _open         the open transactions
     _unanswered   checks that found no producer
     """
 
@@ -72,10 +64,7 @@ class OpenTransactions:
         self._state = state
         self._writer = writer
         self._listeners: list[TransactionListener] = []
-        self._open: dict[int, Half] = {}
-        self._by_name: dict[tuple[str, str], int] = {}
-        self._outcomes: dict[tuple[str, str], str] = {}
-        self._heap: list[tuple[int, int]] = []
+        self._open = OpenHalves()
         self._unanswered = ChecksWithoutProducer(clock, self._repeat_checks)
         self._timer: Timer | None = None
         self._stopped = False
@@ -90,7 +79,7 @@ class OpenTransactions:
             opened, offset = half.decode(value), int.from_bytes(key, "big")
             if self._is_lost(offset):
                 continue
-            self._add(offset, opened)
+            self._open.add(offset, opened)
             if opened.checks:
                 self._unanswered.add(opened.group, opened.message_id)
         self._arm()
@@ -123,41 +112,20 @@ class OpenTransactions:
         now_ms = self._clock.wall_ms()
         for message in messages:
             opened = half.opened(message, now_ms, self.check_policy.timeout_ms)
-            before = self._by_name.get((opened.group, opened.message_id))
-            if before is not None:
-                changes.append(self._remove(before))
+            before = self._open.named(opened.group, opened.message_id)
+            if before >= 0:
+                changes.append(self._open.remove(before))
                 self._unanswered.forget(opened.group, opened.message_id)
-            self._outcomes.pop((opened.group, opened.message_id), None)
-            self._add(offset, opened)
-            changes.append(StateChange(HALF, _key(offset), opened.encode()))
+            changes.append(self._open.add(offset, opened))
             offset += 1
         self._arm()
         return changes
 
-    def _add(self, offset: int, opened: Half) -> None:
-        self._open[offset] = opened
-        self._by_name[(opened.group, opened.message_id)] = offset
-        heappush(self._heap, (opened.next_ms, offset))
-
-    def _remove(self, offset: int) -> StateChange:
-        """Remove an open transaction; the change for the log."""
-        opened = self._open.pop(offset)
-        name = (opened.group, opened.message_id)
-        if self._by_name.get(name) == offset:
-            del self._by_name[name]
-        if len(self._heap) > 2 * len(self._open) + _HEAP_SLACK:
-            self._heap = [(known.next_ms, at) for at, known in self._open.items()]
-            heapify(self._heap)
-        return StateChange(HALF, _key(offset), None)
-
     def _end(self, offset: int, outcome: str) -> StateChange:
         opened = self._open[offset]
-        if len(self._outcomes) >= ENDED_MAX:
-            del self._outcomes[next(iter(self._outcomes))]
-        self._outcomes[(opened.group, opened.message_id)] = outcome
         self._unanswered.forget(opened.group, opened.message_id)
         self.ended += 1
-        return self._remove(offset)
+        return self._open.end(offset, outcome)
 
     # Decisions
 
@@ -183,7 +151,9 @@ class OpenTransactions:
         wanted = "committed" if commit else "rolled back"
         at = self._find(group, message_id, offset)
         if at < 0:
-            ended = self._outcomes.get((group, message_id), wanted if 0 <= offset < self._writer.half_queue().next else "")
+            ended = self._open.outcome(group, message_id)
+            if ended is None:
+                ended = wanted if 0 <= offset < self._writer.half_queue().next else ""
             if ended == wanted:
                 self._writer.put((), (), answer)  # the decision may still be on its way to the disk
             else:
@@ -222,7 +192,7 @@ class OpenTransactions:
 
     def _find(self, group: str, message_id: str, offset: int) -> int:
         """The offset of the open half message that a decision refers to, -1 when it is not open."""
-        return offset if offset in self._open else self._by_name.get((group, message_id), -1)
+        return offset if self._open.get(offset) is not None else self._open.named(group, message_id)
 
     def _row(self, offset: int) -> Row | None:
         """The index row of a half message; None when it is not readable, or was lost."""
@@ -243,8 +213,9 @@ class OpenTransactions:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._heap and not self._stopped:
-            wait = min(max(self._heap[0][0] - self._clock.wall_ms(), 1), _RECHECK_MS)
+        next_ms = self._open.next_ms()
+        if next_ms and not self._stopped:
+            wait = min(max(next_ms - self._clock.wall_ms(), 1), _RECHECK_MS)
             self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
 
     def _fire(self) -> None:
@@ -255,13 +226,8 @@ class OpenTransactions:
 
     def _due(self, now_ms: int) -> list[tuple[int, Row]]:
         due: list[tuple[int, Row]] = []
-        while self._heap and self._heap[0][0] <= now_ms and len(due) < BATCH_HALVES:
-            next_ms, offset = heappop(self._heap)
-            opened = self._open.get(offset)
-            if opened is None or opened.next_ms != next_ms:
-                continue
-            opened.next_ms = now_ms + self.check_policy.interval_ms
-            heappush(self._heap, (opened.next_ms, offset))
+        while len(due) < BATCH_HALVES and (offset := self._open.due(now_ms)) >= 0:
+            self._open.check_at(offset, now_ms + self.check_policy.interval_ms)
             row = self._row(offset)
             if row is not None:
                 due.append((offset, row))
@@ -298,7 +264,7 @@ class OpenTransactions:
                 changes.append(self._end(offset, "given up"))
                 continue
             opened.checks += 1
-            changes.append(StateChange(HALF, _key(offset), opened.encode()))
+            changes.append(self._open.change(offset))
             asked.append((offset, data))
 
         def written(result: list[Placed] | Failure) -> None:
@@ -319,15 +285,14 @@ class OpenTransactions:
 
     def _repeat_checks(self, names: Sequence[tuple[str, str]]) -> None:
         """Repeat checks without counting them. The next regular check is due one interval from now."""
-        offsets = [self._by_name[name] for name in names if name in self._by_name]
+        offsets = [offset for name in names if (offset := self._open.named(*name)) >= 0]
         try:
             rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
         except (OSError, StoreError):
             return
         next_ms = self._clock.wall_ms() + self.check_policy.interval_ms
         for offset, data in self._readable(rows):
-            self._open[offset].next_ms = next_ms
-            heappush(self._heap, (next_ms, offset))
+            self._open.check_at(offset, next_ms)
             self._ask(offset, data)
         self._arm()
 
@@ -354,12 +319,7 @@ class OpenTransactions:
         next_offset = self._writer.half_queue().next
         for offset in old:
             opened = self._open[offset]
-            changes.append(self._remove(offset))
-            self._add(next_offset, opened)
-            changes.append(StateChange(HALF, _key(next_offset), opened.encode()))
+            changes.append(self._open.remove(offset))
+            changes.append(self._open.add(next_offset, opened))
             next_offset += 1
         return messages, changes
-
-
-def _key(offset: int) -> bytes:
-    return offset.to_bytes(8, "big")

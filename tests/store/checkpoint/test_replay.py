@@ -104,7 +104,7 @@ def test_a_log_without_keys_is_not_read_again_to_find_none() -> None:
     for _ in range(2):
         parts = driver.store.parts
         covered = 0
-        for name, _ in parts.keys.files(parts.checkpointer.last.position):
+        for name, _ in parts.keys.runs.files(parts.checkpointer.last.position):
             begin, end = map(int, name.removeprefix("keys/").split("-"))
             assert begin <= covered
             covered = max(covered, end)

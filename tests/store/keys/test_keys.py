@@ -18,6 +18,7 @@ from store.keys import index, row
 from store.keys.index import KeyIndex
 from store.keys.merge import Merge
 from store.keys.run import RowChunk, Run, open_run
+from store.keys.runs import SPAN_BYTES
 from store.log import batch
 from store.log.segment import Segments
 from store.reads.reading import Reading
@@ -267,10 +268,10 @@ class BareIndex:
         while not self.index.write_below(self.end):
             self.clock.run_turn()
         done: list[OSError | None] = []
-        self.index.sync(done.append)
+        self.index.runs.sync(done.append)
         self.clock.run_until(lambda: bool(done))
         assert done == [None]
-        self.index.checkpointed(self.end)
+        self.index.runs.checkpointed(self.end)
 
     def check(self) -> None:
         """Compare the positions of every key, from all sources."""
@@ -279,33 +280,33 @@ class BareIndex:
             found: list[int] = []
             for source in sources:
                 low, high = source.bound(hashed << 32), source.bound(hashed + 1 << 32)
-                start = source.begin // index.SPAN_BYTES * index.SPAN_BYTES
+                start = source.begin // SPAN_BYTES * SPAN_BYTES
                 found += [start + (each & row.LOW) for each in reversed(source.rows(low, high - low))]
             assert found == expected[::-1], key
 
 
 def test_rows_on_both_sides_of_a_span_of_4_gib() -> None:
     loose = BareIndex(chunk_rows=8)
-    loose.end = index.SPAN_BYTES - 1_450
+    loose.end = SPAN_BYTES - 1_450
     loose.index._begin = loose.end
     for number in range(40):
         loose.add(f"k{number % 7}", 1)
     loose.check()
     loose.checkpoint()
     loose.check()
-    loose.add("k1", 40, step=index.SPAN_BYTES // 10)
+    loose.add("k1", 40, step=SPAN_BYTES // 10)
     loose.checkpoint()
     loose.clock.run_for(1_000)
     loose.check()
-    spans = {(run.begin // index.SPAN_BYTES) for run in loose.index._runs}
+    spans = {(run.begin // SPAN_BYTES) for run in loose.index.runs.all}
     assert len(spans) == 5
-    assert loose.index.runs == 5, "complete spans end as one run"
+    assert len(loose.index.runs.all) == 5, "complete spans end as one run"
     assert loose.errors == []
 
 
 def test_one_batch_across_the_border_of_a_span() -> None:
     loose = BareIndex(chunk_rows=8)
-    border = index.SPAN_BYTES
+    border = SPAN_BYTES
     loose.index._begin = border - 1_000
     places = [border - 200, border - 100, border, border + 100]
     loose.index.add([Message("t", b"", message_id="k")] * 4, places, 1, 1, border - 240)
@@ -378,7 +379,7 @@ def test_an_empty_log_has_no_keys() -> None:
     keys = KeyIndex(disk, VirtualClock(START_MS), StoreSettings(), lambda what, error: None)
     segments = Segments(disk, "log")
     keys.load(0, segments, segments.end)
-    assert (keys.memory_rows, keys.runs) == (0, 0)
+    assert (keys.memory_rows, keys.runs.all) == (0, [])
 
 
 def test_a_damaged_run_costs_a_search_an_error_and_is_built_again_at_the_next_start() -> None:
