@@ -109,7 +109,7 @@ class StateEffects:
         elif kind == snapshot.QUEUES:
             self._index.load_queues(body)
         elif kind == snapshot.FILES:
-            self._index.last_records.load(body)
+            self._index.files.last_records.load(body)
         elif kind == snapshot.LEASES:
             self._ledger.tables.load(idle_tables.decode(body))
 

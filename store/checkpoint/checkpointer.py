@@ -257,8 +257,8 @@ class Checkpointer:
             if not self._written_below(position) or not self._keys.write_below(position):
                 self._later(step)
                 return
-            written = point._replace(index_end=self._index.end)
-            self._index.sync(lambda error: self._keyed(error, written))
+            written = point._replace(index_end=self._index.files.segments.end)
+            self._index.files.segments.sync(lambda error: self._keyed(error, written))
 
         self._guard(step)
 
@@ -274,7 +274,7 @@ class Checkpointer:
         elif error is not None:
             self._commit.stop("a sync of the index", error)
         else:
-            self._guard(lambda: self._finish(point._replace(index_first=self._index.needed_from())))
+            self._guard(lambda: self._finish(point._replace(index_first=self._index.files.needed_from(self._index.log_start))))
 
     def _create(self, name: Callable[[int], str]) -> tuple[int, File]:
         """(number, file) of a new file: no file is written twice."""
@@ -297,7 +297,7 @@ class Checkpointer:
     def _snapshot(self, state: int, stands: int) -> None:
         """Write a snapshot that stands at position `state` of the log, and then the index. `stands`: state bytes before it."""
         serial, file = self._create(snapshot.name_of)
-        table = self._index.end
+        table = self._index.files.segments.end
         steps = self._source.snapshot()
         rest: list[SnapshotItem] = []
         written = 0
@@ -382,7 +382,7 @@ class Checkpointer:
 
     def _clean(self) -> None:
         kept = (self.last, self.older)
-        self._index.drop_before(min(point.index_first for point in kept if point.serial))
+        self._index.files.drop_before(min(point.index_first for point in kept if point.serial))
         for name in self._disk.names(checkpoints.FOLDER):
             if name.isdigit() and int(name) not in [point.serial for point in kept]:
                 self._disk.remove(f"{checkpoints.FOLDER}/{name}")

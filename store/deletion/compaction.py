@@ -121,7 +121,7 @@ class Compaction:
         if item.value is None or item.space not in (DROPPED, EMPTY):
             return False
         facts = item.value.split(b" ")
-        return len(facts) > 1 and int(facts[-2]) <= base and int(facts[-1]) <= self._index.first
+        return len(facts) > 1 and int(facts[-2]) <= base and int(facts[-1]) <= self._index.files.segments.first
 
     def snapshot(self) -> Iterator[list[SnapshotItem] | Columns | None]:
         """SnapshotSource.snapshot: state, topics and queues, lease tables."""
@@ -131,7 +131,7 @@ class Compaction:
             if count:
                 yield Columns(TOPICS, body, count)
             yield from self._queue_frames(entries)
-        yield self._index.last_records.encode()
+        yield self._index.files.last_records.encode()
         turn, tables = self._ledger.turn, self._ledger.tables
         for chunk in tables.chunks():
             live = tables.live_in(chunk)
@@ -162,13 +162,14 @@ class Compaction:
             changes.append(StateChange(EMPTY, prefix.encode(), None))
             self._state.apply(changes[-1], 0)
         self._index.drop_topic(topic, self._commit.accepted.end)
-        changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self._commit.accepted.end, self._index.end)))
+        places = (self._commit.accepted.end, self._index.files.segments.end)
+        changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % places))
         return changes
 
     def drop_lite_queue(self, queue: Queue) -> StateChange:
         """Remove a lite queue; the change for the log, which is kept while the log holds earlier messages of the lite topic."""
         key = _empty_key(queue.name, 0)
-        item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.accepted.end, self._index.end))
+        item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.accepted.end, self._index.files.segments.end))
         self._index.drop(queue)
         self._state.apply(item, self._commit.accepted.base)
         return item

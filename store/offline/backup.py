@@ -13,7 +13,7 @@ from store.keys import run
 from store.log import promise
 from store.log.segment import FOLDER
 from store.offline.check import log_segments
-from store.queue.block_rows import FOLDER as INDEX_FOLDER
+from store.queue.block_files import FOLDER as INDEX_FOLDER
 
 DERIVED: Final = (checkpoints.FOLDER, checkpoints.SNAPSHOT_FOLDER, INDEX_FOLDER, run.FOLDER)
 """Folders that the log can replace."""

@@ -21,7 +21,7 @@ from store.log.segment_ends import writer_of
 from store.log.survey import LogSurvey, Stretch
 from store.offline.finding import CheckFinding, Severity
 from store.queue import block
-from store.queue.block_rows import FOLDER as INDEX_FOLDER
+from store.queue.block_files import FOLDER as INDEX_FOLDER
 from store.queue.row import ROW
 
 Progress = Callable[[str, int, int], None]

@@ -134,7 +134,7 @@ class HeldBackups:
         point = self._checkpointer.last
         files = self._segments.files(position) + self._checkpointer.files()
         if point.serial:
-            files += self._index.files(point.index_end) + self._keys.runs.files(point.position)
+            files += self._index.files.segments.files(point.index_end) + self._keys.runs.files(point.position)
         if self._disk.size(derived_damage.REBUILD) >= 0:
             files.append((derived_damage.REBUILD, self._disk.size(derived_damage.REBUILD)))
         done((hold, BackupPlan(files, promise.encode(mark, 1), writer.incarnation, first, position)))

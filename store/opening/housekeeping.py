@@ -158,7 +158,7 @@ class Housekeeping:
         parts.wheel.stop()
         parts.open_transactions.stop()
         parts.commit.close()
-        parts.index.close()
+        parts.index.files.segments.close()
         parts.keys.close()
 
 

@@ -164,7 +164,7 @@ class StoreOpening:
     def close_files(self) -> None:
         """Close the files of the log and of the index."""
         self.files.segments.close()
-        self.index.close()
+        self.index.files.segments.close()
 
     def load(self) -> Recovered:
         """Load the checkpoint, and prove the rest of the log without applying it. Raises StoreError, with the files closed."""

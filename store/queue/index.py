@@ -9,19 +9,14 @@ from typing import Final, final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
-from store.checkpoint.derived_damage import DerivedDamageError
-from store.log.segment import Segments, file_name
 from store.queue import block, table
-from store.queue.block_rows import FOLDER, BlockRows
+from store.queue.block_files import BlockFiles
 from store.queue.entries import TopicEntries
-from store.queue.last_records import LastRecords
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 from store.queue.tails import Tails
 from store.settings import StoreSettings
 
-_HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
-_READ_BYTES: Final = 16_384
 _SPILL_QUEUES: Final = 64
 _SPILL_COST_ROWS: Final = 64
 _WRITE_ROWS: Final = 2_048
@@ -43,46 +38,20 @@ class QueueIndex(TopicEntries):
     lost_ms              last position of a gap of the log -> store time of the messages that were lost there
     _tails               queues with rows in memory, the one with the oldest row first
     deleted              entries of deleted topics whose queues have to be forgotten
-    last_records         base of an index file -> the highest log position that a block in it refers to
+    files                the files with the blocks
     """
 
     def __init__(self, disk: Disk, config: StoreSettings, first: int, end: int) -> None:
-        """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.
-
-        Raises DerivedDamageError.
-        """
-        self._config = config
-        self._disk = disk
-        self._files = Segments(disk, FOLDER)
-        self._files.delete_left()
-        if end and (self._files.end < end or self._files.first > first):
-            self._files.close()
-            text = f"the index goes from {self._files.first} to {self._files.end}, and the checkpoint needs {first} to {end}"
-            raise DerivedDamageError(text, FOLDER)
-        self._files.cut(min(end, self._files.end))
+        """Raises DerivedDamageError, as BlockFiles does."""
         super().__init__(config.durability.waits_for_sync)
-        self._block_rows = BlockRows(disk, self._files)
+        self._config = config
+        self.files = BlockFiles(disk, config.index_segment_bytes, first, end)
         self._tails = Tails()
         self.tail_rows = 0
         self.blocks = 0
         self.log_start = 0
         self.lost_ms: dict[int, int] = {}
         self.deleted: list[TopicEntry] = []
-        self.last_records = LastRecords(self._files)
-
-    @property
-    def first(self) -> int:
-        """The place of the first block."""
-        return self._files.first
-
-    @property
-    def end(self) -> int:
-        """The place after the last block."""
-        return self._files.end
-
-    def files(self, end: int) -> list[tuple[str, int]]:
-        """(name, bytes) of the files with the blocks before place `end`."""
-        return self._files.files(end)
 
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """One queue, with its `first` up to date; None when it was never written."""
@@ -151,11 +120,7 @@ class QueueIndex(TopicEntries):
         rows, first, merged = self._merge(queue, rows, first)
         entry = queue.entry
         data = block.encode(queue.name, queue.id, entry.epoch, first, last, rows)
-        if self._files.end - self._files.active.base + len(data) > self._config.index_segment_bytes:
-            self._files.roll()
-        place = self._files.end
-        self._files.append(data)
-        self.last_records.note(self._files.active.base, last)
+        place = self.files.append(data, last)
         if merged:
             known = queue.block_count()
             self.blocks -= queue.drop_blocks(known - merged, known)
@@ -175,8 +140,7 @@ class QueueIndex(TopicEntries):
         self.write_out(queue)
         if queue.first < queue.next:
             data = block.encode_lost(queue.name, queue.id, queue.entry.epoch, queue.next, position, count)
-            self._files.append(data)
-            self.last_records.note(self._files.active.base, position)
+            self.files.append_here(data, position)
             queue.add_block(queue.next, -1 - position)
             self.blocks += 1
             queue.next = queue.tail_first = queue.visible = queue.next + count
@@ -193,10 +157,10 @@ class QueueIndex(TopicEntries):
             before = blocks[at]
             count = first - before
             ours = len(rows) // ROW_BYTES
-            if count > 2 * ours or count + ours > block.ROWS_MAX or blocks[known + at] < self._files.first:
+            if count > 2 * ours or count + ours > block.ROWS_MAX or blocks[known + at] < self.files.segments.first:
                 break
             try:
-                older = self._block_rows.read(queue, at, before, count)
+                older = self.files.rows(queue, at, before, count)
             except StoreError:
                 break  # its reader gets the error
             if len(older) != count * ROW_BYTES:
@@ -223,7 +187,7 @@ class QueueIndex(TopicEntries):
         if place < 0:
             found = [(-1 - place, 0, 0, self.lost_ms.get(-1 - place, 0))] * min(limit, end - offset)
         else:
-            found = list(ROW.iter_unpack(self._block_rows.read(queue, index, offset, min(limit, end - offset))))
+            found = list(ROW.iter_unpack(self.files.rows(queue, index, offset, min(limit, end - offset))))
         if len(found) < limit and offset + len(found) < queue.next and found:
             found += self.rows(queue, offset + len(found), limit - len(found))
         return found
@@ -305,21 +269,8 @@ class QueueIndex(TopicEntries):
 
         `epochs(topic)` is the epoch of a topic; blocks of an earlier epoch are skipped. Raises DerivedDamageError and OSError.
         """
-        place = max(begin, self._files.first)
-        begin, data = 0, b""
-        while place < self._files.end:
-            segment = self._files.at(place)
-            if segment is None:
-                raise DerivedDamageError(f"the index has no file that holds {place}", FOLDER)
-            found = block.header(data[place - begin : place - begin + _HEADER_BYTES_MAX]) if place >= begin else None
-            if found is None:
-                begin, data = place, segment.file.read(place - segment.base, _READ_BYTES)
-                found = block.header(data[:_HEADER_BYTES_MAX])
-            if found is None or place + found.size > segment.end:
-                raise DerivedDamageError(f"the index has no valid block at {place}", file_name(FOLDER, segment.base))
-            self.last_records.note(segment.base, found.last_physical)
+        for place, found in self.files.headers(begin):
             self._load_block(found, place, position, epochs(lite.topic_of(found.topic)))
-            place += found.size
 
     def _load_block(self, found: block.Block, place: int, position: int, epoch: int) -> None:
         if found.epoch < epoch:
@@ -348,10 +299,7 @@ class QueueIndex(TopicEntries):
         queue.next = queue.visible = queue.tail_first = found.first
         if found.lost:
             return
-        groups = -(-found.count // block.GROUP_ROWS)
-        rows = block.rows_of(self._files.read(place + found.rows_at, found.size - found.rows_at), groups)
-        if rows is None:
-            raise DerivedDamageError(f"the index block at {place} is damaged", FOLDER)
+        rows = self.files.all_rows(place, found)
         for at in range(0, len(rows), ROW_BYTES):
             if ROW.unpack_from(rows, at)[0] >= position:
                 break
@@ -360,28 +308,7 @@ class QueueIndex(TopicEntries):
 
     def load_queues(self, body: bytes) -> None:
         """Load a frame of queues (table.py)."""
-        self.blocks += table.load_queues(self, body, self._files.first)
-
-    def needed_from(self) -> int:
-        """Base of the first index file with a block of records from `log_start` on; of the last file when none has one."""
-        for segment in self._files.all:
-            if self.last_records.of(segment.base) >= self.log_start:
-                return segment.base
-        return self._files.active.base
-
-    def drop_before(self, place: int) -> None:
-        """Delete the index files that end at `place` or before. Raises OSError."""
-        while len(self._files.all) > 1 and self._files.all[1].base <= place:
-            self.last_records.drop(self._files.first)
-            self._files.drop_first()
-
-    def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make the blocks durable; `done` gets the error, None when it succeeded."""
-        self._files.sync(done)
-
-    def close(self) -> None:
-        """Close the files."""
-        self._files.close()
+        self.blocks += table.load_queues(self, body, self.files.segments.first)
 
 
 def _queue_of(index: QueueIndex, found: block.Block, entry: TopicEntry) -> Queue:

@@ -22,7 +22,7 @@ LARGE_CLASSES = {
     "Checkpointer": 305, "Client": 313, "CoapConnection": 306, "CoapEndpoint": 330, "ControllerMember": 304,
     "Follower": 340, "Forwarder": 398, "GroupCommit": 392, "GrpcApplication": 338, "Http2Connection": 413,
     "HttpConnection": 323, "Leading": 324, "LeaseTable": 320, "LiveDelivery": 327, "LogRecovery": 308,
-    "MqttConnection": 341, "Node": 432, "Pump": 422, "QueueIndex": 352, "Reader": 342,
+    "MqttConnection": 341, "Node": 432, "Pump": 422, "Reader": 342,
     "RelaySession": 308, "RemotingConnection": 319, "ReplicaRole": 309, "ReplicaTerm": 390, "Responses": 358,
     "RocketmqMetadata": 311, "Segments": 327, "SharedSubscriptions": 314, "Tail": 338,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from store.keys import run as key_run
 from store.log import promise as promises
 from store.log.promise import Promise
 from store.log.segment import FOLDER as LOG
-from store.queue.block_rows import FOLDER as INDEX
+from store.queue.block_files import FOLDER as INDEX
 
 SUCCESSOR: Final = "heir"
 """File with the identity of the log that this one continues, until the controllers know this one."""

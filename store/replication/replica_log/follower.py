@@ -277,7 +277,7 @@ class Follower:
             self._end()
             self._opening.repairs.close()
             self._raw.close()
-            self._opening.index.close()
+            self._opening.index.files.segments.close()
             self._opening.keys.close()
 
     # Work

@@ -311,8 +311,10 @@ def test_index_files_are_deleted_without_being_read() -> None:
         assert first > 0
         assert len(files) < 30, restart
         index = driver.store.parts.index
-        assert all(reach >= 0 for reach in index.last_records.positions.values())
+        assert all(reach >= 0 for reach in index.files.last_records.positions.values())
         kept = driver.store.parts.checkpointer.last, driver.store.parts.checkpointer.older
-        assert index._files.first == min(point.index_first for point in kept), "what neither checkpoint needs is deleted"
+        assert index.files.segments.first == min(point.index_first for point in kept), (
+            "what neither checkpoint needs is deleted"
+        )
         driver = driver.killed()
-        assert driver.store.parts.index.last_records.positions
+        assert driver.store.parts.index.files.last_records.positions

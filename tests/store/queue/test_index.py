@@ -48,7 +48,7 @@ def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], r
     checkpoint = pick.randrange(position + 1)
     while not index.write_below(checkpoint, 1):
         pass
-    loaded = QueueIndex(disk, config, 0, index.end)
+    loaded = QueueIndex(disk, config, 0, index.files.segments.end)
     loaded.load(0, checkpoint, lambda topic: 0)
     for queue_id, rows in naive.items():
         below = [row for row in rows if row[0] < checkpoint]

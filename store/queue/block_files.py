@@ -1,0 +1,126 @@
+"""The files of the queue index: blocks of rows of all queues, one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, final
+
+from domain.errors import StoreError
+from domain.ports import Disk
+from store.checkpoint import derived_damage
+from store.checkpoint.derived_damage import DerivedDamageError
+from store.log.segment import Segments, file_name
+from store.queue import block
+from store.queue.groups import RowGroups
+from store.queue.last_records import LastRecords
+from store.queue.queue import Queue
+from store.queue.row import ROW_BYTES
+
+FOLDER: Final = "index"
+_HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
+_READ_BYTES: Final = 16_384
+
+
+@final
+class BlockFiles:
+    """Appends blocks, reads their rows by groups, and notes damage of the index.
+
+    segments       the files
+    last_records   base of a file -> the highest log position that a block in it refers to
+    """
+
+    def __init__(self, disk: Disk, file_bytes: int, first: int, end: int) -> None:
+        """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.
+
+        `file_bytes`: a file has at most so many, if it has more than one block. Raises DerivedDamageError.
+        """
+        self._disk = disk
+        self._file_bytes = file_bytes
+        segments = self.segments = Segments(disk, FOLDER)
+        segments.delete_left()
+        if end and (segments.end < end or segments.first > first):
+            segments.close()
+            text = f"the index goes from {segments.first} to {segments.end}, and the checkpoint needs {first} to {end}"
+            raise DerivedDamageError(text, FOLDER)
+        segments.cut(min(end, segments.end))
+        self.last_records = LastRecords(segments)
+        self._groups = RowGroups(segments)
+
+    def append(self, data: bytes, last: int) -> int:
+        """Append a block whose last record is at `last` of the log; returns its place. Raises OSError."""
+        segments = self.segments
+        if segments.end - segments.active.base + len(data) > self._file_bytes:
+            segments.roll()
+        return self.append_here(data, last)
+
+    def append_here(self, data: bytes, last: int) -> int:
+        """As `append`, never in a new file."""
+        place = self.segments.end
+        self.segments.append(data)
+        self.last_records.note(self.segments.active.base, last)
+        return place
+
+    def rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
+        """Encoded rows of one block, checked; b"" when its file is deleted. Raises StoreError and OSError."""
+        blocks = queue.blocks
+        assert blocks is not None
+        within = offset - blocks[index]
+        group = within // block.GROUP_ROWS
+        groups = (within + count - 1) // block.GROUP_ROWS - group + 1
+        place = blocks[len(blocks) // 2 + index]
+        if place < self.segments.first:
+            return b""  # its file is deleted, with all records that it refers to
+        at = place + block.HEADER_BYTES + len(queue.name.encode()) + group * block.GROUP_BYTES
+        data = self._groups.read(at, groups)
+        if data is None:
+            raise self._damaged(place)
+        skipped = (within - group * block.GROUP_ROWS) * ROW_BYTES
+        return data[skipped : skipped + count * ROW_BYTES]
+
+    def _damaged(self, place: int) -> StoreError:
+        """The error of a reader of the damaged block at `place`. The next start builds the index again."""
+        segment = self.segments.at(place)
+        name = FOLDER if segment is None else file_name(FOLDER, segment.base)
+        text = f"the index block at {place} is damaged; the next start builds the index again from the log"
+        derived_damage.note(self._disk, text)
+        return StoreError(text, name)
+
+    def headers(self, begin: int) -> Iterator[tuple[int, block.Block]]:
+        """(place, header) of all blocks from place `begin` on. Raises DerivedDamageError and OSError."""
+        segments = self.segments
+        place = max(begin, segments.first)
+        begin, data = 0, b""
+        while place < segments.end:
+            segment = segments.at(place)
+            if segment is None:
+                raise DerivedDamageError(f"the index has no file that holds {place}", FOLDER)
+            found = block.header(data[place - begin : place - begin + _HEADER_BYTES_MAX]) if place >= begin else None
+            if found is None:
+                begin, data = place, segment.file.read(place - segment.base, _READ_BYTES)
+                found = block.header(data[:_HEADER_BYTES_MAX])
+            if found is None or place + found.size > segment.end:
+                raise DerivedDamageError(f"the index has no valid block at {place}", file_name(FOLDER, segment.base))
+            self.last_records.note(segment.base, found.last_physical)
+            yield place, found
+            place += found.size
+
+    def all_rows(self, place: int, found: block.Block) -> bytes:
+        """Encoded rows of the block at `place`, which has the header `found`. Raises DerivedDamageError and OSError."""
+        groups = -(-found.count // block.GROUP_ROWS)
+        rows = block.rows_of(self.segments.read(place + found.rows_at, found.size - found.rows_at), groups)
+        if rows is None:
+            raise DerivedDamageError(f"the index block at {place} is damaged", FOLDER)
+        return rows
+
+    def needed_from(self, log_start: int) -> int:
+        """Base of the first file with a block of records from `log_start` on; of the last file when none has one."""
+        for segment in self.segments.all:
+            if self.last_records.of(segment.base) >= log_start:
+                return segment.base
+        return self.segments.active.base
+
+    def drop_before(self, place: int) -> None:
+        """Delete the files that end at `place` or before. Raises OSError."""
+        while len(self.segments.all) > 1 and self.segments.all[1].base <= place:
+            self.last_records.drop(self.segments.first)
+            self.segments.drop_first()
