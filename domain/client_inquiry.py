@@ -18,8 +18,6 @@ from domain.message.message import Message
 class SendReply(Command):
     """Give a reply to the client named in its property REPLY_TO_CLIENT, and store it -> Sent (RocketMQ codes 324, 325).
 
-    wait   False: the client expects no answer, none is given
-
     Errors: MESSAGE_ILLEGAL (without that property), TOPIC_NOT_FOUND, OVERLOADED, CLIENT_UNKNOWN (it is not connected, does
     not answer or refuses the reply: nothing is stored).
     """

@@ -30,6 +30,10 @@ class Command(Root):
 
     principal   the sender, set by the adapter where each request brings its own credentials; not set (in a `Send`: None) where
                 the principal of the connection counts for all its requests, or where access is not controlled
+
+    Fields of several commands:
+    wait_ms   hold the request at most this long, until there is something to answer; 0: answer at once
+    epoch     the topic's epoch (domain.topic) when the reader learnt its offsets; -1: not known, and not compared
     """
 
     __slots__ = ("principal",)
@@ -42,15 +46,12 @@ class Command(Root):
 class Pull(Command):
     """Read messages of one queue from `offset` on, without a lease -> Pulled (RocketMQ code 11).
 
-    limit        messages at most
     max_bytes    bytes of records at most, but at least one message
-    wait_ms      hold the request until a message matches, at most this long; 0: answer at once
     filter       only messages that match it; None: all
     commit       also store this offset as the position of the group; -1: do not
     member       client id of a registered member of a clustering group; "": the reader does not share its messages with a group
     subscribed   True: take the filter from the subscriptions in the heartbeats of the group's members, on any connection
     broadcast    True: the client reads every message, as its heartbeat says; the group must allow that
-    epoch        the topic's epoch (domain.topic) when the reader learnt the offset; -1: not known, and not compared
     whole        True: every stored message, expired ones included
 
     Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND,
@@ -83,12 +84,9 @@ class FollowTopic(Command):
                  "": go on from what `TopicFollowed` said
     queue_id     one queue; -1: all queues of the topic, at most FOLLOWED_QUEUES_MAX
     first_queue  the queue that is read first, so that a reader far behind in one of them is given the others too
-    limit        messages at most
     max_bytes    bytes of records after which no more are read, but at least one message
-    wait_ms      hold the request until a message matches, at most this long; 0: answer at once
     filter       only messages that match it; None: all
     pattern      only messages whose path matches this filter over paths (MQTT 5, 4.7); "": all
-    epoch        the topic's epoch (domain.topic) when the reader learnt the offsets; -1: not known, and not compared
 
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, ARGUMENT_ILLEGAL (too many queues), POLLING_FULL.
     """
@@ -114,7 +112,6 @@ class AwaitSettled(Command):
     holder     name for the leases of one reader, on its connection; leases that end between two commands are in the next answer
     topic      the topic that was received from
     receipts   leases to watch from now on, besides those of earlier commands; may be empty
-    wait_ms    hold the request at most this long; 0: answer at once
 
     A lease has ended when it is settled or released at this node, whoever did it, or when its time is over. One that is
     extended goes on. Errors: QUOTA (too many leases of one connection), GROUP_ILLEGAL, NOT_ALLOWED.
@@ -135,7 +132,6 @@ class HoldQueues(Command):
     name      the reader's name for the hold: the next one of the same name and topic replaces it
     offsets   queue id -> first offset that is held; at most domain.store.read_hold.QUEUES_MAX
     hold_ms   how long, at most domain.store.read_hold.HOLD_MS_MAX; 0: end the hold
-    epoch     the topic's epoch; -1: not compared
 
     Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), ARGUMENT_ILLEGAL, OVERLOADED.
     """
@@ -154,7 +150,6 @@ class Receive(Command):
 
     limit         messages at most, 1 to 32
     invisible_ms  length of the leases, above 0 and at most 12 hours
-    wait_ms       hold the request until a message can be leased, at most this long; 0: answer at once
     queue_id      one queue; -1: any queue of the topic, and of the group's retry topic
     filter        only messages that match it, the others are settled for the group; None: all
     from_first    where a group without a position starts: True at the first message; False at the last one, but at the first
@@ -187,7 +182,6 @@ class AwaitMessages(Command):
     """Hold until a group has a message to receive from a topic, without a lease -> MessagesWaiting (RocketMQ code 200054).
 
     queue_id     one queue; -1: any queue
-    wait_ms      hold at most this long; 0: answer at once
     ordered      True: a message whose ordering key has an earlier one that is not settled does not count
     attempt_id   messages that a Receive of this attempt was given count too; "": none
 

@@ -170,7 +170,6 @@ class ReceiveLite(Command):
 
     limit         messages at most, 1 to 32
     invisible_ms  length of the leases, above 0 and at most 12 hours
-    wait_ms       hold the request until a message can be leased, at most this long; 0: answer at once
     attempt_id    one attempt of the client: a repeated request with it gets the messages of the first one; "": none
 
     A lite topic is delivered in order: none of its messages while an earlier one is not settled. All have one pop time,

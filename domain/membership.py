@@ -48,7 +48,6 @@ class Heartbeat(Command):
     language             of its client library
     version              of its client library, as RocketMQ numbers versions
     keep_subscriptions   True: a membership without subscriptions leaves the known ones
-    wait                 False: the client expects no answer, none is given
     address              "host:port" of the client, "": unknown; tools show it
 
     Errors: GROUP_ILLEGAL.
@@ -109,7 +108,6 @@ class LockQueues(Command):
 
     queues   (broker, topic, queue id)
     unlock   True: release them -> Done
-    wait     False: the client expects no answer, none is given
     """
 
     ticket: object

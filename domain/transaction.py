@@ -30,7 +30,6 @@ class EndTransaction(Command):
     outcome      COMMIT, ROLLBACK, or UNKNOWN: it stays undecided and is checked again
     offset       queue offset of the half message, from Sent; -1: unknown
     position     physical offset of the half message, from Sent; -1: unknown
-    wait         False: the client expects no answer, none is given
 
     Repeating a decision is a success. Errors: NOT_ALLOWED (another group's), MESSAGE_NOT_FOUND (unknown, or decided otherwise).
     """

@@ -13,7 +13,6 @@ from store.appends.append import Appender
 from store.checkpoint import snapshot
 from store.delay import parking
 from store.delay.wheel import Wheel
-from store.deletion.compaction import Compaction
 from store.events import StoreEvents
 from store.lease import idle_tables
 from store.lease.journaled_tables import JournaledTables
@@ -126,7 +125,7 @@ class StateEffects:
 class BatchEffects:
     """Applies the effects of batches."""
 
-    __slots__ = ("_appender", "_commit", "_compaction", "_events", "_index", "_listeners", "_segments", "_state", "_wheel")
+    __slots__ = ("_appender", "_commit", "_events", "_index", "_listeners", "_segments", "_state", "_wheel")
 
     def __init__(
         self,
@@ -134,7 +133,6 @@ class BatchEffects:
         commit: GroupCommit,
         index: QueueIndex,
         appender: Appender,
-        compaction: Compaction,
         state: StateEffects,
         wheel: Wheel,
         listeners: StoreListeners,
@@ -144,7 +142,6 @@ class BatchEffects:
         self._commit = commit
         self._index = index
         self._appender = appender
-        self._compaction = compaction
         self._state = state
         self._wheel = wheel
         self._listeners = listeners

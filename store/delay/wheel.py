@@ -45,8 +45,6 @@ _SLICE_PAUSE_MS: Final = 1
 class Wheel:
     """Timers and delay levels.
 
-    timers              the timers and their progress
-    levels              the delay levels and their progress
     paused              True between `pause` and `resume`: pending messages are being copied
     parked, delivered   messages parked and delivered since the start
     mend_ms             longest wait of delivery for the repair of a damaged record; 0: no replica repairs it

@@ -19,7 +19,7 @@ from domain.ports import Clock, Disk
 from store.keys import row
 from store.keys.merge import Merge
 from store.keys.run import RowChunk, Sorted
-from store.keys.runs import SPAN_BYTES, Runs
+from store.keys.runs import SPAN_BYTES, KeyRuns
 from store.log import batch
 from store.log.segment import Segments
 from store.settings import StoreSettings
@@ -57,7 +57,7 @@ class KeyIndex:
     ) -> None:
         """`failed(what, error)` is called after a failed write: the store then takes no more writes, or none for a while."""
         self._disk = disk
-        self.runs = Runs(disk, clock, failed)
+        self.runs = KeyRuns(disk, clock, failed)
         self._chunk_rows = chunk_rows
         self._gap_bytes = config.checkpoint_bytes // 8
         self._seeds: dict[str, int] = {}

@@ -88,7 +88,6 @@ class Run:
     """Sorted rows in a file; the other attributes are those of `Sorted`.
 
     name    path of the file within the data directory
-    file    the open file
     whole   True when the footer is durable
     damaged True when rows were found damaged: the file is deleted then, so that the next start builds it again from the log
     sums    CRC-32 of each CHECKED_ROWS rows

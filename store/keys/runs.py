@@ -23,7 +23,7 @@ _SLICE_NS: Final = 2_000_000
 
 
 @final
-class Runs:
+class KeyRuns:
     """The runs of the key index.
 
     all           oldest first

@@ -28,6 +28,10 @@ UNREADABLE_MS: Final = 30_000
 """Lease to nobody of a record that cannot be read; the messages behind it are delivered meanwhile."""
 REPAIRED_MS: Final = 2_000
 """The same on a replica, where the others repair damaged records."""
+FLOOR_SPAN_MAX: Final = 10_000
+"""Largest distance of a free offset from the head; beyond it the message moves to the retry topic, and the floor advances."""
+FLOOR_HELD_MS_MAX: Final = 600_000
+"""Longest time since the first delivery of a free offset; after it the message moves to the retry topic."""
 ATTEMPT_CHARS_MAX: Final = 128
 """Longest attempt id, in characters; a longer one is ignored."""
 EVERYTHING: Final = 0
@@ -49,9 +53,11 @@ def steps(queue_id: int) -> tuple[int, ...]:
 class RecordSource(Protocol):
     """Reads records for a lease call, and moves messages to the retry topic.
 
+    broker      broker name in receipts
     hidden_ms   length of the lease to nobody of a record that cannot be read
     """
 
+    broker: str
     hidden_ms: int
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
@@ -69,7 +75,6 @@ class LeaseCall:
 
     limit, invisible_ms, wanted, fleeting   as in LeaseRequest
     attempt_id     attempt id of the client, "" without one; a call that repeats an id gets the messages of the earlier call
-    now            wall-clock ms of the call
     pop_ms         pop time of all leases of the call, wall-clock ms
     remaining      estimate of the free messages that are left in the visited queues
     unfinished     True when the call has ended at SCAN_ROWS_MAX or SCAN_BYTES_MAX
@@ -78,7 +83,6 @@ class LeaseCall:
     _rows          index rows scanned so far, times the cost of the filter
     _bytes         bytes of rejected records read so far
     _leased_bytes  bytes of the messages leased so far
-    _broker        broker name of receipts
     """
 
     __slots__ = (
@@ -86,7 +90,7 @@ class LeaseCall:
         "invisible_ms", "limit", "messages", "now", "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
-    def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
+    def __init__(self, index: QueueIndex, source: RecordSource, now: int, request: LeaseRequest) -> None:
         self._index = index
         self._source = source
         self.limit = request.limit
@@ -106,7 +110,7 @@ class LeaseCall:
         self._rows = 0
         self._bytes = 0
         self._leased_bytes = 0
-        self._broker = broker
+        self._broker = source.broker
 
     def raise_pop_ms(self, table: LeaseTable) -> None:
         """Raise the pop time above that of `table`. Call it before the first lease: later, the queue would be skipped."""
@@ -194,11 +198,17 @@ class LeaseCall:
             if not records or not (self._wants(records[0]) if attempt else records[0]):
                 table.skip(offset)
                 continue
-            moves = may_move and table.blocks_floor(offset, self.now)
-            if moves and self._source.move_to_retry_topic(table, offset, records[0]):
+            if may_move and self._blocks_floor(table, offset) and self._source.move_to_retry_topic(table, offset, records[0]):
                 continue
             self._lease_again(table, queue, offset, records[0], attempt)
         return bool(offsets)
+
+    def _blocks_floor(self, table: LeaseTable, offset: int) -> bool:
+        """True when the free `offset` exceeds FLOOR_SPAN_MAX or FLOOR_HELD_MS_MAX and must move to the retry topic."""
+        lease = table.leases[offset]
+        if not lease.attempts:
+            return False
+        return table.head - offset > FLOOR_SPAN_MAX or self.now - lease.first_ms >= FLOOR_HELD_MS_MAX
 
     def _lease_again(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
         """Lease `offset`, which was leased before, and set the reconsume times of the record."""

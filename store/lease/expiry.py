@@ -28,7 +28,7 @@ class Expiry:
         clock: Clock,
         schedule: LeaseSchedule,
         freed: Callable[[str, str], None],
-        ended: Callable[[LeaseTable], None] = lambda table: None,
+        ended: Callable[[LeaseTable], None],
     ) -> None:
         """Call `ended(table)` for each table with ended leases, then `freed(group, topic)` once for all tables of the pair."""
         self._clock = clock

@@ -88,7 +88,6 @@ def decode(body: bytes) -> Chunk:
 class IdleTables:
     """Rows of all lease tables, by state key. A place is the number of a row, valid until a row is added or removed.
 
-    count     number of rows
     _chunks   the rows in order; no chunk is empty
     _firsts   first key of each chunk
     _found    place of the last hit of `find`: successive keys are often neighbours

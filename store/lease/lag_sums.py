@@ -12,7 +12,6 @@ _LAST: Final = 1 << 30
 class QueueSum:
     """Sum of the rows of one queue in a chunk. A position below the queue's first offset counts as that offset.
 
-    count             number of rows
     total             sum of their positions
     low, high         lowest and highest position
     oldest_ms         store time of the message at `low`, epoch ms; 0 when unknown

@@ -15,10 +15,7 @@ LOOK_COST: Final = 16
 
 @final
 class LeaseCount:
-    """Counts leases.
-
-    _leases   the count of the last walk
-    """
+    """Counts leases."""
 
     def __init__(self, ledger: JournaledTables) -> None:
         self._ledger = ledger

@@ -23,7 +23,7 @@ from store.state.metadata import Catalogue
 class LeaseSource:
     """`RecordSource` over the log."""
 
-    __slots__ = ("_clock", "_durability", "_ledger", "_metadata", "_reader", "_writer", "hidden_ms")
+    __slots__ = ("_clock", "_durability", "_ledger", "_metadata", "_reader", "_writer", "broker", "hidden_ms")
 
     def __init__(
         self,
@@ -33,9 +33,11 @@ class LeaseSource:
         metadata: Catalogue,
         clock: Clock,
         durability: Durability,
+        broker: str,
         hidden_ms: int,
     ) -> None:
-        """`durability` applies to a new retry topic whose origin topic is gone; `hidden_ms`: RecordSource.hidden_ms."""
+        """`durability` applies to a new retry topic whose origin topic is gone; the last two are those of RecordSource."""
+        self.broker = broker
         self.hidden_ms = hidden_ms
         self._reader = reader
         self._writer = writer

@@ -37,17 +37,14 @@ class StoredLeases:
         source: RecordSource,
         held: StartupQueue,
         clock: Clock,
-        broker: str,
         events: StoreEvents,
     ) -> None:
-        """`broker`: broker name in receipts."""
         self._ledger = ledger
         self._release = release
         self._index = index
         self._source = source
         self._held = held
         self._clock = clock
-        self._broker = broker
         self._events = events
 
     def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
@@ -62,9 +59,9 @@ class StoredLeases:
             return
         now = self._clock.wall_ms()
         if request.ordered:
-            call: LeaseCall = OrderedLease(self._index, self._source, self._broker, now, request)
+            call: LeaseCall = OrderedLease(self._index, self._source, now, request)
         else:
-            call = LeaseCall(self._index, self._source, self._broker, now, request)
+            call = LeaseCall(self._index, self._source, now, request)
         if call.attempt_id and not request.ordered and self._repeat(call, request):
             self._answer(call, request, True, done)
             return
@@ -255,7 +252,7 @@ class StoredLeases:
                     now + invisible_ms - pop_ms,
                     receipt.revive_queue,
                     receipt.retry,
-                    self._broker,
+                    self._source.broker,
                     receipt.queue_id,
                     offset,
                     receipt.physical_offset,

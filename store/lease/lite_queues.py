@@ -9,7 +9,6 @@ from typing import Final, final
 from domain import lite
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.lite import LiteLeaseResult, LiteListener
-from domain.message.message import Placed
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from domain.store.store_request import LeaseRequest
@@ -25,9 +24,32 @@ from store.queue.queue import Queue
 from store.reads.listeners import StoreListeners
 from store.reads.repair_waits import unreadable
 from store.reads.startup_queue import StartupQueue
+from store.state.view import failure_only
 
 DROPS_MAX: Final = 1_024
 """Lite topics that one call of `drop` removes, with one record of the log."""
+
+
+@final
+class LiteQueueRemoval:
+    """Removes lite queues, with the positions and leases of groups on them, in one commit."""
+
+    def __init__(self, ledger: JournaledTables, compaction: Compaction, writer: StoreWriter) -> None:
+        self._ledger = ledger
+        self._compaction = compaction
+        self._writer = writer
+
+    def remove(self, queues: Sequence[Queue], groups: Sequence[str], done: lite.Done) -> None:
+        """Remove `queues`, when the store takes that."""
+
+        def changes() -> list[StateChange]:
+            found: list[StateChange] = []
+            for queue in queues:
+                found += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
+                found.append(self._compaction.drop_lite_queue(queue))
+            return found
+
+        self._writer.append_made(changes, failure_only(done))
 
 
 @final
@@ -38,25 +60,20 @@ class StoredLiteQueues:
         self,
         index: QueueIndex,
         ledger: JournaledTables,
-        compaction: Compaction,
+        removal: LiteQueueRemoval,
         listeners: StoreListeners,
         source: RecordSource,
-        writer: StoreWriter,
         held: StartupQueue,
         clock: Clock,
-        broker: str,
         events: StoreEvents,
     ) -> None:
-        """`broker` is the broker name in receipts."""
         self._index = index
         self._ledger = ledger
-        self._compaction = compaction
+        self._removal = removal
         self._clock = clock
         self._listeners = listeners
         self._source = source
-        self._writer = writer
         self._held = held
-        self._broker = broker
         self._events = events
 
     def listen(self, listener: LiteListener) -> None:
@@ -90,7 +107,7 @@ class StoredLiteQueues:
             return
         now = self._clock.wall_ms()
         request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
-        call = OrderedLease(self._index, self._source, self._broker, now, request)
+        call = OrderedLease(self._index, self._source, now, request)
         found: list[tuple[int, Queue, LeaseTable]] = []
         for at, each in enumerate(names):
             try:
@@ -174,14 +191,6 @@ class StoredLiteQueues:
 
     def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: lite.Done) -> None:
         """LiteQueues.drop."""
-
-        def drop() -> list[StateChange]:
-            changes: list[StateChange] = []
-            for queue in found:
-                changes += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
-                changes.append(self._compaction.drop_lite_queue(queue))
-            return changes
-
         try:
             queues = [self._queue(parent, each) for each in dict.fromkeys(names[:DROPS_MAX])]
         except (OSError, StoreError) as error:
@@ -189,8 +198,4 @@ class StoredLiteQueues:
             done(Failure(ErrorCode.INTERNAL, f"the index of {parent} cannot be read: {error}"))
             return
         found = [queue for queue in queues if queue is not None and queue.visible == queue.next]
-
-        def dropped(result: list[Placed] | Failure) -> None:
-            done(result if isinstance(result, Failure) else None)
-
-        self._writer.append_made(drop, dropped)
+        self._removal.remove(found, groups, done)

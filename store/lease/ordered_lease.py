@@ -34,8 +34,8 @@ class OrderedLease(LeaseCall):
 
     __slots__ = ()
 
-    def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
-        super().__init__(index, source, broker, now, request)
+    def __init__(self, index: QueueIndex, source: RecordSource, now: int, request: LeaseRequest) -> None:
+        super().__init__(index, source, now, request)
         self.revive_queue = ORDERED_REVIVE_QUEUE
 
     def lease_from(self, table: LeaseTable, queue: Queue) -> bool:

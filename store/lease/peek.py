@@ -42,7 +42,7 @@ class LeasePeek:
         now = self._clock.wall_ms()
         request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
         kind = OrderedLease if ordered else LeaseCall
-        call = kind(self._index, self._source, "", now, request)
+        call = kind(self._index, self._source, now, request)
         candidates = self._ledger.turn.candidates.of(group, entry) if queue_id < 0 else None
         if candidates is not None:
             queues: Sequence[Queue | None] = [entry.queues.get(each) for each in candidates.first(VISITS_MAX)]

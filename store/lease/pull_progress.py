@@ -19,10 +19,7 @@ Place = tuple[str, str, int]
 
 @final
 class PullProgress:
-    """Offsets [start, end) that a member has pulled from one queue.
-
-    member   client id of the puller
-    """
+    """Offsets [start, end) that a member has pulled from one queue."""
 
     __slots__ = ("end", "member", "start")
 

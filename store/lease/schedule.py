@@ -19,7 +19,6 @@ NEAR_MS: Final = 4_096
 class LeaseSchedule:
     """Tables by the time at which they are due, wall-clock ms.
 
-    count     number of tables
     _due      time -> tables, each at index `expiry_place`; an empty time is removed when it is the earliest
     _times    heap of the keys of `_due`
     """

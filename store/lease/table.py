@@ -8,10 +8,6 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from store.lease.ranges import Ranges
 
-FLOOR_SPAN_MAX: Final = 10_000
-"""Largest distance of a free offset from the head; beyond it the message moves to the retry topic, and the floor advances."""
-FLOOR_HELD_MS_MAX: Final = 600_000
-"""Longest time since the first delivery of a free offset; after it the message moves to the retry topic."""
 ATTEMPTS_MAX: Final = 32
 """Remembered attempt ids per queue of an ordered group; the oldest is forgotten first."""
 ATTEMPTS_UNORDERED_MAX: Final = 100
@@ -51,35 +47,24 @@ class LeaseTable:
     Invariants: an offset below `floor` is settled; an offset from `head` on has never been leased; an offset between is either
     in `leases` (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
 
-    Key: group, topic, queue_id
-    The state of each offset, all of it journaled
-        floor            the group's committed offset: all offsets below it are settled
-        head             the lowest offset that has never been leased
-        leases           offset -> lease, held or free, between floor and head
-        settled          settled offsets between floor and head
-        pop_ms           the newest pop time in use
+    Journaled: group, topic, queue_id, floor (the group's committed offset), head, leases, settled, pop_ms (the newest in use)
     Heaps for the next offset; an entry that no longer matches its lease is ignored
-        end_heap         (end_ms, offset) of held leases
-        free_heap        offsets of free leases
+        end_heap, free_heap   (end_ms, offset) of held leases; offsets of free ones
     Attempts of clients
         attempt_pops     attempt id -> pop time of its leases, oldest first
         fresh_attempts   number of the newest ones that are not in the last journal value
-    Ordered groups (ordered_lease.py)
-        ordered          True when messages of one key are delivered one after the other
-        keys             offset -> ordering key: a cache for leased offsets
     Members that pull (member_pulls.py)
         shared           True when receivers lease from this queue too: pulls then lease
         puller           client id of the member that pulls, "" when unknown
         pull_offset      expected offset of the puller's next pull
         reported         position of the puller's latest report, or returned_messages.REPORTS_MOVED_BACK
         late_returns     offset -> (pop_ms, previous report, head at that time) of late returns that the puller holds
-        last_receive_ms  time of the last receive
         renewed_ms       time of the last renewal of the puller's leases
     Bookkeeping
+        keys             ordering keys of leased offsets, a cache (ordered_lease.py)
         changed_offsets  offsets changed since the last journal value
         whole_due        True when the next journal value has to be a whole value
-        expiry_ms        time of the table in LeaseSchedule, 0 when it is not scheduled
-        expiry_place     index among the tables of that time
+        expiry_ms, expiry_place   time of the table in LeaseSchedule, 0: it has none; index among the tables of that time
         dropped          True when the table has been removed or packed: its leases are void
         anchor           base of the log segment with the newest whole value, -1 for none
         serial           number of the table in the order of becoming live (tables.py)
@@ -261,23 +246,21 @@ class LeaseTable:
         lease = self.leases.get(offset)
         if lease is None or lease.free or lease.pop_ms != pop_ms:
             return None
+        self._free(lease, offset, now)
+        return lease
+
+    def _free(self, lease: Lease, offset: int, now: int) -> None:
         lease.free = True
         lease.pulled = False
         lease.end_ms = now
         heappush(self.free_heap, offset)
         self.changed_offsets[offset] = None
-        return lease
 
     def release_puller(self, now: int) -> bool:
         """Free all leases of the puller, which has left. True when it held one."""
         found = [offset for offset, lease in self.leases.items() if lease.pulled]
         for offset in found:
-            lease = self.leases[offset]
-            lease.pulled = False
-            lease.free = True
-            lease.end_ms = now
-            heappush(self.free_heap, offset)
-            self.changed_offsets[offset] = None
+            self._free(self.leases[offset], offset, now)
         self.puller = ""
         self.reported = 0
         self.late_returns.clear()
@@ -304,13 +287,6 @@ class LeaseTable:
         self.leases.clear()
         self._clear()
         self.shared = False
-
-    def blocks_floor(self, offset: int, now: int) -> bool:
-        """True when the free `offset` exceeds FLOOR_SPAN_MAX or FLOOR_HELD_MS_MAX and must move to the retry topic."""
-        lease = self.leases[offset]
-        if not lease.attempts:
-            return False
-        return self.head - offset > FLOOR_SPAN_MAX or now - lease.first_ms >= FLOOR_HELD_MS_MAX
 
     def commit(self, offset: int) -> None:
         """Set the floor. A higher one settles all offsets below `offset`; a lower one is `reset`."""

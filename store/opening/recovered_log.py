@@ -41,7 +41,7 @@ from store.lease.lease_count import LeaseCount
 from store.lease.lease_journal import LeaseJournal
 from store.lease.lease_records import LeaseSource
 from store.lease.leases import StoredLeases
-from store.lease.lite_queues import StoredLiteQueues
+from store.lease.lite_queues import LiteQueueRemoval, StoredLiteQueues
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.positions import StoredPositions
@@ -136,9 +136,7 @@ class StoreOpening:
         )
         state.connect(self._reader.value)
         state_effects = StateEffects(state, self._metadata, index, ledger)
-        self._effects = BatchEffects(
-            segments, commit, index, self._appender, compaction, state_effects, wheel, self._listeners, events
-        )
+        self._effects = BatchEffects(segments, commit, index, self._appender, state_effects, wheel, self._listeners, events)
         self.recovery = LogRecovery(
             disk, segments, index, state, state_effects.replay, state_effects.load, self._appender.tag_of, events,
             files.promise,
@@ -256,18 +254,20 @@ class StoreOpening:
             self.files.disk, clock, parts.segments, parts.commit, parts.checkpointer, index, parts.keys, events
         )
         hidden_ms = REPAIRED_MS if self.repairs.active else UNREADABLE_MS
-        source = LeaseSource(parts.reader, writer, ledger, metadata, clock, config.durability, hidden_ms)
+        source = LeaseSource(parts.reader, writer, ledger, metadata, clock, config.durability, config.broker, hidden_ms)
         positions = StoredPositions(ledger, parts.group_removal)
         key_search = KeySearch(parts.keys, self._reading, index, parts.segments, events)
         store = LogStore(
             parts,
             housekeeping := Housekeeping(parts, held, self.files.disk, clock, backups.stop, config.boot),
             StoredLog(client_appends, parts.once, self._reading, key_search, index, self._hot, self._listeners, held),
-            StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, config.broker, events),
+            StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, events),
             positions,
             StoredMemberPulls(ledger, positions, index, self._reading, source, held, clock, events),
             metadata,
-            StoredLiteQueues(index, ledger, self.source, self._listeners, source, writer, held, clock, config.broker, events),
+            StoredLiteQueues(
+                index, ledger, LiteQueueRemoval(ledger, self.source, writer), self._listeners, source, held, clock, events
+            ),
             LeasePeek(ledger, index, clock, source, events),
             StoredState(parts.state, writer.append_changes, parts.appender.unapplied, events, self.repairs),
             backups,

@@ -36,10 +36,8 @@ _FACTS = struct.Struct(">qqiIqH")
 class Block:
     """A decoded block header.
 
-    topic           name of the topic or lite queue
     epoch           epoch of the topic when the block was written (TopicEntry)
     first           offset of the first row
-    count           number of rows
     last_physical   log position of the last row's record
     rows_at         bytes from the start of the block to its first group
     lost            True for a block of lost messages, which has no rows

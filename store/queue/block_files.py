@@ -25,14 +25,13 @@ _READ_BYTES: Final = 16_384
 class BlockFiles:
     """Appends blocks, reads their rows by groups, and notes damage of the index.
 
-    segments       the files
     last_records   base of a file -> the highest log position that a block in it refers to
     """
 
     def __init__(self, disk: Disk, file_bytes: int, first: int, end: int) -> None:
         """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.
 
-        `file_bytes`: a file has at most so many, if it has more than one block. Raises DerivedDamageError.
+        `file_bytes`: size above which a file gets no further block. Raises DerivedDamageError.
         """
         self._disk = disk
         self._file_bytes = file_bytes

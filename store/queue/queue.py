@@ -16,14 +16,12 @@ from store.queue.settings import TopicSettings
 class TopicEntry:
     """A topic of the index.
 
-    name            name of the topic
     settings        its configuration, None when it has none
     created_ms      time of its creation, epoch ms; 0 when it is unknown
     anchor          base of the log segment with the newest record of its configuration
     flushed         True when its messages wait for a sync
     epoch           records before this position of the log belong to a deleted topic of the same name
     arrivals        which queues got messages last; None until a group receives from any of many queues
-    queues          queue id -> queue
     is_lite         True for a topic of type LITE, which may have lite queues
     lite_queues     lite topic -> queue, None while there is none
     retained_from   log position from which the topic's own retention keeps messages; lite queues have lost older ones
@@ -159,8 +157,6 @@ class Queue:
 
     Invariant: first <= visible <= next.
 
-    entry        the topic
-    id           queue id
     lite         name of the lite topic whose queue this is, "" for a queue of the topic itself
     first        the lowest offset that is still there
     visible      offset after the newest readable message

@@ -27,10 +27,7 @@ ROWS_MAX: Final = 512
 
 @final
 class QueueRows:
-    """Rows of queues, which become a frame.
-
-    count   number of rows
-    """
+    """Rows of queues, which become a frame."""
 
     __slots__ = (
         "_counts", "_epochs", "_firsts", "_ids", "_lasts", "_names", "_nexts", "_places", "_starts", "count",

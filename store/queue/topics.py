@@ -19,7 +19,6 @@ class TopicMap:
     """Name -> entry. Iterations go by name: the order of the parts differs from process to process.
 
     _parts   the entries, by the hash of their names
-    _names   the names
     """
 
     __slots__ = ("_names", "_parts")

@@ -33,7 +33,6 @@ class CountedRange:
     total          bytes of all pieces
     place          log position of the row at `begin`, while counting backwards
     excess         rows from `begin` on that are beyond the bound
-    excess_bytes   their bytes
     """
 
     __slots__ = ("begin", "ends", "excess", "excess_bytes", "place", "queue", "sizes", "total")

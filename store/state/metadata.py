@@ -110,7 +110,6 @@ class SharedSettings:
 class Catalogue:
     """The `Metadata` port.
 
-    settings   configurations of topics
     _entries   the topics, with their configurations
     _recent    name -> topic that was asked for
     _followers the functions given to `follow_topics`

@@ -23,7 +23,6 @@ def unpack(row: int) -> tuple[int, int]:
 class RowCounts:
     """Counts of rows by the base of the segment that they point into.
 
-    total     number of rows
     _bases    bases of segments with rows, sorted; the segment of a row is the last base at or before its position
     _counts   base -> number of rows
     """

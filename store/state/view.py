@@ -38,8 +38,6 @@ class Space:
     """The keys of one space.
 
     bytes     bytes of its keys and values
-    values    key -> value
-    keys      its keys, sorted
     removed   keys removed by their prefix, whose values are not forgotten yet
     """
 

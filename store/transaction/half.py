@@ -29,10 +29,8 @@ _VALUE = struct.Struct(">IqH")
 class Half:
     """One open transaction.
 
-    group        producer group
     message_id   id of the message, which is the transaction id
     next_ms      when the next check is due, in epoch ms
-    checks       checks made so far
     """
 
     __slots__ = ("checks", "group", "message_id", "next_ms")

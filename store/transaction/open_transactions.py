@@ -42,7 +42,6 @@ class OpenTransactions:
     check_policy  times and number of the checks of a transaction
     checked       checks sent since the start
     ended         transactions decided since the start
-    _open         the open transactions
     _unanswered   checks that found no producer
     """
 

@@ -18,7 +18,7 @@ class Stage:
         self.clock = VirtualClock()
         self.freed: list[tuple[str, str]] = []
         self.schedule = LeaseSchedule()
-        self.expiry = Expiry(self.clock, self.schedule, lambda group, topic: self.freed.append((group, topic)))
+        self.expiry = Expiry(self.clock, self.schedule, lambda group, topic: self.freed.append((group, topic)), lambda _: None)
 
     def table(self, *ends_ms: int, topic: str = "t") -> LeaseTable:
         """A scheduled table with one lease for each end, in milliseconds from the start."""

@@ -13,7 +13,7 @@ import pytest
 from domain.address import pop_retry_topic
 from domain.event import Leased
 from domain.message.record import Record
-from store.lease.table import FLOOR_HELD_MS_MAX
+from store.lease.call import FLOOR_HELD_MS_MAX
 from store.settings import StoreSettings
 from tests.store.driver import Driver
 
