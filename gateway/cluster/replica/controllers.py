@@ -15,11 +15,11 @@ from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
-from domain.ports import Clock, Entropy, Timer
+from domain.ports import Timer
+from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica.identity import KnownControllers
 from gateway.link.link import AnswerBack, RemotingLink
-from gateway.link.request import Request, Sign
-from gateway.link.wire import Dialer
+from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from protocols.remoting.controller.change_form import process_fields
@@ -65,8 +65,8 @@ class GroupControllers:
     """
 
     def __init__(
-        self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], dialer: Dialer, clock: Clock, entropy: Entropy,
-        sign: Sign | None, kept: KnownControllers | None = None, run: str = "",
+        self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], network: PeerNetwork,
+        kept: KnownControllers | None = None, run: str = "",
     ) -> None:  # fmt: skip
         """`endpoints`: controllers of the settings; `kept`: file with the last known controllers, read and updated; `run`:
         random text of this process."""
@@ -74,12 +74,12 @@ class GroupControllers:
         self._run = run
         self._cluster = cluster
         self._group = group
-        self._clock = clock
-        self._made = partial(RemotingLink, dialer=dialer, clock=clock, entropy=entropy, sign=sign, on_request=self._noticed)
+        self._network = network
+        self._clock = network.clock
         self._seeds = list(dict.fromkeys(endpoints))
         self._kept = kept
         self._known = list(dict.fromkeys((*self._seeds, *(() if kept is None else kept.read()))))
-        self._links = [self._made("controller", *each) for each in self._known]
+        self._links = [self._link(each) for each in self._known]
         self._leads = 0
         self._address = ""
         self._report: Callable[[], ReplicaReport] | None = None
@@ -87,6 +87,9 @@ class GroupControllers:
         self._beats: Timer | None = None
         self._polls: Timer | None = None
         self._closed = False
+
+    def _link(self, endpoint: tuple[str, int]) -> RemotingLink:
+        return self._network.link("controller", endpoint, self._noticed)
 
     def attach(self, listener: GroupListener) -> None:
         """From now on report to a replica whose log is open."""
@@ -159,7 +162,7 @@ class GroupControllers:
             return
         before = dict(zip(self._known, self._links, strict=True))
         leads = self._known[self._leads]
-        self._links = [before.pop(each) if each in before else self._made("controller", *each) for each in known]
+        self._links = [before.pop(each) if each in before else self._link(each) for each in known]
         self._known = known
         self._leads = known.index(leads) if leads in known else 0
         for link in before.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Final, final
 
 from domain.controller.answer import GroupAnswer
@@ -31,10 +30,11 @@ class Handover:
     asked   elections requested because there was no room
     """
 
-    def __init__(self, group: str, controllers: GroupControllers, clock: Clock) -> None:
-        """`group`: name of the store group."""
+    def __init__(self, leading: Leading, led: LeaderLog, controllers: GroupControllers, clock: Clock) -> None:
         self.asked = 0
-        self._group = group
+        self._leading = leading
+        self._led = led
+        self._group = leading.group.name
         self._controllers = controllers
         self._clock = clock
         self._full_since_ns = 0
@@ -43,19 +43,17 @@ class Handover:
         self._notified = False
         self._timer: Timer | None = None
 
-    def watch(self, leading: Leading, led: LeaderLog) -> None:
+    def watch(self) -> None:
         """Check the disk space of this leader every POLL_MS until `stop`."""
-        self._timer = self._clock.call_at(
-            self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, partial(self.watch, leading, led)
-        )
-        now, full = self._clock.monotonic_ns(), led.full
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self.watch)
+        now, full = self._clock.monotonic_ns(), self._led.full
         if full is None:
             self._full_since_ns, self._notified = 0, False
             return
         self._full_since_ns = self._full_since_ns or now
         if now - self._full_since_ns < FULL_MS * MILLISECOND_NS or now < self._next_ns:
             return
-        successor = self._successor(leading, True)
+        successor = self._successor(True)
         if successor:
             self._next_ns = now + self._pause_ms * MILLISECOND_NS
             self._pause_ms = min(2 * self._pause_ms, AGAIN_MS[1])
@@ -63,7 +61,7 @@ class Handover:
             log.warning(
                 "store group %s: this leader has no room (%s): replica %s should lead", self._group, full.text, successor
             )
-            self._elect(leading, successor, self._answered)
+            self._elect(successor, self._answered)
         elif not self._notified:
             self._notified = True
             log.error(
@@ -76,20 +74,18 @@ class Handover:
         if self._timer is not None:
             self._timer.cancel()
 
-    def hand_over(self, leading: Leading | None, done: Callable[[], None]) -> None:
-        """Request an election, since this node stops. `done`: the request is answered, or there is no candidate.
-
-        `leading`: None when this replica does not lead.
-        """
-        successor = 0 if leading is None else self._successor(leading, True) or self._successor(leading, False)
-        if leading is None or not successor:
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """Request an election, since this node stops. `done`: the request is answered, or there is no candidate."""
+        successor = self._successor(True) or self._successor(False)
+        if not successor:
             done()
             return
         log.warning("store group %s: this node stops: replica %s should lead", self._group, successor)
-        self._elect(leading, successor, lambda _answer: done())
+        self._elect(successor, lambda _answer: done())
 
-    def _successor(self, leading: Leading, with_room: bool) -> int:
+    def _successor(self, with_room: bool) -> int:
         """The id of the connected member of the SyncStateSet that has most of the log; 0: there is none."""
+        leading = self._leading
         heirs = [
             (each.written, number)
             for number, each in leading.followers.items()
@@ -99,8 +95,8 @@ class Handover:
         ]
         return max(heirs)[1] if heirs else 0
 
-    def _elect(self, leading: Leading, successor: int, done: Callable[[GroupAnswer | None], None]) -> None:
-        change = ElectLeader(self._group, designated=successor, leader_epoch=leading.group.leader_epoch)
+    def _elect(self, successor: int, done: Callable[[GroupAnswer | None], None]) -> None:
+        change = ElectLeader(self._group, designated=successor, leader_epoch=self._leading.group.leader_epoch)
         self._controllers.change(change, done)
 
     def _answered(self, answer: GroupAnswer | None) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import StoreGroup
 from domain.replication.ports import FollowerLog
-from gateway.cluster.replica.registration import incarnation_text
+from gateway.cluster.replica.registering_state import incarnation_text
 
 _OTHER: Final = (
     "this replica does not follow replica {leader}, which leads in epoch {led}: its own log is of epoch {own}, and of another "

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol, final
 
-from domain.ports import Clock, Entropy
 from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
+from gateway.cluster.peer_network import PeerNetwork
 from gateway.link.backoff import Backoff
-from gateway.link.request import Sign
 from gateway.link.stream import Stream
-from gateway.link.wire import Dialer, UnreadableError
+from gateway.link.wire import UnreadableError
 from protocols.remoting.nodes.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
 
@@ -43,16 +42,13 @@ class FollowUser(Protocol):
 class LeaderLink:
     """`store.replication.ports.LeaderConnection` over remoting: connections to one leader, one after the other."""
 
-    def __init__(
-        self, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None, user: FollowUser,
-        broke: Callable[[], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, host: str, port: int, network: PeerNetwork, user: FollowUser, broke: Callable[[], None]) -> None:
         """`broke`: called when a connection has ended or could not be made."""
         self._broke = broke
-        self._sign = sign
+        self._sign = network.sign
         self._user = user
-        self._stream = Stream([(host, port)], dialer, clock, Backoff(REST_MS, REST_MS, entropy), self)
-        self._dialog = FollowDialog(sign)
+        self._stream = Stream([(host, port)], network.dialer, network.clock, Backoff(REST_MS, REST_MS, network.entropy), self)
+        self._dialog = FollowDialog(network.sign)
         self._why = ""
 
     def start(self) -> None:

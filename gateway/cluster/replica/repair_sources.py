@@ -9,11 +9,10 @@ from typing import Final, final
 from domain.address import endpoint_of
 from domain.controller.group import StoreGroup
 from domain.errors import ErrorCode, Failure
-from domain.ports import Clock, Entropy
 from domain.replication.message import ReadLog
+from gateway.cluster.peer_network import PeerNetwork
 from gateway.link.link import RemotingLink
-from gateway.link.request import Request, Sign
-from gateway.link.wire import Dialer
+from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.nodes.replication import form
 from protocols.remoting.ticket import RequestError
@@ -42,11 +41,8 @@ class _Source:
 class RepairSources:
     """Links to the other replicas, by address."""
 
-    def __init__(self, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None) -> None:
-        self._dialer = dialer
-        self._clock = clock
-        self._entropy = entropy
-        self._sign = sign
+    def __init__(self, network: PeerNetwork) -> None:
+        self._network = network
         self._links: dict[str, RemotingLink] = {}
 
     def of(self, group: StoreGroup | None, own: int) -> Sequence[_Source]:
@@ -63,7 +59,7 @@ class RepairSources:
         if address not in self._links:
             endpoint = endpoint_of(address)
             assert endpoint is not None
-            self._links[address] = RemotingLink("replica", *endpoint, self._dialer, self._clock, self._entropy, self._sign)
+            self._links[address] = self._network.link("replica", endpoint)
         return self._links[address]
 
     def close(self) -> None:

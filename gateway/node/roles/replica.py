@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Final, final
 
 from domain.address import endpoint_text
 from domain.command import Command
 from domain.controller.health import UNMEASURED
-from domain.errors import ConfigError, StoreError
+from domain.errors import StoreError
 from domain.ports import Clock
 from domain.replication.message import (
     Follow,
@@ -23,41 +21,38 @@ from domain.replication.message import (
     PartRefusal,
     ReadLog,
 )
-from domain.replication.ports import FollowerLog, LeaderStore
-from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.replication.ports import LeaderStore
 from gateway.access.authority import Access
+from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.registration.slave import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
-from gateway.cluster.replica.damaged_start import DamagedStart
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
-from gateway.cluster.replica.registration import ReplicaPlace
-from gateway.cluster.replica.repair_sources import RepairSources
-from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm
+from gateway.cluster.replica.registering_state import ReplicaPlace
+from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientSide
-from gateway.node.composition import StoreSide, given_to_store
+from gateway.node.composition import StoreSide
 from gateway.node.protocols import Protocols
 from gateway.node.roles.follower_composition import MIB, compose_follower
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
+from gateway.node.roles.replica_log import ReplicaLogOpening
 from gateway.node.roles.role import MakeStoreSide, Role, ServeReaders
 from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.node.settings import Config
-from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.machine import hot_bytes, processor_ns
+from gateway.runtime.machine import processor_ns
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
 from protocols.http2.choice import choose
-from store.disk_full.errors import is_full, lack_of, probe
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 
@@ -66,9 +61,6 @@ OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait for followers to read it: the window of each is bounded."""
 HAND_OVER_S: Final = 3.0
 """Seconds that a stop waits for the election of another leader."""
-ROOM_S: Final = 1.0
-"""Seconds between two looks whether a full disk has room."""
-BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @final
@@ -84,7 +76,7 @@ class ReplicaRole(SinglePurposeRole):
         super().__init__(config, clock, health, protocols)
         self.replica: ReplicaTerm | None = None
         self.repairs = RepairCounts()
-        self._damaged: DamagedStart | None = None
+        self._opening: ReplicaLogOpening | None = None
         self._serve_at_port: ServeReaders | None = None
         self._reading: FollowerReading | None = None
         self._presence: Presence | None = None
@@ -95,9 +87,9 @@ class ReplicaRole(SinglePurposeRole):
         self._settings = config.part(ReplicationSettings, "replication")
         access = ServerAccess(self._settings.servers)
         self._controllers = access.servers.endpoints
-        self._dialer, self._sign = access.dialer(), access.kept_sign(clock)
+        self._network = PeerNetwork(access.dialer(), access.kept_sign(clock), clock, SystemEntropy())
         self._address = ""
-        self._run = SystemEntropy().token(8).hex()
+        self._run = self._network.entropy.token(8).hex()
 
     def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """The port, and users in a store of its own. Raises ConfigError and StoreError."""
@@ -143,53 +135,6 @@ class ReplicaRole(SinglePurposeRole):
         else:
             self.replica.verbs()[ReadLog](connection, command)
 
-    async def _opened(
-        self, open_log: Callable[[], FollowerLog], config: Config, local: LocalStore, own: int, controllers: GroupControllers
-    ) -> FollowerLog:
-        """The log; when what it has promised is damaged, after other replicas have helped. Raises StoreError."""
-        damaged_log, entropy = engine_of(config).damaged, SystemEntropy()
-        while True:
-            try:
-                return open_log()
-            except OSError as error:
-                if not is_full(error):
-                    raise StoreError(f"the log in the data directory cannot be opened: {error}") from error
-                await self._room(local, error)
-            except StoreError as error:
-                damaged = None if damaged_log is None else damaged_log(local.disk, self._clock, error)
-                if damaged is None or not own:
-                    return local.opened(partial(_raise, error))
-                sources = RepairSources(self._dialer, self._clock, entropy, self._sign)
-                opens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-                start = self._damaged = DamagedStart(
-                    damaged, own, controllers, sources, self._clock, entropy, self.repairs,
-                    partial(_set, opens),
-                )  # fmt: skip
-                try:
-                    start.start()
-                    if not await opens:
-                        return local.opened(partial(_raise, error))
-                finally:
-                    start.close()
-                    sources.close()
-                    self._damaged = None
-
-    async def _room(self, local: LocalStore, error: OSError) -> None:
-        """Wait for room on the volume, or for a file descriptor, to open the log. The group goes on without this replica."""
-        lack = lack_of(error)
-        cause = f"the log cannot be opened ({error.strerror or error}): this replica waits until {lack.until}"
-        local.report(StoreEvent(StoreEventKind.FULL, str(error.filename or ""), cause, lack.remedy, error))
-        while True:
-            await asyncio.sleep(ROOM_S)
-            try:
-                probe(local.disk)
-            except OSError as again:
-                if not is_full(again):
-                    raise StoreError(f"the log in the data directory cannot be opened: {again}") from again
-            else:
-                break
-        local.report(StoreEvent(StoreEventKind.RESUMED, "", f"{lack.ended}: the log is opened"))
-
     def store_maker(self, config: Config) -> MakeStoreSide:
         """Role.store_maker: the store of the group, once this replica is elected."""
 
@@ -211,20 +156,19 @@ class ReplicaRole(SinglePurposeRole):
 
     async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
-        entropy, clock = SystemEntropy(), self._clock
-        follow = self._followers_log(config, ports, host, local)
+        network, skew_ms = self._network, self._settings.clock_skew_max_ms
+        opening = self._opening = ReplicaLogOpening(config, local, self._protocols.store_host(host, ports), network, skew_ms)
         try:
-            identity = ReplicaIdentity(local.disk, entropy, self._run)
+            identity = ReplicaIdentity(local.disk, network.entropy, self._run)
         except OSError as error:
             raise StoreError(f"the data directory cannot be used: {error}") from error
         controllers = GroupControllers(
-            config.cluster, config.broker, self._controllers, self._dialer, clock, entropy, self._sign,
-            KnownControllers(local.disk), identity.run,
-        )  # fmt: skip
-        follower = await self._opened(follow, config, local, identity.id, controllers)
+            config.cluster, config.broker, self._controllers, network, KnownControllers(local.disk), identity.run
+        )
+        follower = await opening.log(identity.id, controllers, self.repairs)
         serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
         place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves)
-        slave = self._slave = SlaveRegistration(config, serves, self._address, clock, entropy)
+        slave = self._slave = SlaveRegistration(config, serves, self._address, network.clock, network.entropy)
 
         def over(reason: str) -> None:
             led = None if self.replica is None else self.replica.promoted
@@ -241,12 +185,11 @@ class ReplicaRole(SinglePurposeRole):
                 followed=lambda epoch: slave.follows(replica.own, epoch),
                 promoting=self._stand_down,
             )
+        events = TermEvents(lambda store: None if elected.done() else elected.set_result(store), over, self._stands_by, readers)
+        meter = ReplicaHealth(network.clock, skew_ms)
         replica = self.replica = ReplicaTerm(
-            follower, place, controllers, self._dialer, self._sign, clock, entropy,
-            lambda store: None if elected.done() else elected.set_result(store), over, self._stands_by, readers,
-            self.repairs, self._settings.clock_skew_max_ms,
-            lambda: ProcessorTime(*processor_ns()),
-        )  # fmt: skip
+            follower, place, controllers, network, events, meter, self.repairs, lambda: ProcessorTime(*processor_ns())
+        )
         choose()  # the engine of HTTP/2 is imported now: clients would wait for that at an election
         if readers is not None:
             readers.renewed()
@@ -264,21 +207,6 @@ class ReplicaRole(SinglePurposeRole):
             heard={} if self._presence is None else self._presence.heard,
         )  # fmt: skip
 
-    def _followers_log(
-        self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore
-    ) -> Callable[[], FollowerLog]:
-        """The call that opens the log of a follower. Raises ConfigError for an engine without replicas."""
-        given = {
-            **given_to_store(config, self._protocols.store_host(host, ports), SystemEntropy()),
-            "boot": _boot(),
-            "clock_skew_ms": self._settings.clock_skew_max_ms,
-        }
-        settings = settings_of(config, hot_bytes(), given)
-        follow = engine_of(config).follow
-        if follow is None:
-            raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
-        return lambda: follow(local.disk, self._clock, settings, local.report)
-
     def _stand_down(self) -> None:
         """Serve readers no more, and be no slave at name servers."""
         self._offer(None)
@@ -292,7 +220,7 @@ class ReplicaRole(SinglePurposeRole):
     def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
         served, self._reading, self._presence = compose_follower(
-            config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
+            config, ports, host, replica.reads, replica, self._clock, self._network.entropy, self._protocols
         )
         self._offer(served)
 
@@ -362,34 +290,23 @@ class ReplicaRole(SinglePurposeRole):
         controllers = ", ".join(endpoint_text(*each) for each in self._controllers)
         return [self.access_line(), ("group", f"{self.config.broker}, as {self._address}; controllers {controllers}")]
 
-    async def close(self) -> None:
-        """End the life of the replica, and close the store of users."""
-        self._undamaged()
+    def _end(self) -> None:
+        if self._opening is not None:
+            self._opening.close()
         if self.replica is not None:
             self.replica.close()
+
+    async def close(self) -> None:
+        """End the life of the replica, and close the store of users."""
+        self._end()
         if self._slave is not None:
             await self._slave.close()
         await super().close()
 
-    def _undamaged(self) -> None:
-        if self._damaged is not None:
-            self._damaged.close()
-
     def abandon(self) -> None:
         """End the life of the replica, and unlock the directory."""
-        self._undamaged()
-        if self.replica is not None:
-            self.replica.close()
+        self._end()
         super().abandon()
-
-
-def _set(future: asyncio.Future[bool], value: bool) -> None:
-    if not future.done():
-        future.set_result(value)
-
-
-def _raise(error: StoreError) -> FollowerLog:
-    raise error
 
 
 def _measured(meter: ReplicaHealth) -> dict[str, float]:
@@ -398,14 +315,6 @@ def _measured(meter: ReplicaHealth) -> dict[str, float]:
     times = (("sync", figures.sync_us), ("ack", figures.ack_us), ("path", figures.path_us), ("turn", figures.turn_us))
     found: dict[str, float] = {f"replica_{name}_seconds": us / 1e6 for name, us in times if us != UNMEASURED}
     return {**found, "replica_errors_total": meter.errors}
-
-
-def _boot() -> str:
-    """Which start of the machine this is; "": unknown."""
-    try:
-        return BOOT.read_text().strip()
-    except OSError:
-        return ""
 
 
 def make_role(context: RoleContext) -> ReplicaRole:

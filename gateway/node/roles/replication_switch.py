@@ -14,6 +14,7 @@ from typing import Final, final
 from domain.controller.group import StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
+from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.node.roles.role import Role
@@ -98,8 +99,8 @@ class ReplicationSwitch:
         """Become the first replica, once the leading controller has reported that there is no other one."""
         access = ServerAccess(wanted.servers)
         asking = self._asking = GroupControllers(
-            following.cluster, following.broker, wanted.servers.endpoints, access.dialer(), self._clock, SystemEntropy(),
-            access.kept_sign(self._clock),
+            following.cluster, following.broker, wanted.servers.endpoints,
+            PeerNetwork(access.dialer(), access.kept_sign(self._clock), self._clock, SystemEntropy()),
         )  # fmt: skip
 
         def ask() -> None:

@@ -7,26 +7,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from domain.address import endpoint_text
-from domain.controller.answer import GroupAnswer
-from domain.controller.change import AlterSet
+from domain.controller.change import AlterSet, GroupChange
 from domain.errors import GatewayError, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderStore
 from domain.store.message_store import MessageStore
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.topic import Durability
+from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica import identity
-from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.controllers import Changed, GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
+from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import ReplicaIdentity
-from gateway.cluster.replica.registration import ReplicaPlace
+from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.repair_sources import RepairSources
-from gateway.cluster.replica.replica import ReplicaTerm
+from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import SKEW_MS
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
 from gateway.observe.counters import CounterRegistry
 from gateway.usecase.allowed_commands import AllowedCommands
+from store.replication.pace import UNKNOWN
 from store.replication.repairing import RepairCounts
 from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower import Follower, open_follower
@@ -101,19 +103,21 @@ class StoreNode(Machine):
 
     def began(self) -> None:
         """Machine.began."""
-        cluster, clock, entropy = self.cluster, self.clock, self.entropy
         settings = replace(
             CONFIG, boot=f"boot {self.boot}", fresh_incarnation=self.chance.randrange(1, 1 << 60), broker=self.group.name
         )
         try:
-            known = ReplicaIdentity(self.disk, entropy)
+            known = ReplicaIdentity(self.disk, self.entropy)
         except OSError as error:
             self._fail(error)
             return
         controllers = GroupControllers(
-            "DefaultCluster", self.group.name, cluster.controller_endpoints, cluster.net.dialer(self), clock, entropy, None
+            "DefaultCluster", self.group.name, self.cluster.controller_endpoints, self._network()
         )  # fmt: skip
         self._open(settings, known, controllers)
+
+    def _network(self) -> PeerNetwork:
+        return PeerNetwork(self.cluster.net.dialer(self), None, self.clock, self.entropy)
 
     def _fail(self, error: OSError) -> None:
         """The process ends, because its disk fails; somebody starts it again."""
@@ -140,7 +144,7 @@ class StoreNode(Machine):
                 self.group.checkers.does_not_open(self, fault)
                 return
             self.note(f"its log is damaged: {fault}")
-            sources = RepairSources(self.cluster.net.dialer(self), self.clock, self.entropy, None)
+            sources = RepairSources(self._network())
 
             def done(opens: bool) -> None:
                 sources.close()
@@ -155,24 +159,25 @@ class StoreNode(Machine):
 
     def _join(self, follower: Follower, known: ReplicaIdentity, controllers: GroupControllers) -> None:
         """The log is open: take part."""
-        cluster, clock, entropy = self.cluster, self.clock, self.entropy
+        cluster = self.cluster
         self.follower = follower
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner)
         life = self.life = ReplicaTerm(
-            follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over,
-            lambda text: None,
+            follower, place, controllers, self._network(), TermEvents(self._elected, self._over, lambda text: None),
+            ReplicaHealth(self.clock, SKEW_MS), RepairCounts(), lambda: UNKNOWN,
         )  # fmt: skip
-        alter = life.alter
+        ask = controllers.change
 
-        def altering(change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
-            alter(change, done)
-            self.altering(change)
+        def changing(change: GroupChange, done: Changed) -> None:
+            ask(change, done)
+            if isinstance(change, AlterSet):
+                self.altering(change)
 
-        life.alter = altering  # type: ignore[method-assign]
+        controllers.change = changing  # type: ignore[method-assign]
         handler = Traced(cluster.clock, cluster.ledger, AllowedCommands("a replica", life))
-        cluster.net.listen(replica_port(self, handler, entropy))
+        cluster.net.listen(replica_port(self, handler, self.entropy))
         life.start()
 
     def gone(self) -> None:

@@ -41,12 +41,13 @@ def test_damage_is_repaired_under_faults(seed: int, monkeypatch: pytest.MonkeyPa
             damaged += 1
             world.cut(world.chance.randrange(1, 4))
             world.clock.run_for(12_000)
-            counts = [life._repairs for number, life in lives.items() if world.replicas[number].life is life]
+            counts = [life._commands._repairs for number, life in lives.items() if world.replicas[number].life is life]
             repaired += sum(each.parts for each in counts)
     assert damaged > 5
     assert repaired > 0
     for each in world.replicas.values():
-        parts = each.follower.parts if each.life.leading is None else each.life._leader_log.parts  # type: ignore[union-attr]
+        parts = each.follower.parts if each.life.leading is None else each.life.parts
+        assert parts is not None
         assert not parts.damaged()
     world.heal()
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from domain.replication.ports import LeaderStore
-from gateway.cluster.replica import promotion
+from gateway.cluster.replica import promoting_state
+from gateway.cluster.replica.leading_state import LeadingState
+from gateway.cluster.replica.promoting_state import PromotingState
 from store.replication.replica_log.follower import Follower
 from tests.gateway.cluster.replica.world import SimReplica, World
 
@@ -78,8 +80,8 @@ def test_a_replica_whose_disk_fails_while_it_is_promoted_does_not_keep_the_group
     world.send()
     world.clock.run_for(30)
     leader.end()
-    world.clock.run_until(lambda: any(each.life._promoting is not None for each in others), 10_000)
-    elected = next(each for each in others if each.life._promoting is not None)
+    world.clock.run_until(lambda: any(isinstance(each.life._state, PromotingState) for each in others), 10_000)
+    elected = next(each for each in others if isinstance(each.life._state, PromotingState))
     elected.disk.fail_syncs = True
     for each in others:
         each.disk.sync_ms = 2.0
@@ -95,11 +97,13 @@ def test_a_leader_that_is_deposed_before_it_serves_leaves_nothing_open(moment_ms
     world.clock.run_until(lambda: any(each.life.leading is not None for each in others), 10_000)
     elected = next(each for each in others if each.life.leading is not None)
     world.clock.run_for(moment_ms)
-    unserved = elected.life._unserved
+    state = elected.life._state
+    assert isinstance(state, LeadingState)
+    unserved = None if state.serves else state.store
     elected.life.close()
     world.clock.run_for(100)
     assert unserved is None or unserved.replica.broken is None, "a store that is closed has not failed"
-    assert elected.life._unserved is None
+    assert state.serves
     assert unserved is None or elected.follower._opening.files.segments.open_files == 0
 
 
@@ -113,7 +117,7 @@ def test_a_follower_without_room_waits_for_it_and_the_group_goes_on() -> None:
     assert group is not None
     assert life.own not in group.in_sync
     assert follower.life is life, "the replica follows again by itself"
-    assert life._doing().startswith("this replica tries to follow")
+    assert life.doing().startswith("this replica tries to follow")
     assert leader.life.leading is not None
     shipped = leader.life.leading.followers[life.own].sent_ns
     world.clock.run_for(10_000)
@@ -129,7 +133,7 @@ def test_a_follower_without_room_waits_for_it_and_the_group_goes_on() -> None:
 
 
 def test_a_promotion_applies_a_long_tail_in_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promotion, "APPLY_AT_ONCE_BYTES", 1_000)
+    monkeypatch.setattr(promoting_state, "APPLY_AT_ONCE_BYTES", 1_000)
     world, leader, others = led()
     left: list[int] = []
     for each in others:
@@ -137,7 +141,7 @@ def test_a_promotion_applies_a_long_tail_in_short_turns(monkeypatch: pytest.Monk
     assert sends(world, 60) == 60
     assert all(each.follower.behind - each.follower.applied > 5_000 for each in others)
     monkeypatch.undo()
-    monkeypatch.setattr(promotion, "APPLY_AT_ONCE_BYTES", 1_000)
+    monkeypatch.setattr(promoting_state, "APPLY_AT_ONCE_BYTES", 1_000)
     for each in others:
         monkeypatch.setattr(each.follower, "promote", measured(each.follower, left))
     leader.end()

@@ -35,7 +35,7 @@ def test_a_follower_that_cannot_read_a_later_format_waits_for_its_upgrade(caplog
     assert 1 <= sum("upgrade this replica" in each for each in caplog.messages) <= len(tried), (
         "a line for each time that it asks"
     )
-    doing: Any = life._doing()
+    doing: Any = life.doing()
     assert doing.startswith("this replica tries to follow replica")
     assert "format version 3" in doing
     assert doing.endswith("upgrade this replica; until then the others go on without it")

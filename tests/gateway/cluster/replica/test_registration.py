@@ -10,7 +10,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ApplyId, GroupChange, RegisterReplica
 from domain.controller.group import StoreGroup
 from gateway.cluster.replica.identity import ReplicaIdentity
-from gateway.cluster.replica.registration import AGAIN_MS, LogFacts, ReplicaPlace, ReplicaRegistration
+from gateway.cluster.replica.registering_state import AGAIN_MS, LogFacts, RegisteringState, ReplicaPlace
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import FixedEntropy
@@ -41,10 +41,10 @@ def test_an_answer_that_was_lost_costs_no_second_id() -> None:
     identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
     place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False)
     enrolled: list[int] = []
-    enrolment = ReplicaRegistration(
+    enrolment = RegisteringState(
         place, lambda: LogFacts(7, 0, 0, 0), cast(Any, controllers), clock, lambda own, _group: enrolled.append(own)
     )
-    enrolment.start()
+    enrolment.start(enrolment.why)
     clock.run_for(AGAIN_MS * 3)
     assert controllers.applied == [1, 1]
     assert enrolled == [1]
@@ -73,12 +73,10 @@ class Directory:
         identity = ReplicaIdentity(self.disk, cast(Any, FixedEntropy()), run)
         place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False)
         facts = LogFacts(7, 0, 0, 0)
-        enrolment = ReplicaRegistration(
-            place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None
-        )
-        enrolment.start()
+        enrolment = RegisteringState(place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None)
+        enrolment.start(enrolment.why)
         self.clock.run_for(AGAIN_MS * 3)
-        enrolment.end()
+        enrolment.leave()
         return enrolment.why
 
 

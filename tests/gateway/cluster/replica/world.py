@@ -16,10 +16,15 @@ from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
 from domain.topic import Durability, Topic
+from gateway.cluster.peer_network import PeerNetwork
+from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import ReplicaIdentity
-from gateway.cluster.replica.registration import ReplicaPlace
-from gateway.cluster.replica.replica import ReplicaTerm
+from gateway.cluster.replica.registering_state import ReplicaPlace
+from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
+from gateway.cluster.replica.settings import SKEW_MS
 from gateway.usecase.allowed_commands import AllowedCommands
+from store.replication.pace import UNKNOWN
+from store.replication.repairing import RepairCounts
 from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
 from tests.gateway.cluster.replica.service import GROUP, Service, SimControllers
@@ -78,8 +83,10 @@ class SimReplica:
         )
         self.controllers = SimControllers(world, self.clock, self.number)
         self.life = ReplicaTerm(
-            follower, place, cast(Any, self.controllers), world.net.dialer(self), None, self.clock,
-            cast(Any, entropy), self._elected, self._over, lambda text: None,
+            follower, place, cast(Any, self.controllers),
+            PeerNetwork(world.net.dialer(self), None, self.clock, cast(Any, entropy)),
+            TermEvents(self._elected, self._over, lambda text: None), ReplicaHealth(self.clock, SKEW_MS), RepairCounts(),
+            lambda: UNKNOWN,
         )  # fmt: skip
         self.running = True
         world.net.listen(replica_port(self, AllowedCommands("a replica", self.life), cast(Any, entropy)))

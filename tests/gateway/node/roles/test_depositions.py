@@ -82,7 +82,7 @@ def test_nothing_is_left_of_the_lives_before(tmp_path: Path, goes_on: bool) -> N
             await node.start()
             life = replica_of(node).replica
             assert life is not None
-            life._end("another replica leads")
+            life.end("another replica leads")
             await asyncio.wait_for(node.over.wait(), 10)
             await node.stop(goes_on)
             controller, admin = node.controller, node.admin if goes_on else None
@@ -117,7 +117,7 @@ def test_a_controller_goes_on_while_the_replica_beside_it_begins_anew(tmp_path: 
         term, life = member.term, replica_of(node).replica
         assert life is not None
         with socket.create_connection(at, 5) as connected:
-            life._end("another replica leads")
+            life.end("another replica leads")
             await asyncio.wait_for(node.over.wait(), 10)
             await node.stop(goes_on=True)
             assert member.leads, "while nothing else of the process is there"
@@ -159,7 +159,7 @@ def test_the_process_hands_its_controller_from_life_to_life_and_ends_it_last(tmp
             if number < 2:
                 life = replica_of(nodes[number]).replica
                 assert life is not None
-                life._end("another replica leads")
+                life.end("another replica leads")
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""Promotion of an elected replica: its log is applied and made durable before it leads."""
+"""State of an elected replica: its log is applied and made durable before it leads."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ STANDS_MAX: Final = 50
 
 
 @final
-class Promotion:
-    """Preparation of one log for its promotion."""
+class PromotingState:
+    """A replica that was elected and does not lead yet."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, follower: FollowerLog, clock: Clock) -> None:
+        self._follower = follower
         self._clock = clock
         self._ended = False
 
-    def prepare(self, follower: FollowerLog, ready: Callable[[], None], failed: Callable[[str], None]) -> None:
+    def start(self, ready: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Apply the log until at most APPLY_AT_ONCE_BYTES are left, then sync it, and call `ready`.
 
         Nothing can truncate the log by now. The loop serves other work in between. `failed(reason)`: the log is broken.
         """
-        self._apply(follower, ready, failed, -1, 0)
+        self._apply(ready, failed, -1, 0)
 
-    def end(self) -> None:
+    def leave(self) -> None:
         """Stop. A sync in progress still calls `ready`."""
         self._ended = True
 
-    def _apply(
-        self, follower: FollowerLog, ready: Callable[[], None], failed: Callable[[str], None], before: int, stands: int
-    ) -> None:
+    def doing(self, group: str) -> str:
+        """The activity of this replica of `group`, text for people."""
+        return f"this replica was elected to lead {group}, and makes its log durable"
+
+    def _apply(self, ready: Callable[[], None], failed: Callable[[str], None], before: int, stands: int) -> None:
         if self._ended:
             return
+        follower = self._follower
         left = follower.behind - follower.applied
         stands = stands + 1 if left == before else 0
         if left > APPLY_AT_ONCE_BYTES and stands < STANDS_MAX:
             follower.confirm(follower.written)
             later_ns = self._clock.monotonic_ns() + APPLYING_NS
-            self._clock.call_at(later_ns, lambda: self._apply(follower, ready, failed, left, stands))
+            self._clock.call_at(later_ns, lambda: self._apply(ready, failed, left, stands))
             return
         follower.sync(ready)
         if follower.broken is not None:

@@ -1,4 +1,4 @@
-"""Registration of a replica at the controllers: it applies for an id once, and registers its log at each start.
+"""State of a replica that registers at the controllers: it applies for an id once, and registers its log at each start.
 
 has an id: applies for it again | has none: queries the group, applies for the next id --> registers
 """
@@ -65,8 +65,8 @@ def incarnation_text(incarnation: int) -> str:
 
 
 @final
-class ReplicaRegistration:
-    """One registration of a replica, retried every AGAIN_MS until the controllers accept it.
+class RegisteringState:
+    """A replica whose log the controllers do not know yet. It tries again every AGAIN_MS until they accept it.
 
     why   reason why it is not registered yet, text for people; "": it is registered
     """
@@ -82,8 +82,12 @@ class ReplicaRegistration:
         self._done = done
         self._ended = False
 
-    def start(self) -> None:
-        """Start, or try again."""
+    def start(self, why: str) -> None:
+        """Enter the state, again for a reason: the text `why`."""
+        self.why = why
+        self._try()
+
+    def _try(self) -> None:
         if self._ended:
             return
         if self._place.identity.id:
@@ -91,9 +95,13 @@ class ReplicaRegistration:
         else:
             self._controllers.ask(self._found)
 
-    def end(self) -> None:
+    def leave(self) -> None:
         """Stop without a call of `done`."""
         self._ended = True
+
+    def doing(self, group: str) -> str:
+        """The activity of this replica of `group`, text for people."""
+        return f"this replica of {group} is not registered at the controllers: {self.why}"
 
     def _again(self, why: str) -> None:
         if self._ended:
@@ -101,7 +109,7 @@ class ReplicaRegistration:
         if why != self.why:
             log.warning("store group %s: this replica is not registered yet: %s", self._place.group, why)
             self.why = why
-        self._clock.call_at(self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, self.start)
+        self._clock.call_at(self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, self._try)
 
     def _found(self, group: StoreGroup | None, known: bool) -> None:
         if self._ended:

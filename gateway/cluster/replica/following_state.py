@@ -1,0 +1,164 @@
+"""State of a replica that follows: one leader at a time, with reconnects, or none while the group waits for an election."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, final
+
+from domain.address import endpoint_of
+from domain.admin.replica import ReplicaState
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import ElectLeader
+from domain.controller.group import StoreGroup
+from domain.limits import SECOND_NS
+from domain.replication.ports import FollowerLog
+from gateway.cluster.peer_network import PeerNetwork
+from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.health import ReplicaHealth
+from gateway.cluster.replica.history import refusal_of
+from gateway.cluster.replica.leader_link import LeaderLink
+from gateway.cluster.replica.registering_state import ReplicaPlace, incarnation_text
+from gateway.cluster.replica.term import Term
+from store.replication.following import Following
+
+log: Final = logging.getLogger("headgate.replica")
+
+
+@final
+class FollowingState:
+    """A registered replica. The state is entered again after each registration.
+
+    _leader      id of the current or last leader; 0: none
+    _address     `host:port` of that leader; "": none
+    _following   follower state machine; None: no leader is followed
+    _asking      True: an election is requested, and not answered
+    """
+
+    def __init__(
+        self, term: Term, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, network: PeerNetwork,
+        meter: ReplicaHealth,
+    ) -> None:  # fmt: skip
+        self._term = term
+        self._follower = follower
+        self._place = place
+        self._controllers = controllers
+        self._network = network
+        self._meter = meter
+        self._leader = 0
+        self._address = ""
+        self._link: LeaderLink | None = None
+        self._following: Following | None = None
+        self._asking = False
+
+    def leave(self) -> None:
+        """Stop following, and close the connection."""
+        if self._following is not None:
+            self._following.close()
+        if self._link is not None:
+            self._link.end()
+        self._following = self._link = None
+
+    def doing(self, group: str) -> str:
+        """The activity of this replica of `group`, text for people."""
+        if self._controllers.refuses:
+            return f"this replica of {group} waits for an operator: {self._controllers.refuses}"
+        following = self._following
+        if following is None:
+            return f"{group} has no leader: this replica waits for an election"
+        what = "follows" if following.follows else "tries to follow"
+        leader = f"replica {self._leader} at {self._address}"
+        why = f": {following.refuses}" if following.refuses else ""
+        return f"this replica {what} {leader}, which leads {group} in epoch {self._term.epoch}{why}"
+
+    def heard(self, group: StoreGroup) -> None:
+        """Follow, lead, register or request an election, as the controllers have decided."""
+        term, registered = self._term, group.replica(self._term.own)
+        self._look_at_history(group)
+        if registered is None or registered.incarnation != incarnation_text(self._follower.incarnation):
+            term.register_again("the controllers do not know this log")
+        elif group.leader == term.own:
+            if group.leader_epoch > term.epoch and registered.member in group.members and self._is_settled:
+                term.promote(group)
+        elif self._controllers.refuses:
+            self.leave()
+        elif group.leader and group.leader_epoch >= term.epoch:
+            self._follow(group)
+        elif not group.members and not self._place.learner:
+            self._ask_election(group)
+
+    def _look_at_history(self, group: StoreGroup) -> None:
+        """Set and log the reason why this replica waits for an operator, if it does."""
+        term, why = self._term, ""
+        if group.leader_epoch >= term.epoch:
+            why = refusal_of(group, term.own, self._follower, self._place.learner)
+        if why and why != self._controllers.refuses:
+            log.warning("store group %s: %s", group.name, why)
+        self._controllers.refuses = why
+
+    def _ask_election(self, group: StoreGroup) -> None:
+        """Request the first election of a group, unless another replica is known to have a longer log."""
+        term = self._term
+        longest = max((each.position for each in group.replicas if not each.learner and each.id != term.own), default=-1)
+        if self._asking or longest > self._follower.written:
+            return
+        self._asking = True
+
+        def answered(answer: GroupAnswer | None) -> None:
+            self._asking = False
+            if answer is not None and answer.group is not None:
+                term.heard(answer.group)
+
+        self._controllers.change(ElectLeader(self._place.group, asker=term.own), answered)
+
+    @property
+    def _is_settled(self) -> bool:
+        """True while no truncation of the log is in progress: the leader may change, or this replica be promoted."""
+        return self._following is None or self._following.settled
+
+    def _follow(self, group: StoreGroup) -> None:
+        """Follow the leader of `group` instead of an earlier one.
+
+        Nothing happens while it has no address or a truncation of the log is in progress: the next report of the group by a
+        controller tries again.
+        """
+        term, place, network = self._term, self._place, self._network
+        epoch, where = group.leader_epoch, group.address(group.leader)
+        address = endpoint_of(where)
+        if address is None or (self._link is not None and epoch == term.epoch) or not self._is_settled:
+            return
+        self.leave()
+        self._leader, self._address = group.leader, where
+        following = self._following = Following(
+            self._follower, term.own, place.group, epoch, network.clock, term.restart_log, place.serves, place.identity.run
+        )
+        self._link = LeaderLink(*address, network, following, self._meter.broke)
+        log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, epoch)
+        self._link.start()
+        term.follows(epoch)
+
+    def state(self) -> ReplicaState:
+        """This replica for tools, also while it registers."""
+        follower = self._follower
+        return ReplicaState(self._term.own, False, self._address, follower.written, follower.applied, follower.eras())
+
+    def figures(self) -> dict[str, float]:
+        """Figures by their names in `gateway.observe.counter_texts.COUNTERS`, also while the replica registers."""
+        follower, following, group, now = self._follower, self._following, self._term.group, self._network.clock.monotonic_ns()
+        replica = None if group is None else group.replica(self._term.own)
+        found: dict[str, float] = {
+            "replica_follows": int(following is not None and following.follows),
+            "replica_written_bytes": follower.written,
+            "replica_synced_bytes": follower.synced,
+            "replica_applied_bytes": follower.applied,
+            "replica_has_room": int(follower.has_room),
+        }
+        if group is not None and replica is not None:
+            found["replica_in_sync"] = int(group.is_in_sync(replica))
+            found["replica_learner"] = int(replica.learner)
+            found["replica_members"] = len(group.members)
+        if following is not None and following.confirmed:
+            found["replica_confirmed_bytes"] = following.confirmed
+            found["replica_lag_bytes"] = max(following.confirmed - follower.written, 0)
+        if following is not None:
+            found["replica_heard_age_seconds"] = max(now - following.heard_ns, 0) / SECOND_NS
+        return found

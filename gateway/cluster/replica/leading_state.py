@@ -1,0 +1,167 @@
+"""State of a replica that leads: its store, its followers, and the handover to one of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from domain.admin.replica import FollowerFound, ReplicaState
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import AlterSet
+from domain.controller.group import StoreGroup
+from domain.ports import Clock
+from domain.replication.ports import LeaderStore
+from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.handover import Handover
+from gateway.cluster.replica.term import Term
+from store.replication.leading import Leading, member_of
+from store.replication.pace import ProcessorTime
+
+log: Final = logging.getLogger("headgate.replica")
+
+
+@final
+class LeadingState:
+    """A promoted replica. It is the SetKeeper of its leadership.
+
+    leading      its leadership
+    store        its store, also before it may serve
+    log          the log of that store
+    serves       True: the store was passed to `elected`, which owns it, or is closed
+    _lacking     ids of the replicas out of sync
+    _looking     True: a query of the group is in flight
+    _turn        count of the answers of `reader_for`, for round robin
+    """
+
+    def __init__(
+        self, term: Term, store: LeaderStore, group: StoreGroup, controllers: GroupControllers, clock: Clock,
+        busy: Callable[[], ProcessorTime],
+    ) -> None:  # fmt: skip
+        """`group`: the group at the election of this replica."""
+        self._term = term
+        self.store = store
+        self.log = store.replica
+        self.serves = False
+        self._controllers = controllers
+        self.leading = Leading(self.log, group, term.own, self, clock, term.end, busy)
+        self._handover = Handover(self.leading, self.log, controllers, clock)
+        self._lacking: tuple[int, ...] = ()
+        self._looking = False
+        self._turn = 0
+
+    def start(self) -> None:
+        """Lead, and watch the room on the disk."""
+        log.warning(
+            "store group %s: this replica leads in epoch %s, from %s on",
+            self.leading.group.name,
+            self.log.epoch,
+            self.log.begin,
+        )
+        self.leading.start()
+        self._handover.watch()
+
+    def leave(self) -> None:
+        """End the leadership, and the connections of followers."""
+        self._handover.stop()
+        self.leading.close()
+
+    def serve(self, elected: Callable[[LeaderStore], None]) -> None:
+        """Pass the store to `elected`, once all members of the SyncStateSet have the log up to the promotion."""
+
+        def ready() -> None:
+            if self._term.ended:
+                self.release()
+            elif not self.serves:
+                self.serves = True
+                elected(self.store)
+
+        self.log.when_ready(ready)
+
+    def release(self) -> None:
+        """Close the store, unless it has another owner."""
+        if not self.serves:
+            self.serves = True
+            self.store.store.close()
+
+    def doing(self, group: str) -> str:
+        """The activity of this replica of `group` before it serves, text for people."""
+        return f"this replica leads {group} in epoch {self._term.epoch}, and waits until the SyncStateSet has all of its log"
+
+    def heard(self, group: StoreGroup) -> None:
+        """Take the state of the group from a controller. A line is logged whenever the set of replicas out of sync changes."""
+        self.leading.group_heard(group)
+        lacking = group.lacking
+        if lacking == self._lacking:
+            return
+        self._lacking = lacking
+        if lacking:
+            log.warning(
+                "store group %s is below its full strength: not in sync are replicas %s; %s are", group.name,
+                ", ".join(map(str, lacking)), len(group.members),
+            )  # fmt: skip
+        else:
+            log.warning("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
+
+    def heard_slow(self, slow: frozenset[int]) -> None:
+        """The controllers have reported the slow replicas."""
+        if self.leading.slow != slow:
+            log.info("store group %s: replicas that are slow: %s", self.leading.group.name, sorted(slow) or "none")
+            self.leading.slow = slow
+
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """See ReplicaTerm."""
+        self._handover.hand_over(done)
+
+    def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
+        """See SetKeeper."""
+        log.info("store group %s: the SyncStateSet is to be %s", change.group, [each.id for each in change.members])
+        self._controllers.change(change, lambda answer: None if self._term.ended else done(answer))
+
+    def poll(self) -> None:
+        """See SetKeeper. At most one query is in flight."""
+        if self._looking:
+            return
+        self._looking = True
+
+        def found(group: StoreGroup | None, _known: bool) -> None:
+            self._looking = False
+            if group is not None:
+                self._term.heard(group)
+
+        self._controllers.ask(found)
+
+    def readers(self) -> Mapping[int, str]:
+        """See ReplicaView."""
+        followers = self.leading.followers.values()
+        return {each.id: each.serves for each in followers if each.serves and each.connection is not None}
+
+    def reader_for(self, position: int, behind_bytes: int) -> int:
+        """See ReplicaView."""
+        leading = self.leading
+        held = [
+            each.id for each in leading.followers.values()
+            if each.serves and each.connection is not None and min(each.written, leading.written) - position > behind_bytes
+        ]  # fmt: skip
+        self._turn += 1
+        return held[self._turn % len(held)] if held else 0
+
+    def state(self) -> ReplicaState:
+        """This replica for tools, with its connected followers."""
+        leading, group = self.leading, self.leading.group
+        found = [
+            FollowerFound(
+                each.id, each.serves or group.address(each.id), each.written,
+                member_of(each.id, each.incarnation) in group.members,
+            )
+            for _, each in sorted(leading.followers.items())
+            if each.connection is not None
+        ]  # fmt: skip
+        return ReplicaState(self._term.own, True, "", self.log.written, leading.written, self.log.eras(), found)
+
+    def figures(self) -> dict[str, float]:
+        """Metrics of the log, by name."""
+        return {
+            "replica_follows": 0, "replica_in_sync": 1, "replica_learner": 0, "replica_has_room": int(self.log.full is None),
+            "replica_written_bytes": self.log.written, "replica_synced_bytes": self.log.synced,
+        }  # fmt: skip
