@@ -8,7 +8,7 @@ import pytest
 
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import AccessKey, KeyPlace
-from gateway.node.roles.kept_key import KeptKey
+from gateway.node.roles.server_access import KeptKey
 from tests.simulation.kit.clock import VirtualClock
 
 FIELDS = {"topic": "t"}
