@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from random import Random
@@ -90,6 +90,7 @@ class NodeLink:
 
     loss     share of the frames that get lost, each with its connection
     broken   connections that broke
+    lost     what its own forwarder has said of clients that the store has dropped
     harm     makes another body of a frame; 0: it goes to the store, 1: to the gateway
     """
 
@@ -107,8 +108,11 @@ class NodeLink:
         self.random = Random(seed)
         self.loss = loss
         self.broken = 0
+        self.lost: list[tuple[str, Sequence[ClientConnection]]] = []
         self.store = store
-        self.forwarder = forwarder or Forwarder(clock, "DefaultCluster", "gateway-1", life(), versions)
+        self.forwarder = forwarder or Forwarder(
+            clock, "DefaultCluster", "gateway-1", life(), lambda *lost: self.lost.append(lost), versions
+        )
         self.harm: Callable[[int, bytes], bytes] | None = None
         self._wires = 0
         self._wire: Wire | None = None

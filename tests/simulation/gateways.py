@@ -34,11 +34,17 @@ class SimulatedGateway:
         self.links: list[Link | DatagramLink] = []
         self._chance = chance
         lives = [life() for _ in range(chance.choice((1, 3)))]
-        forwarders = Forwarders(self.life, "DefaultCluster", "gateway", lives, chance.choice((VERSIONS, (UNSIZED,))))
+        forwarders = Forwarders(
+            self.life,
+            "DefaultCluster",
+            "gateway",
+            lives,
+            chance.choice((VERSIONS, (UNSIZED,))),
+            lambda _why, clients: end_clients(self.links, clients),
+        )
         self._nodes = [
             NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss, forwarder=each) for each in forwarders.each
         ]
-        forwarders.on_store_lost(lambda _why, clients: end_clients(self.links, clients))
         self.handler = forwarders.handler
         self.context = ConnectionContext(
             Traced(clock, ledger, forwarders.handler), self.life, CounterRegistry(), 10_000,

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from tests.tidy.source import Source, sources
 
 SET_LATER = {
-    "gateway/cluster/forwarding/forwarder.py Forwarder.on_store_lost",
     "gateway/usecase/sessions/sessions.py Sessions.resumed",
     "store/log/checked.py CheckedRanges.found",
     "store/log/confirmation.py Confirmation.notified",

@@ -38,6 +38,8 @@ _WATCHING: Final = frozenset({WatchedMessages, WatchStarted, DataTopicJoined})
 _CONTROL: Final = {True: "with access control", False: "without access control"}
 _OWN: Final = 1
 """The number of the gateway itself as a client."""
+StoreLost = Callable[[str, Sequence[ClientConnection]], None]
+"""Called with the reason and the clients that have to start again, since the store has dropped them."""
 log = logging.getLogger("headgate.forwarding")
 
 
@@ -48,7 +50,6 @@ class Forwarder:
     ready            True: users and policies have arrived
     state            copies of spaces of the store's state
     linked           True: the connection is open
-    on_store_lost    called with the reason and the clients that have to start again, since the store has dropped them
     traffic          traffic on this gateway's ports, reported to the store
     held_bytes_max   bytes of commands not yet received by the store, above which further ones are refused
     """
@@ -59,6 +60,7 @@ class Forwarder:
         cluster: str,
         node: str,
         life: bytes,
+        on_store_lost: StoreLost,
         versions: tuple[int, ...] = VERSIONS,
         first: Forwarder | None = None,
     ) -> None:
@@ -75,7 +77,7 @@ class Forwarder:
         self._facts: StoreFacts | None = None
         self.ready = False
         self.state = SpaceCopies()
-        self.on_store_lost: Callable[[str, Sequence[ClientConnection]], None] = _nothing
+        self._store_lost = on_store_lost
         self.held_bytes_max = HELD_BYTES_MAX
         self._stream: NodeStream
         self._stream_with = ""
@@ -241,7 +243,7 @@ class Forwarder:
                 if number not in client.watches:
                     client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
         if clients:
-            self.on_store_lost(why, [client.connection for client in clients])
+            self._store_lost(why, [client.connection for client in clients])
 
     # Commands
 
@@ -440,7 +442,3 @@ class Forwarder:
     def _complete(self, _reader: Reader) -> None:
         self.state.complete()
         self.ready = True
-
-
-def _nothing(_why: str, _clients: Sequence[ClientConnection]) -> None:
-    """Default of `on_store_lost`."""

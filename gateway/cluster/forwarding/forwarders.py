@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from domain.command import Command, Disconnected
@@ -10,7 +10,7 @@ from domain.errors import Failure
 from domain.message.crc32 import crc32
 from domain.mqtt_session import Attach
 from domain.ports import Clock
-from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder
+from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder, StoreLost
 from gateway.cluster.forwarding.space_copies import SpaceCopies
 from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.client_connection import ClientConnection
@@ -28,11 +28,16 @@ class Forwarders:
     handler   takes the commands of clients
     """
 
-    def __init__(self, clock: Clock, cluster: str, node: str, lives: Sequence[bytes], versions: tuple[int, ...]) -> None:
+    def __init__(
+        self, clock: Clock, cluster: str, node: str, lives: Sequence[bytes], versions: tuple[int, ...], on_store_lost: StoreLost
+    ) -> None:
         """`lives`: 16 random bytes for each connection."""
-        first = Forwarder(clock, cluster, node, lives[0], versions)
+        first = Forwarder(clock, cluster, node, lives[0], on_store_lost, versions)
         names = [f"{node} connection {number}" for number in range(2, len(lives) + 1)]
-        others = [Forwarder(clock, cluster, name, life, versions, first) for name, life in zip(names, lives[1:], strict=True)]
+        others = [
+            Forwarder(clock, cluster, name, life, on_store_lost, versions, first)
+            for name, life in zip(names, lives[1:], strict=True)
+        ]
         self.each: Sequence[Forwarder] = [first, *others]
         self.handler: Handler = self if others else first
         self._of: dict[ClientConnection, Forwarder] = {}
@@ -73,11 +78,6 @@ class Forwarders:
             found = min(each, key=lambda forwarder: (not forwarder.linked, forwarder.clients))
         self._of[connection] = found
         return found
-
-    def on_store_lost(self, notified: Callable[[str, Sequence[ClientConnection]], None]) -> None:
-        """Call `notified` with the reason and the clients that have to start again, since the store has dropped them."""
-        for forwarder in self.each:
-            forwarder.on_store_lost = notified
 
     def unanswered_bytes(self) -> int:
         """Bytes of commands that the store's node has not received yet."""

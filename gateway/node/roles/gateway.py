@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import final
 
@@ -12,6 +12,7 @@ from domain.errors import ConfigError, Failure
 from domain.ports import Clock
 from domain.store.backup import Backups
 from gateway.cluster.forwarding.traffic import Traffic
+from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientSide
 from gateway.node.protocols import Protocols
 from gateway.node.roles.gateway_composition import compose_gateway
@@ -52,7 +53,8 @@ class GatewayRole(Role):
         self._counters = counters or CounterRegistry(protocols.words, clock.wall_ms)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
-        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
+        self._end_clients: EndClients | None = None
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed, self._lost)
 
     @property
     def client_side(self) -> ClientSide:
@@ -64,6 +66,11 @@ class GatewayRole(Role):
     def backups(self) -> Backups | None:
         """None: the store has them."""
         return None
+
+    def _lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
+        """The store has dropped these clients."""
+        if self._end_clients is not None:
+            self._end_clients(why, clients)
 
     def _changed(self) -> None:
         """A connection to the store is there, or is not any more. While there is one, new clients are served."""
@@ -89,7 +96,7 @@ class GatewayRole(Role):
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """See Role. Clients have to connect again when the store is lost: `end_clients` ends their connections."""
-        self._store.forwarders.on_store_lost(end_clients)
+        self._end_clients = end_clients
 
     def unfinished_bytes(self) -> int:
         """Bytes of commands that the store has not answered."""

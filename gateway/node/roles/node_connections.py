@@ -9,7 +9,7 @@ from typing import Final, final
 
 from domain.ports import Clock, Entropy
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.forwarder import Forwarder
+from gateway.cluster.forwarding.forwarder import Forwarder, StoreLost
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
 from gateway.link.servers import Servers
@@ -43,6 +43,7 @@ class NodeConnections:
         clock: Clock,
         entropy: Entropy,
         changed: Callable[[], None],
+        on_store_lost: StoreLost,
     ) -> None:
         """Raises ConfigError when the key or the authorities cannot be read.
 
@@ -51,7 +52,7 @@ class NodeConnections:
         self._access = ServerAccess(servers)
         lives = [entropy.token(16) for _ in range(address.connections)]
         name = config.advertise or config.host
-        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
+        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions, on_store_lost)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
         patience_s = address.patience_s
         dialer = self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX)

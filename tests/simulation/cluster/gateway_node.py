@@ -79,9 +79,8 @@ class GatewayNode(Machine):
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         self.links = []
         lives = [entropy.token(16) for _ in range(cluster.connections)]
-        self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS)
+        self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS, self._store_lost)
         self.records = AccessRecords(None, access_of(self.group.config).grants, self.forwarders.state)
-        self.forwarders.on_store_lost(self._store_lost)
         dialer = cluster.net.dialer(self, int(PATIENCE_S[0] * SECOND_NS))
         for each in self.forwarders.each:
             dialog = partial(NodeDialog, each, None)

@@ -135,8 +135,6 @@ def test_messages_for_a_client_that_has_gone_are_free_at_once() -> None:
 def test_a_store_that_starts_again_has_the_clients_begin_again() -> None:
     two, recorder, shared = Two(), EventRecorder(), EventRecorder()
     shared.connection.shared = True
-    why: list[str] = []
-    two.gateway.on_store_lost = lambda reason, _clients: why.append(reason)
     two.gateway.handle(recorder.connection, send(1, b"first"))
     two.clock.run_for(50)
     two.gateway.handle(shared.connection, Watch("w", "T/#"))
@@ -151,7 +149,7 @@ def test_a_store_that_starts_again_has_the_clients_begin_again() -> None:
     two.link.store = two.parts.gate
     two.link.hang_up()
     two.clock.run_for(500)
-    assert why == ["the store has started again"]
+    assert [why for why, _ in two.link.lost] == ["the store has started again"]
     refused = [event for event in recorder.take() if isinstance(event, Refused)]
     assert [(event.ticket, event.failure.code) for event in refused] == [(2, ErrorCode.STORE_UNAVAILABLE)]
     # A connection that stands for many peers stays, and so do its watches.
@@ -162,8 +160,6 @@ def test_a_store_that_starts_again_has_the_clients_begin_again() -> None:
 
 def test_a_store_that_is_not_reached_is_said_to_be_so_after_a_while() -> None:
     two, recorder = Two(), EventRecorder()
-    why: list[str] = []
-    two.gateway.on_store_lost = lambda reason, _clients: why.append(reason)
     two.gateway.handle(recorder.connection, send(0, b"first"))
     two.clock.run_for(50)
     recorder.take()
@@ -175,7 +171,7 @@ def test_a_store_that_is_not_reached_is_said_to_be_so_after_a_while() -> None:
     assert recorder.take() == []
     two.clock.run_for(7_000)
     assert [event.ticket for event in recorder.take() if isinstance(event, Refused)] == [1, 2]
-    assert len(why) == 1
+    assert len(two.link.lost) == 1
     two.gateway.handle(recorder.connection, send(3, b"x"))
     [event] = recorder.take()
     assert isinstance(event, Refused)

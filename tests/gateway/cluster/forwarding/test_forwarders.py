@@ -26,10 +26,10 @@ class Several(Two):
     def __init__(self, versions: tuple[int, ...] = VERSIONS) -> None:
         super().__init__()
         self.link.die()
-        self.pool = Forwarders(self.clock, "DefaultCluster", "gateway", [life() for _ in range(3)], versions)
-        self.links = [NodeLink(self.parts.gate, self.clock, seed, forwarder=each) for seed, each in enumerate(self.pool.each)]
         self.lost: list[tuple[str, Sequence[ClientConnection]]] = []
-        self.pool.on_store_lost(lambda why, clients: self.lost.append((why, clients)))
+        lives = [life() for _ in range(3)]
+        self.pool = Forwarders(self.clock, "DefaultCluster", "gateway", lives, versions, lambda *lost: self.lost.append(lost))
+        self.links = [NodeLink(self.parts.gate, self.clock, seed, forwarder=each) for seed, each in enumerate(self.pool.each)]
         self.clock.run_for(100)
 
     def client(self) -> EventRecorder:

@@ -142,13 +142,11 @@ def half(kind: int) -> Callable[[int, bytes], bytes]:
 @pytest.mark.parametrize("way", [0, 1])
 def test_half_a_frame_has_all_clients_begin_again(way: int, versions: tuple[int, ...]) -> None:
     two = Two(versions=versions)
-    why: list[str] = []
-    two.gateway.on_store_lost = lambda reason, _clients: why.append(reason)
     recorders = five(two)
     two.link.harm = half(way)
     send_all(two, recorders)
     two.clock.run_for(500)
-    assert len(why) == 1
+    assert len(two.link.lost) == 1
     events = [event for recorder in recorders for event in recorder.take()]
     sent = {event.ticket for event in events if isinstance(event, Sent)}
     refused = {event.ticket for event in events if isinstance(event, Refused)}

@@ -15,7 +15,6 @@ from domain.message.record import Record
 from domain.mqtt_session import Attach, Attached, MqttSubscription, SendOnce, SessionTakenOver, Subscribe
 from gateway.access import needs
 from gateway.cluster.forwarding.state_first import STATE, StateFirst
-from gateway.connection.client_connection import ClientConnection
 from gateway.node.composition import compose
 from gateway.node.settings import Config
 from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS
@@ -27,10 +26,7 @@ from tests.simulation.world import PORTS
 
 
 class Three(Two):
-    """A state node, and a gateway that has a store of its own beside it, where a cluster would be.
-
-    given   ends of clients' connections that were told that the state node has forgotten them
-    """
+    """A state node, and a gateway that has a store of its own beside it, where a cluster would be."""
 
     def __init__(self, seed: int = 1, loss: float = 0.0) -> None:
         super().__init__(seed, loss)
@@ -38,8 +34,6 @@ class Three(Two):
         self.near = compose(Config(), PORTS, "10.0.0.2", MemoryDisk(self.clock), self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
         self.first = StateFirst(self.gateway, self.near.gate)
-        self.forgotten: list[ClientConnection] = []
-        self.gateway.on_store_lost = lambda _why, clients: self.forgotten.extend(clients)
 
     def ask(self, client: EventRecorder, command: Command, ms: int = 100) -> list[object]:
         """The answers to a command."""
@@ -116,7 +110,7 @@ def test_without_the_state_node_mqtt_clients_have_to_go_and_others_stay() -> Non
     three.ask(session, Attach(1, "device", False, 100, 10))
     three.ask(caller, Send(1, [Message("T", b"keyed")], once=(b"key", b"digest of the request")))
     three.lose_the_state_node()
-    ended = [each for each in three.forgotten if not each.shared]
+    ended = [each for _, clients in three.link.lost for each in clients if not each.shared]
     assert ended == [session.connection]
     assert not caller.closing
     [plain] = three.ask(caller, Send(2, [Message("T", b"plain")]))

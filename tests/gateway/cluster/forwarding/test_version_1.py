@@ -131,7 +131,7 @@ def test_a_recorded_gateway_of_version_1_is_served() -> None:
 
 def test_a_recorded_store_of_version_1_is_spoken_to_byte_by_byte_as_before() -> None:
     two = Two()
-    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", bytes(15) + b"\x01")
+    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", bytes(15) + b"\x01", lambda *_lost: None)
     doing, seen = steps(gateway)
     frames: list[bytes] = []
     values: dict[bytes, bytes | None] = {}
@@ -177,7 +177,7 @@ def test_nodes_speak_the_newest_version_that_both_know(store_knows: tuple[int, .
 
 def test_nodes_without_a_version_in_common_do_not_speak() -> None:
     two = Two()
-    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", b"life", (9,))
+    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", b"life", lambda *_lost: None, (9,))
     answers = EventRecorder()
     command: Command = GreetNode(1, gateway.greeting())
     command.principal = GATEWAY
