@@ -16,8 +16,8 @@ from domain.controller.health import Fitness, ReplicaFigures
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Timer
-from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica.identity import KnownControllers
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.link.link import AnswerBack, RemotingLink
 from gateway.link.request import Request
 from protocols.remoting import codes

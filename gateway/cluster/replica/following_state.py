@@ -12,13 +12,13 @@ from domain.controller.change import ElectLeader
 from domain.controller.group import StoreGroup
 from domain.limits import SECOND_NS
 from domain.replication.ports import FollowerLog
-from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.history import refusal_of
 from gateway.cluster.replica.leader_link import LeaderLink
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace, incarnation_text
-from gateway.cluster.replica.term import Term
+from gateway.cluster.replica.term_owner import TermOwner
 from store.replication.following import Following
 
 log: Final = logging.getLogger("headgate.replica")
@@ -35,7 +35,7 @@ class FollowingState:
     """
 
     def __init__(
-        self, term: Term, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, network: PeerNetwork,
+        self, term: TermOwner, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, network: PeerNetwork,
         meter: ReplicaHealth,
     ) -> None:  # fmt: skip
         self._term = term

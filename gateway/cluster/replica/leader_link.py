@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, final
 
 from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from gateway.cluster.peer_network import PeerNetwork
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.link.backoff import Backoff
 from gateway.link.stream import Stream
 from gateway.link.wire import UnreadableError

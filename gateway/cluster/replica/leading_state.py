@@ -14,7 +14,7 @@ from domain.ports import Clock
 from domain.replication.ports import LeaderStore
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.handover import Handover
-from gateway.cluster.replica.term import Term
+from gateway.cluster.replica.term_owner import TermOwner
 from store.replication.leading import Leading, member_of
 from store.replication.pace import ProcessorTime
 
@@ -35,7 +35,7 @@ class LeadingState:
     """
 
     def __init__(
-        self, term: Term, store: LeaderStore, group: StoreGroup, controllers: GroupControllers, clock: Clock,
+        self, term: TermOwner, store: LeaderStore, group: StoreGroup, controllers: GroupControllers, clock: Clock,
         busy: Callable[[], ProcessorTime],
     ) -> None:  # fmt: skip
         """`group`: the group at the election of this replica."""

@@ -10,7 +10,7 @@ from domain.address import endpoint_of
 from domain.controller.group import StoreGroup
 from domain.errors import ErrorCode, Failure
 from domain.replication.message import ReadLog
-from gateway.cluster.peer_network import PeerNetwork
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.link.link import RemotingLink
 from gateway.link.request import Request
 from protocols.remoting import codes

@@ -22,13 +22,13 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Timer
 from domain.replication.ports import FollowerLog, LeaderStore, MendableLog
 from domain.replication.reads import FollowerReads
-from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica.controllers import GroupControllers, GroupListener
 from gateway.cluster.replica.follower_commands import FollowerCommands
 from gateway.cluster.replica.following_state import FollowingState
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.leading_state import LeadingState
 from gateway.cluster.replica.log_repairs import LogRepairs
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.promoting_state import PromotingState
 from gateway.cluster.replica.registering_state import LogFacts, RegisteringState, ReplicaPlace, incarnation_text
 from gateway.cluster.replica.repair_sources import RepairSources
@@ -80,7 +80,7 @@ State = RegisteringState | FollowingState | RestartingState | PromotingState | L
 class ReplicaTerm:
     """One term of a replica: the owner of its state.
 
-    own, epoch, group   as in Term
+    own, epoch, group   as in TermOwner
     leading         its leadership; None while it follows
     why             reason why it is not registered yet, or why the term ended; "": neither
     ended           True: the term has ended, or is closed
@@ -190,7 +190,7 @@ class ReplicaTerm:
         """The activity of a replica that does not serve, text for people."""
         return self._state.doing(f"store group {self._place.group}")
 
-    # Transitions, see Term
+    # Transitions, see TermOwner
 
     def _registered(self, own: int, group: StoreGroup) -> None:
         log.info("store group %s: this is replica %s, with %s bytes of log", group.name, own, self._follower.written)
@@ -209,19 +209,19 @@ class ReplicaTerm:
         self.heard(group)
 
     def register_again(self, why: str) -> None:
-        """Term.register_again."""
+        """TermOwner.register_again."""
         self._state.leave()
         self._state = self._registering
         self._registering.start(why)
 
     def follows(self, epoch: int) -> None:
-        """Term.follows."""
+        """TermOwner.follows."""
         self.epoch = epoch
         if self._events.readers is not None:
             self._events.readers.followed(epoch)
 
     def restart_log(self, first: int, behind: bool) -> None:
-        """Term.restart_log."""
+        """TermOwner.restart_log."""
         self._state.leave()
         self._log_repairs.rest()
         if obstacle := self._restarting.obstacle:
@@ -243,7 +243,7 @@ class ReplicaTerm:
         self.register_again("a new log is registered")
 
     def promote(self, group: StoreGroup) -> None:
-        """Term.promote."""
+        """TermOwner.promote."""
         self._state.leave()
         state = self._state = PromotingState(self._follower, self._clock)
         if self._events.readers is not None:
@@ -270,7 +270,7 @@ class ReplicaTerm:
     # Controllers
 
     def heard(self, group: StoreGroup) -> None:
-        """Term.heard: the state that the replica is in follows the group, once it is registered and between two changes."""
+        """See TermOwner. The state follows the group, once the replica is registered and between two changes."""
         self.group = group
         state = self._state
         if self.ended or not isinstance(state, FollowingState | LeadingState):

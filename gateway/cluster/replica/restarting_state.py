@@ -1,4 +1,4 @@
-"""State of a replica whose log begins anew, since its leader cannot continue it."""
+"""State of a replica whose log starts again, since its leader cannot continue it."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from domain.replication.message import (
 )
 from domain.replication.ports import LeaderStore
 from gateway.access.authority import Access
-from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.registration.slave import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings

@@ -14,8 +14,8 @@ from typing import Final, final
 from domain.controller.group import StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.node.roles.role import Role
 from gateway.node.roles.role_names import STORE

@@ -14,12 +14,12 @@ from domain.replication.ports import LeaderStore
 from domain.store.message_store import MessageStore
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.topic import Durability
-from gateway.cluster.peer_network import PeerNetwork
 from gateway.cluster.replica import identity
 from gateway.cluster.replica.controllers import Changed, GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import ReplicaIdentity
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.repair_sources import RepairSources
 from gateway.cluster.replica.replica import ReplicaTerm, TermEvents

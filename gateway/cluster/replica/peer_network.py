@@ -1,4 +1,4 @@
-"""What connections of a replica to controllers and other replicas are made with."""
+"""Means of a replica to make connections to controllers and other replicas."""
 
 from __future__ import annotations
 

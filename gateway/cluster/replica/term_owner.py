@@ -1,4 +1,4 @@
-"""The term of a replica, as its states see and change it."""
+"""The owner of a replica's states, as these see and change it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Protocol
 from domain.controller.group import StoreGroup
 
 
-class Term(Protocol):
-    """What a replica has learned from the controllers, and the transitions between its states.
+class TermOwner(Protocol):
+    """Knowledge that a replica has from the controllers, and the transitions between its states.
 
     own     id of this replica; 0: it has none yet
     epoch   the newest leader epoch that it has learned
