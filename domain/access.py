@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from domain.command import Command
+from domain.command import TicketedCommand
 from domain.errors import Failure
 from domain.ports import Entropy
 from domain.principal import Principal
@@ -166,7 +166,7 @@ class Grant:
 
 
 @dataclass(slots=True)
-class CheckAccess(Command):
+class CheckAccess(TicketedCommand):
     """Check rights for an answer that an adapter gives itself -> Done. Not sent where access is not controlled.
 
     needs   all of them must be granted
@@ -174,15 +174,12 @@ class CheckAccess(Command):
     Errors: NOT_ALLOWED.
     """
 
-    ticket: object
     needs: Sequence[Need]
 
 
 @dataclass(slots=True)
-class Reauthenticate(Command):
+class Reauthenticate(TicketedCommand):
     """The client of the connection has authenticated again, as this command's `principal` -> Done.
 
     Not sent where access is not controlled. Errors: NOT_ALLOWED (it was another user before).
     """
-
-    ticket: object

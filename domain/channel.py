@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.command import Command
-from domain.event import Event
+from domain.event import Event, TicketedEvent
 
 
 @dataclass(slots=True)
@@ -24,23 +24,21 @@ class ChannelCommand(Command):
 
 
 @dataclass(slots=True)
-class ReadingPaused(Event):
+class ReadingPaused(TicketedEvent):
     """The adapter must not read from the client of a channel before `until_ns`, monotonic nanoseconds.
 
     ticket   the channel
     """
 
-    ticket: object
     until_ns: int
 
 
 @dataclass(slots=True)
-class ChannelEvent(Event):
+class ChannelEvent(TicketedEvent):
     """One event for the client of a channel.
 
     ticket   the channel
     event    None: the adapter has to close the channel
     """
 
-    ticket: object
     event: Event | None

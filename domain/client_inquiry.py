@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.command import Command
+from domain.command import Command, TicketedCommand
 from domain.errors import Failure
 from domain.event import Event
 from domain.message.message import Message
 
 
 @dataclass(slots=True)
-class SendReply(Command):
+class SendReply(TicketedCommand):
     """Give a reply to the client named in its property REPLY_TO_CLIENT, and store it -> Sent (RocketMQ codes 324, 325).
 
     Errors: MESSAGE_ILLEGAL (without that property), TOPIC_NOT_FOUND, OVERLOADED, CLIENT_UNKNOWN (it is not connected, does
     not answer or refuses the reply: nothing is stored).
     """
 
-    ticket: object
     message: Message
     wait: bool = True
 

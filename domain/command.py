@@ -43,7 +43,14 @@ class Command(Root):
 
 
 @dataclass(slots=True)
-class Pull(Command):
+class TicketedCommand(Command):
+    """A command that is answered: its ticket is the first of its fields."""
+
+    ticket: object
+
+
+@dataclass(slots=True)
+class Pull(TicketedCommand):
     """Read messages of one queue from `offset` on, without a lease -> Pulled (RocketMQ code 11).
 
     max_bytes    bytes of records at most, but at least one message
@@ -58,7 +65,6 @@ class Pull(Command):
     FILTER_ILLEGAL, GROUP_OFFLINE (`subscribed`, and no member has a subscription).
     """
 
-    ticket: object
     group: str
     topic: str
     queue_id: int
@@ -76,7 +82,7 @@ class Pull(Command):
 
 
 @dataclass(slots=True)
-class FollowTopic(Command):
+class FollowTopic(TicketedCommand):
     """Read a topic without a group, from a position in each of its queues, and wait for messages -> TopicFollowed.
 
     offsets      queue id -> offset to go on at. With `start` "": a queue that is not named begins at its first message
@@ -91,7 +97,6 @@ class FollowTopic(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, ARGUMENT_ILLEGAL (too many queues), POLLING_FULL.
     """
 
-    ticket: object
     topic: str
     offsets: Mapping[int, int]
     start: str
@@ -106,7 +111,7 @@ class FollowTopic(Command):
 
 
 @dataclass(slots=True)
-class AwaitSettled(Command):
+class AwaitSettled(TicketedCommand):
     """Wait for the end of leases -> LeasesEnded, when some have ended or `wait_ms` has passed.
 
     holder     name for the leases of one reader, on its connection; leases that end between two commands are in the next answer
@@ -117,7 +122,6 @@ class AwaitSettled(Command):
     extended goes on. Errors: QUOTA (too many leases of one connection), GROUP_ILLEGAL, NOT_ALLOWED.
     """
 
-    ticket: object
     holder: str
     group: str
     topic: str
@@ -126,7 +130,7 @@ class AwaitSettled(Command):
 
 
 @dataclass(slots=True)
-class HoldQueues(Command):
+class HoldQueues(TicketedCommand):
     """Keep messages from retention by age for a reader by offset -> Done (request code 30001 of Headgate).
 
     name      the reader's name for the hold: the next one of the same name and topic replaces it
@@ -136,7 +140,6 @@ class HoldQueues(Command):
     Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), ARGUMENT_ILLEGAL, OVERLOADED.
     """
 
-    ticket: object
     name: str
     topic: str
     offsets: Mapping[int, int]
@@ -145,7 +148,7 @@ class HoldQueues(Command):
 
 
 @dataclass(slots=True)
-class Receive(Command):
+class Receive(TicketedCommand):
     """Lease messages (POP) -> Received, which is empty when `wait_ms` has passed (RocketMQ code 200050).
 
     limit         messages at most, 1 to 32
@@ -162,7 +165,6 @@ class Receive(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND, ARGUMENT_ILLEGAL, POLLING_FULL.
     """
 
-    ticket: object
     group: str
     topic: str
     limit: int
@@ -178,7 +180,7 @@ class Receive(Command):
 
 
 @dataclass(slots=True)
-class AwaitMessages(Command):
+class AwaitMessages(TicketedCommand):
     """Hold until a group has a message to receive from a topic, without a lease -> MessagesWaiting (RocketMQ code 200054).
 
     queue_id     one queue; -1: any queue
@@ -188,7 +190,6 @@ class AwaitMessages(Command):
     A message that another client has leased does not count. Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
-    ticket: object
     group: str
     topic: str
     queue_id: int = -1
@@ -198,7 +199,7 @@ class AwaitMessages(Command):
 
 
 @dataclass(slots=True)
-class Acknowledge(Command):
+class Acknowledge(TicketedCommand):
     """Settle leases -> Settled, with one outcome a receipt, in order (RocketMQ code 200051).
 
     topic      the topic that was received from
@@ -207,14 +208,13 @@ class Acknowledge(Command):
     Errors of one receipt: RECEIPT_EXPIRED, RECEIPT_INVALID. A lease that is settled already is a success.
     """
 
-    ticket: object
     group: str
     topic: str
     receipts: list[Receipt]
 
 
 @dataclass(slots=True)
-class Extend(Command):
+class Extend(TicketedCommand):
     """Make leases end `invisible_ms` from now -> Extended, with one outcome a receipt, in order (RocketMQ code 200053).
 
     invisible_ms   0 to 12 hours; 0 makes the messages available at once (nack)
@@ -224,7 +224,6 @@ class Extend(Command):
     Errors of one receipt: RECEIPT_EXPIRED, RECEIPT_INVALID. Refused ARGUMENT_ILLEGAL: `invisible_ms` is out of bounds.
     """
 
-    ticket: object
     group: str
     topic: str
     receipts: list[Receipt]
@@ -233,20 +232,19 @@ class Extend(Command):
 
 
 @dataclass(slots=True)
-class DeadLetter(Command):
+class DeadLetter(TicketedCommand):
     """Copy a leased message to the dead-letter topic of the group and settle the lease -> Done. Repeating it changes nothing.
 
     Errors: RECEIPT_INVALID, RECEIPT_EXPIRED, GROUP_NOT_FOUND, and those of Send.
     """
 
-    ticket: object
     group: str
     topic: str
     receipt: Receipt
 
 
 @dataclass(slots=True)
-class SendBack(Command):
+class SendBack(TicketedCommand):
     """Append a message again to the retry topic of a group, for a consumer that cannot handle it -> Done (RocketMQ code 36).
 
     physical_offset    the message
@@ -258,7 +256,6 @@ class SendBack(Command):
     Errors: GROUP_NOT_FOUND, GROUP_ILLEGAL, MESSAGE_NOT_FOUND, NOT_ALLOWED.
     """
 
-    ticket: object
     group: str
     physical_offset: int
     delay_level: int
@@ -268,7 +265,7 @@ class SendBack(Command):
 
 
 @dataclass(slots=True)
-class CommitOffsets(Command):
+class CommitOffsets(TicketedCommand):
     """Store positions of a group -> Done (RocketMQ code 15).
 
     offsets   (topic, queue id, offset of the next message)
@@ -277,14 +274,13 @@ class CommitOffsets(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, ARGUMENT_ILLEGAL, GROUP_NOT_FOUND, GROUP_ILLEGAL.
     """
 
-    ticket: object
     group: str
     offsets: list[tuple[str, int, int]]
     wait: bool = True
 
 
 @dataclass(slots=True)
-class QueryOffset(Command):
+class QueryOffset(TicketedCommand):
     """The position of a group in one queue -> Offset (RocketMQ code 14).
 
     zero_if_absent   True: a group without a position gets 0 while the queue still has its first message in the newest part
@@ -293,7 +289,6 @@ class QueryOffset(Command):
     Errors: OFFSET_NOT_FOUND.
     """
 
-    ticket: object
     group: str
     topic: str
     queue_id: int
@@ -301,7 +296,7 @@ class QueryOffset(Command):
 
 
 @dataclass(slots=True)
-class Watch(Command):
+class Watch(TicketedCommand):
     """Deliver messages as they arrive whose path matches `pattern` -> WatchStarted, then WatchedMessages until Unwatch.
 
     pattern   a filter over paths with `+` and `#` (MQTT 5, 4.7)
@@ -312,33 +307,28 @@ class Watch(Command):
     Errors: FILTER_ILLEGAL, QUOTA (too many watches of one connection).
     """
 
-    ticket: object
     pattern: str
 
 
 @dataclass(slots=True)
-class Unwatch(Command):
+class Unwatch(TicketedCommand):
     """End the watch whose ticket equals this one. No answer."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class QueryLatest(Command):
+class QueryLatest(TicketedCommand):
     """The latest (retained) value of one exact path -> LatestValue, with record None when there is none.
 
     Errors: TOPIC_ILLEGAL (the path has a wildcard or is too long).
     """
 
-    ticket: object
     path: str
 
 
 @dataclass(slots=True)
-class DeleteLatest(Command):
+class DeleteLatest(TicketedCommand):
     """Remove the latest (retained) value of one exact path without a message -> Done. Errors: TOPIC_ILLEGAL."""
 
-    ticket: object
     path: str
 
 

@@ -28,22 +28,26 @@ class Event(Root):
 
 
 @dataclass(slots=True)
-class Refused(Event):
-    """The command was not carried out, for this reason."""
+class TicketedEvent(Event):
+    """An event whose ticket is the first of its fields."""
 
     ticket: object
+
+
+@dataclass(slots=True)
+class Refused(TicketedEvent):
+    """The command was not carried out, for this reason."""
+
     failure: Failure
 
 
 @dataclass(slots=True)
-class Done(Event):
+class Done(TicketedEvent):
     """The command was carried out and has no result."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class Pulled(Event):
+class Pulled(TicketedEvent):
     """The answer to Pull.
 
     status        FOUND; NO_MATCH: messages are there, none matches; EMPTY: no message yet; TOO_SMALL, TOO_LARGE: the offset is
@@ -55,7 +59,6 @@ class Pulled(Event):
     unmarked      True: no record has a property that starts with `HG_`; False: some may have
     """
 
-    ticket: object
     status: str
     records: list[bytes]
     next_offset: int
@@ -65,7 +68,7 @@ class Pulled(Event):
 
 
 @dataclass(slots=True)
-class TopicFollowed(Event):
+class TopicFollowed(TicketedEvent):
     """The answer to FollowTopic.
 
     status      FOUND; EMPTY: no message yet; TOO_SMALL, TOO_LARGE: an offset is below or above what its queue has; OTHER_EPOCH:
@@ -76,7 +79,6 @@ class TopicFollowed(Event):
     next_queue  a queue that may have more messages now, to be read first by the next FollowTopic; -1: none has
     """
 
-    ticket: object
     status: str
     records: list[bytes]
     offsets: dict[int, int]
@@ -85,13 +87,12 @@ class TopicFollowed(Event):
 
 
 @dataclass(slots=True)
-class LeasesEnded(Event):
+class LeasesEnded(TicketedEvent):
     """The answer to AwaitSettled.
 
     ended   how many leases that were watched have ended since the last answer
     """
 
-    ticket: object
     ended: int
 
 
@@ -110,7 +111,7 @@ class Leased:
 
 
 @dataclass(slots=True)
-class Received(Event):
+class Received(TicketedEvent):
     """The answer to Receive.
 
     messages       leased to the client, in order; may be empty
@@ -118,7 +119,6 @@ class Received(Event):
     rest           about how many more messages could be leased now
     """
 
-    ticket: object
     messages: list[Leased]
     pop_ms: int
     invisible_ms: int
@@ -126,66 +126,58 @@ class Received(Event):
 
 
 @dataclass(slots=True)
-class MessagesWaiting(Event):
+class MessagesWaiting(TicketedEvent):
     """The answer to AwaitMessages.
 
     there   True: a Receive would find a message
     full    True: the request was not held, too many are held already
     """
 
-    ticket: object
     there: bool
     full: bool = False
 
 
 @dataclass(slots=True)
-class Settled(Event):
+class Settled(TicketedEvent):
     """The answer to Acknowledge.
 
     outcomes   one a receipt, in order; None: the lease is settled
     """
 
-    ticket: object
     outcomes: list[Failure | None]
 
 
 @dataclass(slots=True)
-class Extended(Event):
+class Extended(TicketedEvent):
     """The answer to Extend.
 
     outcomes   one a receipt, in order: the new receipt, or the failure
     """
 
-    ticket: object
     outcomes: list[Receipt | Failure]
 
 
 @dataclass(slots=True)
-class Offset(Event):
+class Offset(TicketedEvent):
     """One offset of a queue."""
 
-    ticket: object
     offset: int
 
 
 @dataclass(slots=True)
-class WatchStarted(Event):
+class WatchStarted(TicketedEvent):
     """The watch is on."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class WatchedMessages(Event):
+class WatchedMessages(TicketedEvent):
     """Records that a watch matches, in log order."""
 
-    ticket: object
     records: list[bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class LatestValue(Event):
+class LatestValue(TicketedEvent):
     """The latest (retained) value of a path: the record that set it, None when there is none."""
 
-    ticket: object
     record: bytes | None

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from domain.command import Command
+from domain.command import TicketedCommand
 from domain.errors import Failure
-from domain.event import Event, Leased
+from domain.event import Leased, TicketedEvent
 from domain.message import property as properties
 from domain.message.receipt import Receipt
 from domain.message.record import Record, with_properties
@@ -146,7 +146,7 @@ class OffsetOption:
 
 
 @dataclass(slots=True)
-class SyncSubscription(Command):
+class SyncSubscription(TicketedCommand):
     """Change the lite topics of `topic` that a client of `group` subscribes to -> Done (RocketMQ code 200071).
 
     names   lite topics, for all actions but COMPLETE_REMOVE
@@ -155,7 +155,6 @@ class SyncSubscription(Command):
     Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, QUOTA, RATE.
     """
 
-    ticket: object
     client_id: str
     group: str
     topic: str
@@ -165,7 +164,7 @@ class SyncSubscription(Command):
 
 
 @dataclass(slots=True)
-class ReceiveLite(Command):
+class ReceiveLite(TicketedCommand):
     """Lease messages of the client's lite topics -> Received, which is empty when `wait_ms` has passed (RocketMQ code 200070).
 
     limit         messages at most, 1 to 32
@@ -177,7 +176,6 @@ class ReceiveLite(Command):
     Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, POLLING_FULL.
     """
 
-    ticket: object
     client_id: str
     group: str
     topic: str
@@ -188,7 +186,7 @@ class ReceiveLite(Command):
 
 
 @dataclass(slots=True)
-class SuspendLite(Command):
+class SuspendLite(TicketedCommand):
     """Make the lease on a message of a lite topic end `invisible_ms` from now, without counting an attempt -> Extended.
 
     invisible_ms   0 to 12 hours
@@ -196,7 +194,6 @@ class SuspendLite(Command):
     Errors: ARGUMENT_ILLEGAL, and those of Extend.
     """
 
-    ticket: object
     group: str
     topic: str
     lite: str
@@ -205,10 +202,9 @@ class SuspendLite(Command):
 
 
 @dataclass(slots=True)
-class LiteTaken(Event):
+class LiteTaken(TicketedEvent):
     """The client no longer has `lite`: another client of its group, which consumes exclusively, took it. Ticket None."""
 
-    ticket: object
     client_id: str
     group: str
     lite: str

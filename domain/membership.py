@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Membership:
 
 
 @dataclass(slots=True)
-class Heartbeat(Command):
+class Heartbeat(TicketedCommand):
     """A client is alive and takes part in these groups -> Done (RocketMQ code 34). Ends 120 s after the last one.
 
     producers            its producer groups
@@ -53,7 +53,6 @@ class Heartbeat(Command):
     Errors: GROUP_ILLEGAL.
     """
 
-    ticket: object
     client_id: str
     producers: list[str] = field(default_factory=list)
     consumers: list[Membership] = field(default_factory=list)
@@ -65,52 +64,47 @@ class Heartbeat(Command):
 
 
 @dataclass(slots=True)
-class Leave(Command):
+class Leave(TicketedCommand):
     """A client leaves a consumer group and a producer group -> Done (RocketMQ code 35).
 
     consumer_group   "": none
     producer_group   "": none; when both are "", the client leaves all its groups
     """
 
-    ticket: object
     client_id: str
     consumer_group: str = ""
     producer_group: str = ""
 
 
 @dataclass(slots=True)
-class QueryMembers(Command):
+class QueryMembers(TicketedCommand):
     """Client ids of a consumer group -> Members (RocketMQ code 38). Errors: GROUP_OFFLINE (the group has no member)."""
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class Members(Event):
+class Members(TicketedEvent):
     """Client ids of a consumer group, sorted."""
 
-    ticket: object
     client_ids: list[str]
 
 
 @dataclass(slots=True)
-class MembersChanged(Event):
+class MembersChanged(TicketedEvent):
     """The members of a group of this client have changed; ticket None."""
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class LockQueues(Command):
+class LockQueues(TicketedCommand):
     """Lock queues for one client of a group for 60 s -> Locked, with those that the client now holds (RocketMQ code 41, 42).
 
     queues   (broker, topic, queue id)
     unlock   True: release them -> Done
     """
 
-    ticket: object
     group: str
     client_id: str
     queues: list[tuple[str, str, int]]
@@ -119,8 +113,7 @@ class LockQueues(Command):
 
 
 @dataclass(slots=True)
-class Locked(Event):
+class Locked(TicketedEvent):
     """The queues that the client now holds locked: (broker, topic, queue id)."""
 
-    ticket: object
     queues: list[tuple[str, str, int]]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from domain.command import Command
+from domain.command import Command, TicketedCommand
 from domain.delivery.routed import Delivery
 from domain.errors import Failure
-from domain.event import Event
+from domain.event import Event, TicketedEvent
 from domain.message.message import Message
 
 AT_MOST_ONCE: Final = 0
@@ -94,7 +94,7 @@ class Will:
 
 
 @dataclass(slots=True)
-class Attach(Command):
+class Attach(TicketedCommand):
     """Start or resume the session of a client on this connection -> Attached; Refused when the store cannot write.
 
     An older connection of the same client receives SessionTakenOver and has no session any more (MQTT 5, 3.1.4).
@@ -106,7 +106,6 @@ class Attach(Command):
     address           "host:port" of the client, for tools; "": unknown
     """
 
-    ticket: object
     client_id: str
     clean_start: bool
     expiry_s: int
@@ -129,23 +128,21 @@ class Detach(Command):
 
 
 @dataclass(slots=True)
-class Subscribe(Command):
+class Subscribe(TicketedCommand):
     """Add subscriptions, or replace those of the same name -> Subscribed, then their retained messages as Deliveries."""
 
-    ticket: object
     subscriptions: list[MqttSubscription]
 
 
 @dataclass(slots=True)
-class Unsubscribe(Command):
+class Unsubscribe(TicketedCommand):
     """Remove subscriptions by name -> Unsubscribed."""
 
-    ticket: object
     patterns: list[str]
 
 
 @dataclass(slots=True)
-class SendOnce(Command):
+class SendOnce(TicketedCommand):
     """Store EXACTLY_ONCE messages of the client, each once -> Done, or Refused when no new message was stored.
 
     `packet_ids[i]` is the packet identifier of `messages[i]`. A packet identifier that the session already has marks a
@@ -153,16 +150,14 @@ class SendOnce(Command):
     messages, until ReleasePacketIds (MQTT 5, 4.3.3).
     """
 
-    ticket: object
     messages: list[Message]
     packet_ids: list[int]
 
 
 @dataclass(slots=True)
-class ReleasePacketIds(Command):
+class ReleasePacketIds(TicketedCommand):
     """PUBREL: forget these packet identifiers -> PacketIdsReleased, when the removal is as durable as they were."""
 
-    ticket: object
     packet_ids: list[int]
 
 
@@ -191,34 +186,30 @@ class RejectDeliveries(Command):
 
 
 @dataclass(slots=True)
-class Attached(Event):
+class Attached(TicketedEvent):
     """The session has started. `session_present`: it was resumed (Session Present of CONNACK)."""
 
-    ticket: object
     session_present: bool
 
 
 @dataclass(slots=True)
-class Subscribed(Event):
+class Subscribed(TicketedEvent):
     """Answers Subscribe: one outcome for each subscription, in order; None is success."""
 
-    ticket: object
     outcomes: list[Failure | None]
 
 
 @dataclass(slots=True)
-class Unsubscribed(Event):
+class Unsubscribed(TicketedEvent):
     """Answers Unsubscribe: whether each subscription existed, in order."""
 
-    ticket: object
     found: list[bool]
 
 
 @dataclass(slots=True)
-class PacketIdsReleased(Event):
+class PacketIdsReleased(TicketedEvent):
     """Answers ReleasePacketIds: whether the session had each packet identifier, in order."""
 
-    ticket: object
     known: list[bool]
 
 

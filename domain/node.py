@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import Command, TicketedCommand
+from domain.event import Event, TicketedEvent
 
 
 @dataclass(slots=True)
-class GreetNode(Command):
+class GreetNode(TicketedCommand):
     """A gateway introduces itself, on a new connection -> NodeGreeted (request code 30010 of Headgate).
 
     greeting   protocols.remoting.nodes.forwarding.greeting
@@ -17,15 +17,13 @@ class GreetNode(Command):
     Errors: ARGUMENT_ILLEGAL (another cluster, no version that both know, or nonsense).
     """
 
-    ticket: object
     greeting: bytes
 
 
 @dataclass(slots=True)
-class NodeGreeted(Event):
+class NodeGreeted(TicketedEvent):
     """The answer to GreetNode; frames follow."""
 
-    ticket: object
     greeting: bytes
 
 

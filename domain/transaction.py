@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from domain.command import Command
+from domain.command import TicketedCommand
 from domain.delivery.recall import RecallHandle
 from domain.errors import Failure
-from domain.event import Event
+from domain.event import TicketedEvent
 from domain.message.message import Message
 from domain.store.store_ports import StateChange
 
@@ -23,7 +23,7 @@ UNKNOWN: Final = "UNKNOWN"
 
 
 @dataclass(slots=True)
-class EndTransaction(Command):
+class EndTransaction(TicketedCommand):
     """Commit or roll back a half message -> Done, durably (RocketMQ code 37).
 
     message_id   UNIQ_KEY of the half message, which is the transaction id
@@ -34,7 +34,6 @@ class EndTransaction(Command):
     Repeating a decision is a success. Errors: NOT_ALLOWED (another group's), MESSAGE_NOT_FOUND (unknown, or decided otherwise).
     """
 
-    ticket: object
     group: str
     message_id: str
     outcome: str
@@ -44,7 +43,7 @@ class EndTransaction(Command):
 
 
 @dataclass(slots=True)
-class ResumeTransaction(Command):
+class ResumeTransaction(TicketedCommand):
     """Send a half message again that was given up undecided -> Done, durably (RocketMQ code 323). It is checked again.
 
     position   physical offset of its record in UNDECIDED_TOPIC; the record stays there
@@ -52,12 +51,11 @@ class ResumeTransaction(Command):
     Errors: MESSAGE_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
-    ticket: object
     position: int
 
 
 @dataclass(slots=True)
-class RecallMessage(Command):
+class RecallMessage(TicketedCommand):
     """Cancel the delivery of a delayed message -> Recalled, durably (RocketMQ code 370).
 
     handle   from the Placed of its send (domain.delivery.recall)
@@ -67,21 +65,19 @@ class RecallMessage(Command):
     due, delivered or unknown).
     """
 
-    ticket: object
     topic: str
     handle: str
 
 
 @dataclass(slots=True)
-class Recalled(Event):
+class Recalled(TicketedEvent):
     """The message will not be delivered."""
 
-    ticket: object
     message_id: str
 
 
 @dataclass(slots=True)
-class CheckTransaction(Event):
+class CheckTransaction(TicketedEvent):
     """Ask a producer of `group` for the outcome of a half message; ticket None (RocketMQ code 39).
 
     message_id   UNIQ_KEY of the half message
@@ -90,7 +86,6 @@ class CheckTransaction(Event):
     The client answers with EndTransaction, or not at all.
     """
 
-    ticket: object
     client_id: str
     group: str
     message_id: str

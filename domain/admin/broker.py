@@ -5,31 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 
 @dataclass(slots=True)
-class QueryNodeCounters(Command):
+class QueryNodeCounters(TicketedCommand):
     """The node's counters -> NodeCounters."""
 
-    ticket: object
-
 
 @dataclass(slots=True)
-class NodeCounters(Event):
+class NodeCounters(TicketedEvent):
     """The node's counters.
 
     values       counters of the store, by the store's names
     """
 
-    ticket: object
     started_ms: int
     values: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class QueryRates(Command):
+class QueryRates(TicketedCommand):
     """Rates of one counter -> Rates (RocketMQ code 315).
 
     name   TOPIC_PUT_NUMS and TOPIC_PUT_SIZE (key: topic), GROUP_GET_NUMS and GROUP_GET_SIZE (key: topic@group),
@@ -38,7 +35,6 @@ class QueryRates(Command):
     Errors: ARGUMENT_ILLEGAL (nothing was counted under this name and key).
     """
 
-    ticket: object
     name: str
     key: str
 
@@ -53,17 +49,16 @@ class FlowRate:
 
 
 @dataclass(slots=True)
-class Rates(Event):
+class Rates(TicketedEvent):
     """Rates over the last minute, hour and day, or since the start when that is shorter."""
 
-    ticket: object
     minute: FlowRate
     hour: FlowRate
     day: FlowRate
 
 
 @dataclass(slots=True)
-class ChangeNodePolicy(Command):
+class ChangeNodePolicy(TicketedCommand):
     """Change settings of the node until its next start, all or none -> Done (RocketMQ code 25).
 
     changes   setting -> value as text: create_topics, create_groups (true, false), queues (of topics made on first use),
@@ -74,20 +69,16 @@ class ChangeNodePolicy(Command):
     Errors: ARGUMENT_ILLEGAL.
     """
 
-    ticket: object
     changes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class QueryNodePolicy(Command):
+class QueryNodePolicy(TicketedCommand):
     """The settings that ChangeNodePolicy can change -> NodePolicyFound (RocketMQ code 26)."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class NodePolicyFound(Event):
+class NodePolicyFound(TicketedEvent):
     """Setting -> value as text."""
 
-    ticket: object
     values: dict[str, str]

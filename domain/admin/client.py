@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 from domain.membership import Subscription
 
 
@@ -26,22 +26,20 @@ class ClientSeen:
 
 
 @dataclass(slots=True)
-class QueryConnections(Command):
+class QueryConnections(TicketedCommand):
     """The members of a consumer group -> Connections (RocketMQ code 203). Errors: GROUP_OFFLINE."""
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class Connections(Event):
+class Connections(TicketedEvent):
     """The members of a consumer group.
 
     clients         by client id
     consume_type    as in Membership, from the heartbeat of a member
     """
 
-    ticket: object
     clients: list[ClientSeen]
     consume_type: str
     model: str
@@ -50,7 +48,7 @@ class Connections(Event):
 
 
 @dataclass(slots=True)
-class QueryProducers(Command):
+class QueryProducers(TicketedCommand):
     """The clients of producer groups -> Producers (RocketMQ codes 204 and 328).
 
     group   one producer group; "": all of them
@@ -58,20 +56,18 @@ class QueryProducers(Command):
     Errors: GROUP_OFFLINE (the group has no client).
     """
 
-    ticket: object
     group: str = ""
 
 
 @dataclass(slots=True)
-class Producers(Event):
+class Producers(TicketedEvent):
     """Producer group -> its clients by client id."""
 
-    ticket: object
     groups: dict[str, list[ClientSeen]]
 
 
 @dataclass(slots=True)
-class QueryRunningInfo(Command):
+class QueryRunningInfo(TicketedCommand):
     """Ask a member of a consumer group for its state -> RunningInfo (RocketMQ code 307).
 
     stacks   True: with the stacks of its threads
@@ -79,22 +75,20 @@ class QueryRunningInfo(Command):
     Errors: GROUP_OFFLINE (it is not connected), CLIENT_UNKNOWN (it disconnects or does not answer in time), OVERLOADED.
     """
 
-    ticket: object
     group: str
     client_id: str
     stacks: bool = False
 
 
 @dataclass(slots=True)
-class RunningInfo(Event):
+class RunningInfo(TicketedEvent):
     """The client's answer: the JSON of RocketMQ's ConsumerRunningInfo."""
 
-    ticket: object
     text: bytes
 
 
 @dataclass(slots=True)
-class ConsumeDirectly(Command):
+class ConsumeDirectly(TicketedCommand):
     """Have a member of a group consume one stored message now -> ConsumptionResult (RocketMQ code 309).
 
     client_id    the member; "": any member
@@ -103,7 +97,6 @@ class ConsumeDirectly(Command):
     Positions and leases do not change. Errors: GROUP_OFFLINE, MESSAGE_NOT_FOUND, CLIENT_UNKNOWN, OVERLOADED.
     """
 
-    ticket: object
     group: str
     client_id: str
     physical_offset: int
@@ -111,15 +104,14 @@ class ConsumeDirectly(Command):
 
 
 @dataclass(slots=True)
-class ConsumptionResult(Event):
+class ConsumptionResult(TicketedEvent):
     """The client's answer: the JSON of RocketMQ's ConsumeMessageDirectlyResult."""
 
-    ticket: object
     text: bytes
 
 
 @dataclass(slots=True)
-class QueryClientPositions(Command):
+class QueryClientPositions(TicketedCommand):
     """Ask members of a group for the positions that they hold in memory -> ClientPositions (RocketMQ code 223).
 
     client_id   one member; "": all members
@@ -127,15 +119,13 @@ class QueryClientPositions(Command):
     A member that does not answer in time is left out. Errors: GROUP_OFFLINE, CLIENT_UNKNOWN (no member answers), OVERLOADED.
     """
 
-    ticket: object
     topic: str
     group: str
     client_id: str = ""
 
 
 @dataclass(slots=True)
-class ClientPositions(Event):
+class ClientPositions(TicketedEvent):
     """Client id -> (broker, topic, queue id, offset) a queue that the client consumes."""
 
-    ticket: object
     members: dict[str, list[tuple[str, str, int, int]]]

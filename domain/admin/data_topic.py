@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.command import Command
+from domain.command import TicketedCommand
 from domain.data_topic import DataTopic, TopicProperties
-from domain.event import Event
+from domain.event import TicketedEvent
 from domain.message.message import Message
 
 
 @dataclass(slots=True)
-class MakeDataTopic(Command):
+class MakeDataTopic(TicketedCommand):
     """Make a topic -> DataTopicFound. With its first data it is made in one commit, all or nothing.
 
     name    its path, which no other topic has
@@ -25,7 +25,6 @@ class MakeDataTopic(Command):
     Errors: ARGUMENT_ILLEGAL (a property, or the name is in use), QUOTA, and those of Send.
     """
 
-    ticket: object
     name: str
     given: TopicProperties
     host: str = ""
@@ -33,7 +32,7 @@ class MakeDataTopic(Command):
 
 
 @dataclass(slots=True)
-class ChangeDataTopic(Command):
+class ChangeDataTopic(TicketedCommand):
     """Change the properties of a topic -> DataTopicFound.
 
     name      must be its name; "": not given
@@ -43,7 +42,6 @@ class ChangeDataTopic(Command):
     CHANGED (another client has changed it at the same time).
     """
 
-    ticket: object
     id: str
     given: TopicProperties
     name: str = ""
@@ -51,22 +49,20 @@ class ChangeDataTopic(Command):
 
 
 @dataclass(slots=True)
-class QueryDataTopic(Command):
+class QueryDataTopic(TicketedCommand):
     """One topic -> DataTopicFound. Errors: TOPIC_NOT_FOUND.
 
     value   True: say too whether it has data
     """
 
-    ticket: object
     id: str
     value: bool = False
 
 
 @dataclass(slots=True)
-class ListDataTopics(Command):
+class ListDataTopics(TicketedCommand):
     """The topics that the principal may read and that match (domain.data_topic.matches) -> DataTopicIds."""
 
-    ticket: object
     name: str = ""
     id: str = ""
     given: TopicProperties = field(default_factory=TopicProperties)
@@ -74,59 +70,52 @@ class ListDataTopics(Command):
 
 
 @dataclass(slots=True)
-class DeleteDataTopic(Command):
+class DeleteDataTopic(TicketedCommand):
     """Remove the data of a topic, and end its subscriptions -> Done. Errors: TOPIC_NOT_FOUND.
 
     data_only   True: the topic stays, half created; False: it is deleted too
     """
 
-    ticket: object
     id: str
     data_only: bool = False
 
 
 @dataclass(slots=True)
-class JoinDataTopic(Command):
+class JoinDataTopic(TicketedCommand):
     """Count as a subscriber of a topic until LeaveDataTopic -> DataTopicJoined, again after each change of its properties.
 
     Refused TOPIC_NOT_FOUND ends it: the topic or its data is deleted, or there are too many subscribers now. Messages come by a
     Watch of the path. Nothing is stored. Errors: TOPIC_NOT_FOUND, QUOTA (there are as many subscribers as the topic takes).
     """
 
-    ticket: object
     id: str
 
 
 @dataclass(slots=True)
-class LeaveDataTopic(Command):
+class LeaveDataTopic(TicketedCommand):
     """End the JoinDataTopic whose ticket equals this one. No answer."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class DataTopicFound(Event):
+class DataTopicFound(TicketedEvent):
     """One topic as it is now.
 
     has_value   True: there is data; False: there is none, or nobody asked
     """
 
-    ticket: object
     topic: DataTopic
     has_value: bool = False
 
 
 @dataclass(slots=True)
-class DataTopicIds(Event):
+class DataTopicIds(TicketedEvent):
     """The ids of topics, in the order in which they were made."""
 
-    ticket: object
     ids: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class DataTopicJoined(Event):
+class DataTopicJoined(TicketedEvent):
     """The topic that its subscriber counts for, as it is now."""
 
-    ticket: object
     topic: DataTopic

@@ -5,79 +5,71 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 from domain.topic import Group
 
 
 @dataclass(slots=True)
-class QueryGroup(Command):
+class QueryGroup(TicketedCommand):
     """Configuration of a group, which is created if the node's policy allows that -> GroupFound.
 
     Errors: GROUP_ILLEGAL, GROUP_NOT_FOUND.
     """
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class FindGroup(Command):
+class FindGroup(TicketedCommand):
     """Configuration of a group that exists -> GroupFound. Errors: GROUP_NOT_FOUND."""
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class GroupFound(Event):
+class GroupFound(TicketedEvent):
     """One consumer group."""
 
-    ticket: object
     group: Group
 
 
 @dataclass(slots=True)
-class ListGroups(Command):
+class ListGroups(TicketedCommand):
     """All consumer groups -> GroupList."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class GroupList(Event):
+class GroupList(TicketedEvent):
     """Consumer groups by name.
 
     forbidden   group -> topics that it may not read (SetReadable)
     """
 
-    ticket: object
     groups: list[Group]
     forbidden: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class PutGroup(Command):
+class PutGroup(TicketedCommand):
     """Create or change a group -> Done (RocketMQ code 200).
 
     Attributes that the group has and the command does not name stay; `-key` drops one (domain.attribute).
     Errors: GROUP_ILLEGAL, ARGUMENT_ILLEGAL.
     """
 
-    ticket: object
     group: Group
 
 
 @dataclass(slots=True)
-class DeleteGroup(Command):
+class DeleteGroup(TicketedCommand):
     """Delete a group, its positions and its leases -> Done (RocketMQ code 207). Errors: GROUP_NOT_FOUND."""
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class SetReadable(Command):
+class SetReadable(TicketedCommand):
     """Allow or forbid a group to read a topic -> Readable (RocketMQ code 353).
 
     readable   None: change nothing, only answer
@@ -85,22 +77,20 @@ class SetReadable(Command):
     Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND (only when it is to be forbidden).
     """
 
-    ticket: object
     group: str
     topic: str
     readable: bool | None = None
 
 
 @dataclass(slots=True)
-class Readable(Event):
+class Readable(TicketedEvent):
     """Read permission of a group on a topic, after the command."""
 
-    ticket: object
     readable: bool
 
 
 @dataclass(slots=True)
-class SetRequestMode(Command):
+class SetRequestMode(TicketedCommand):
     """Set how the members of a group consume a topic -> Done (RocketMQ code 401).
 
     mode               PULL or POP
@@ -109,7 +99,6 @@ class SetRequestMode(Command):
     Errors: ARGUMENT_ILLEGAL, TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED (retry topics).
     """
 
-    ticket: object
     group: str
     topic: str
     mode: str
@@ -117,59 +106,52 @@ class SetRequestMode(Command):
 
 
 @dataclass(slots=True)
-class QueryRequestMode(Command):
+class QueryRequestMode(TicketedCommand):
     """The mode set by SetRequestMode, PULL if none is set -> RequestMode."""
 
-    ticket: object
     group: str
     topic: str
 
 
 @dataclass(slots=True)
-class RequestMode(Event):
+class RequestMode(TicketedEvent):
     """Request mode of the members of a group on a topic; fields as in SetRequestMode."""
 
-    ticket: object
     mode: str
     pop_share_queues: int
 
 
 @dataclass(slots=True)
-class ListRequestModes(Command):
+class ListRequestModes(TicketedCommand):
     """All modes that SetRequestMode has set -> RequestModeList (RocketMQ code 402)."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class RequestModeList(Event):
+class RequestModeList(TicketedEvent):
     """Modes that are set.
 
     modes   (topic, group, mode, pop_share_queues)
     """
 
-    ticket: object
     modes: list[tuple[str, str, str, int]]
 
 
 @dataclass(slots=True)
-class QueryConsumedTopics(Command):
+class QueryConsumedTopics(TicketedCommand):
     """Topics that a group subscribes or has a position on -> ConsumedTopics (RocketMQ code 343). Errors: GROUP_NOT_FOUND."""
 
-    ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class ConsumedTopics(Event):
+class ConsumedTopics(TicketedEvent):
     """Names of topics, sorted."""
 
-    ticket: object
     topics: list[str]
 
 
 @dataclass(slots=True)
-class CountWaitingMessages(Command):
+class CountWaitingMessages(TicketedCommand):
     """Query the number of Receives of a group that are held for one queue -> WaitingCount (RocketMQ code 200055).
 
     queue_id   -1: Receives that are held for any queue
@@ -177,22 +159,20 @@ class CountWaitingMessages(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
-    ticket: object
     group: str
     topic: str
     queue_id: int
 
 
 @dataclass(slots=True)
-class WaitingCount(Event):
+class WaitingCount(TicketedEvent):
     """Receives that are held now."""
 
-    ticket: object
     count: int
 
 
 @dataclass(slots=True)
-class RedriveGroup(Command):
+class RedriveGroup(TicketedCommand):
     """Give dead letters of a group, those of its topic `%DLQ%group`, to this group again -> domain.admin.subscription.Redriven.
 
     limit   dead letters at most, to 10,000
@@ -201,6 +181,5 @@ class RedriveGroup(Command):
     NOT_SUPPORTED (lite topics, and clusters of Apache RocketMQ).
     """
 
-    ticket: object
     group: str
     limit: int = 1_000

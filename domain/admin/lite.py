@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 
 @dataclass(slots=True)
-class QueryLiteNode(Command):
+class QueryLiteNode(TicketedCommand):
     """Query the lite topics of the node -> LiteNode."""
 
-    ticket: object
-
 
 @dataclass(slots=True)
-class LiteNode(Event):
+class LiteNode(TicketedEvent):
     """Lite queues, subscriptions, positions; topic -> minutes of expiration; topic -> groups that are bound to it."""
 
-    ticket: object
     queues: int
     subscriptions: int
     positions: int
@@ -29,18 +26,16 @@ class LiteNode(Event):
 
 
 @dataclass(slots=True)
-class QueryLiteParent(Command):
+class QueryLiteParent(TicketedCommand):
     """A topic of type LITE -> LiteParent; Refused TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL."""
 
-    ticket: object
     topic: str
 
 
 @dataclass(slots=True)
-class LiteParent(Event):
+class LiteParent(TicketedEvent):
     """Minutes of expiration, groups that are bound to it, lite topics of it, lite queues of all."""
 
-    ticket: object
     topic: str
     minutes: int
     groups: list[str]
@@ -49,19 +44,17 @@ class LiteParent(Event):
 
 
 @dataclass(slots=True)
-class QueryLiteTopic(Command):
+class QueryLiteTopic(TicketedCommand):
     """One lite topic -> LiteTopic; Refused TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL."""
 
-    ticket: object
     topic: str
     lite: str
 
 
 @dataclass(slots=True)
-class LiteTopic(Event):
+class LiteTopic(TicketedEvent):
     """First and next offset, store time of the newest message (0: none), (client id, group) of its subscribers."""
 
-    ticket: object
     topic: str
     lite: str
     first: int
@@ -71,10 +64,9 @@ class LiteTopic(Event):
 
 
 @dataclass(slots=True)
-class QueryLiteClient(Command):
+class QueryLiteClient(TicketedCommand):
     """Query the subscriptions of one client -> LiteClient with at most `limit` names."""
 
-    ticket: object
     topic: str
     group: str
     client_id: str
@@ -82,10 +74,9 @@ class QueryLiteClient(Command):
 
 
 @dataclass(slots=True)
-class LiteClient(Event):
+class LiteClient(TicketedEvent):
     """`count` -1: the client has no subscription. Times in epoch milliseconds, 0: never."""
 
-    ticket: object
     topic: str
     group: str
     client_id: str
@@ -96,10 +87,9 @@ class LiteClient(Event):
 
 
 @dataclass(slots=True)
-class QueryLiteGroup(Command):
+class QueryLiteGroup(TicketedCommand):
     """Query the progress of a group in one lite topic, or with "" in all -> LiteGroup with the `top` farthest behind."""
 
-    ticket: object
     group: str
     lite: str
     top: int
@@ -115,7 +105,7 @@ class LiteLag:
 
 
 @dataclass(slots=True)
-class LiteGroup(Event):
+class LiteGroup(TicketedEvent):
     """Progress of a group.
 
     count, oldest_ms    messages that wait, and the store time of the oldest; -1: the group has no position
@@ -123,7 +113,6 @@ class LiteGroup(Event):
     position            in one lite topic: its end, the group's position, the store time of the message before it
     """
 
-    ticket: object
     group: str
     topic: str
     lite: str
@@ -135,9 +124,8 @@ class LiteGroup(Event):
 
 
 @dataclass(slots=True)
-class DispatchLite(Command):
+class DispatchLite(TicketedCommand):
     """Look again for what waits for a client, "" for all of the group -> Done."""
 
-    ticket: object
     group: str
     client_id: str

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 
 @dataclass(slots=True)
-class ViewMessage(Command):
+class ViewMessage(TicketedCommand):
     """One record by its physical offset -> Viewed (RocketMQ code 33). Errors: MESSAGE_NOT_FOUND."""
 
-    ticket: object
     physical_offset: int
 
 
 @dataclass(slots=True)
-class Viewed(Event):
+class Viewed(TicketedEvent):
     """One record, as it is in the log."""
 
-    ticket: object
     record: bytes
 
 
@@ -28,7 +26,7 @@ TIME_MAX_MS = (1 << 63) - 1
 
 
 @dataclass(slots=True)
-class QueryMessages(Command):
+class QueryMessages(TicketedCommand):
     """Messages of a topic by key -> MessagesFound (RocketMQ code 12).
 
     key        one word of KEYS, or the unique id (UNIQ_KEY)
@@ -40,7 +38,6 @@ class QueryMessages(Command):
     Errors: TOPIC_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL.
     """
 
-    ticket: object
     topic: str
     key: str
     begin_ms: int = 0
@@ -50,15 +47,14 @@ class QueryMessages(Command):
 
 
 @dataclass(slots=True)
-class MessagesFound(Event):
+class MessagesFound(TicketedEvent):
     """Records, the newest first; may be empty."""
 
-    ticket: object
     records: list[bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Peek(Command):
+class Peek(TicketedCommand):
     """Messages at the position of a group, without a lease -> Peeked (RocketMQ code 200052).
 
     queue_id   one queue; -1: any queue
@@ -66,7 +62,6 @@ class Peek(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
-    ticket: object
     group: str
     topic: str
     queue_id: int
@@ -74,13 +69,12 @@ class Peek(Command):
 
 
 @dataclass(slots=True)
-class Peeked(Event):
+class Peeked(TicketedEvent):
     """The answer to Peek.
 
     records   of the queues in turn
     rest      how many more messages there are
     """
 
-    ticket: object
     records: list[bytes]
     remaining: int

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 from domain.oscore import OscoreContext
 
 RUN_BITS: Final = 14
@@ -15,42 +15,38 @@ RUNS_MAX: Final = (1 << (40 - RUN_BITS)) - 1
 
 
 @dataclass(slots=True)
-class PutOscoreContext(Command):
+class PutOscoreContext(TicketedCommand):
     """Set the security context of a user, which replaces an existing one -> Done.
 
     Errors: ARGUMENT_ILLEGAL (no such user; a field is not valid; another user has its identifiers).
     """
 
-    ticket: object
     context: OscoreContext
 
 
 @dataclass(slots=True)
-class DeleteOscoreContext(Command):
+class DeleteOscoreContext(TicketedCommand):
     """Remove the security context of a user -> Done, also when there is none."""
 
-    ticket: object
     user: str
 
 
 @dataclass(slots=True)
-class QueryOscoreContext(Command):
+class QueryOscoreContext(TicketedCommand):
     """The security context of a user, without its secret and its salt -> OscoreContextFound."""
 
-    ticket: object
     user: str
 
 
 @dataclass(slots=True)
-class OscoreContextFound(Event):
+class OscoreContextFound(TicketedEvent):
     """The security context of a user, without its secret and its salt; None: it has none."""
 
-    ticket: object
     context: OscoreContext | None
 
 
 @dataclass(slots=True)
-class ReserveOscoreRun(Command):
+class ReserveOscoreRun(TicketedCommand):
     """Take a run of sender sequence numbers of a user's context, which no process has ever had -> OscoreRunReserved.
 
     Sent by the node itself. The run is durable before the event.
@@ -58,20 +54,18 @@ class ReserveOscoreRun(Command):
     Errors: ARGUMENT_ILLEGAL (the user has no context), QUOTA (there are no more numbers: the context has to be replaced).
     """
 
-    ticket: object
     user: str
 
 
 @dataclass(slots=True)
-class OscoreRunReserved(Event):
+class OscoreRunReserved(TicketedEvent):
     """The sender sequence numbers from `run << RUN_BITS` on, 2^RUN_BITS of them."""
 
-    ticket: object
     run: int
 
 
 @dataclass(slots=True)
-class HoldOscoreContext(Command):
+class HoldOscoreContext(TicketedCommand):
     """From now on the process that sends this executes the requests of a user's context -> Done.
 
     Sent by the node itself, when a request was proven to be fresh: the replay windows of all other processes end.
@@ -82,7 +76,6 @@ class HoldOscoreContext(Command):
     Errors: ARGUMENT_ILLEGAL (the user has no context), CHANGED (another process was faster).
     """
 
-    ticket: object
     user: str
     holder: int
     before: int

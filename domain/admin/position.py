@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 
 @dataclass(slots=True)
-class QueryProgress(Command):
+class QueryProgress(TicketedCommand):
     """Query the progress of a group -> Progress (RocketMQ code 208).
 
     topic   one topic; "": every topic on which the group has a position
@@ -19,14 +19,13 @@ class QueryProgress(Command):
     At most 65,536 queues are examined. Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
-    ticket: object
     group: str
     topic: str = ""
     times: bool = False
 
 
 @dataclass(slots=True)
-class Progress(Event):
+class Progress(TicketedEvent):
     """Progress of a group.
 
     queues       (topic, queue id, next offset of the queue, position of the group) a queue on which the group has a position
@@ -35,7 +34,6 @@ class Progress(Event):
     given        (topic, queue id) -> offset up to which messages were given to the group, where that is beyond its position
     """
 
-    ticket: object
     queues: list[tuple[str, int, int, int]]
     per_second: float = 0.0
     times: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -43,18 +41,17 @@ class Progress(Event):
 
 
 @dataclass(slots=True)
-class QueryBacklog(Command):
+class QueryBacklog(TicketedCommand):
     """Query the progress of all groups, on at most 65,536 queues -> Backlog (RocketMQ codes 43, 308 and 317).
 
     ordered   True: only on topics that are ordered
     """
 
-    ticket: object
     ordered: bool = False
 
 
 @dataclass(slots=True)
-class Backlog(Event):
+class Backlog(TicketedEvent):
     """Progress of all groups. Groups without a position are left out.
 
     groups   group -> (topic, queue id, next offset of the queue, position of the group)
@@ -62,20 +59,18 @@ class Backlog(Event):
     given    group -> (topic, queue id) -> offset up to which messages were given to the group, where beyond its position
     """
 
-    ticket: object
     groups: dict[str, list[tuple[str, int, int, int]]]
     times: dict[str, dict[tuple[str, int], int]] = field(default_factory=dict)
     given: dict[str, dict[tuple[str, int], int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class QueryTimeSpans(Command):
+class QueryTimeSpans(TicketedCommand):
     """Store times of a topic's messages around the positions of a group -> TimeSpans (RocketMQ code 303).
 
     Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND.
     """
 
-    ticket: object
     topic: str
     group: str
 
@@ -98,15 +93,14 @@ class QueueTimeSpan:
 
 
 @dataclass(slots=True)
-class TimeSpans(Event):
+class TimeSpans(TicketedEvent):
     """Spans by queue id."""
 
-    ticket: object
     spans: list[QueueTimeSpan]
 
 
 @dataclass(slots=True)
-class ResetPositions(Command):
+class ResetPositions(TicketedCommand):
     """Set positions of a group on a topic durably; its members go on from there -> PositionsReset (RocketMQ code 222).
 
     timestamp_ms   each queue's first message stored at or after it, epoch milliseconds; -1: the end of the queue
@@ -117,7 +111,6 @@ class ResetPositions(Command):
     Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND, QUEUE_ILLEGAL, ARGUMENT_ILLEGAL (the offset is outside the queue).
     """
 
-    ticket: object
     topic: str
     group: str
     timestamp_ms: int
@@ -127,15 +120,14 @@ class ResetPositions(Command):
 
 
 @dataclass(slots=True)
-class PositionsReset(Event):
+class PositionsReset(TicketedEvent):
     """The positions after the command: (queue id, offset)."""
 
-    ticket: object
     offsets: list[tuple[int, int]]
 
 
 @dataclass(slots=True)
-class ClonePositions(Command):
+class ClonePositions(TicketedCommand):
     """Set the positions of group `target` to those of group `source` -> Done (RocketMQ code 314).
 
     topic   one topic; "": all topics
@@ -143,7 +135,6 @@ class ClonePositions(Command):
     Members of `target` are notified, as by ResetPositions. Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
-    ticket: object
     source: str
     target: str
     topic: str = ""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 from domain.replication.message import Era
 
 
@@ -64,21 +64,18 @@ class ReplicaView(Protocol):
 
 
 @dataclass(slots=True)
-class QueryReplica(Command):
+class QueryReplica(TicketedCommand):
     """Query the replication of the store -> ReplicaFound (RocketMQ codes 907 and 1007)."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class ReplicaFound(Event):
+class ReplicaFound(TicketedEvent):
     """State of the replication of the store. The fields are those of ReplicaState.
 
     replicated   False: this store keeps its log alone, and only `written` is known
     eras         (epoch, begin), ascending
     """
 
-    ticket: object
     replicated: bool
     own: int
     leads: bool

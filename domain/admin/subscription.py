@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.command import Command, Receive
-from domain.event import Event
+from domain.command import Receive, TicketedCommand
+from domain.event import TicketedEvent
 from domain.message.receipt import Receipt
 
 
 @dataclass(slots=True)
-class PutSubscription(Command):
+class PutSubscription(TicketedCommand):
     """Make a subscription, or replace one -> SubscriptionFound.
 
     document   JSON of the Subscriptions API (domain.subscription.document)
@@ -23,7 +23,6 @@ class PutSubscription(Command):
     after it is delivered. Errors: ARGUMENT_ILLEGAL, TOPIC_NOT_FOUND, NOT_ALLOWED, QUOTA, SUBSCRIPTION_NOT_FOUND.
     """
 
-    ticket: object
     document: bytes
     source: str
     group: str = ""
@@ -32,7 +31,7 @@ class PutSubscription(Command):
 
 
 @dataclass(slots=True)
-class QuerySubscriptions(Command):
+class QuerySubscriptions(TicketedCommand):
     """Subscriptions by id, those that the principal may read -> SubscriptionList.
 
     id      one; "": all
@@ -41,22 +40,20 @@ class QuerySubscriptions(Command):
     Errors: SUBSCRIPTION_NOT_FOUND (`id`).
     """
 
-    ticket: object
     id: str = ""
     after: str = ""
     limit: int = 100
 
 
 @dataclass(slots=True)
-class DeleteSubscription(Command):
+class DeleteSubscription(TicketedCommand):
     """Delete a subscription and the group that was made for it -> Done. Errors: SUBSCRIPTION_NOT_FOUND."""
 
-    ticket: object
     id: str
 
 
 @dataclass(slots=True)
-class ChangeStatus(Command):
+class ChangeStatus(TicketedCommand):
     """Pause, resume or suspend -> SubscriptionFound. Errors: SUBSCRIPTION_NOT_FOUND.
 
     status   a value of domain.subscription.subscription.Status
@@ -66,7 +63,6 @@ class ChangeStatus(Command):
     Of an owner that was replaced, and about a subscription that has changed since, it changes nothing.
     """
 
-    ticket: object
     id: str
     status: str
     reason: str = ""
@@ -75,21 +71,20 @@ class ChangeStatus(Command):
 
 
 @dataclass(slots=True)
-class GrantConsent(Command):
+class GrantConsent(TicketedCommand):
     """A sink consents at the callback URL of the handshake -> Done. Errors: SUBSCRIPTION_NOT_FOUND, also for a wrong key.
 
     key    of that URL
     rate   deliveries a minute that it grants; 0: no bound
     """
 
-    ticket: object
     id: str
     key: str
     rate: int = 0
 
 
 @dataclass(slots=True)
-class ClaimSubscriptions(Command):
+class ClaimSubscriptions(TicketedCommand):
     """Renew the claims of one who delivers, and take over what is free -> SubscriptionsClaimed.
 
     owner      its name, one for each life of a process
@@ -100,7 +95,6 @@ class ClaimSubscriptions(Command):
     it back, or has not renewed for CLAIM_NS.
     """
 
-    ticket: object
     owner: str
     capacity: int
     seen: int = -1
@@ -123,7 +117,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class LeaseDeliveries(Command):
+class LeaseDeliveries(TicketedCommand):
     """Lease messages for a subscription, by its owner -> Received: a Receive, for as long as the owner is not replaced.
 
     epoch   of the claim
@@ -133,14 +127,13 @@ class LeaseDeliveries(Command):
     Errors: CHANGED (the claim is another owner's), and those of Receive.
     """
 
-    ticket: object
     id: str
     epoch: int
     lease: Receive
 
 
 @dataclass(slots=True)
-class SubscriptionsClaimed(Event):
+class SubscriptionsClaimed(TicketedEvent):
     """Claims of the owner, valid for CLAIM_NS from its request on.
 
     claims    claims that are new or have changed since `seen`
@@ -149,7 +142,6 @@ class SubscriptionsClaimed(Event):
     whole     True: `claims` has all of its claims, and it delivers for no other subscription
     """
 
-    ticket: object
     claims: list[Claim] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     version: int = 0
@@ -157,18 +149,16 @@ class SubscriptionsClaimed(Event):
 
 
 @dataclass(slots=True)
-class SubscriptionFound(Event):
+class SubscriptionFound(TicketedEvent):
     """One subscription as it is now: its record, which holds secrets."""
 
-    ticket: object
     record: bytes
 
 
 @dataclass(slots=True)
-class SubscriptionList(Event):
+class SubscriptionList(TicketedEvent):
     """Records of subscriptions by id. `more`: there are further ones."""
 
-    ticket: object
     records: list[bytes] = field(default_factory=list)
     more: bool = False
 
@@ -202,7 +192,7 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class RecordAttempts(Command):
+class RecordAttempts(TicketedCommand):
     """Store attempts, by who delivers -> Done. Attempts under an older epoch of the claim are stored too: they were made.
 
     The newest ATTEMPTS_MAX of a subscription are kept.
@@ -210,7 +200,6 @@ class RecordAttempts(Command):
     test   serial number of the test delivery that the one attempt is of; 0: none
     """
 
-    ticket: object
     id: str
     epoch: int
     attempts: list[Attempt]
@@ -238,86 +227,78 @@ class DeliveryReport:
 
 
 @dataclass(slots=True)
-class RecordDeliveries(Command):
+class RecordDeliveries(TicketedCommand):
     """Store attempts of several subscriptions, and settle their messages, by who delivers -> DeliveriesRecorded.
 
     The attempts come first: a message that is settled has its attempt in the log, also after a crash in between.
     """
 
-    ticket: object
     deliveries: list[DeliveryReport]
 
 
 @dataclass(slots=True)
-class DeliveriesRecorded(Event):
+class DeliveriesRecorded(TicketedEvent):
     """The attempts are stored. `unsettled`: messages whose receipts were refused; they may be delivered again."""
 
-    ticket: object
     unsettled: int = 0
 
 
 @dataclass(slots=True)
-class QueryAttempts(Command):
+class QueryAttempts(TicketedCommand):
     """The newest attempts of a subscription -> AttemptList. Errors: SUBSCRIPTION_NOT_FOUND.
 
     lag   True: and how many messages it has before it
     """
 
-    ticket: object
     id: str
     limit: int = 100
     lag: bool = False
 
 
 @dataclass(slots=True)
-class AttemptList(Event):
+class AttemptList(TicketedEvent):
     """Attempts, the newest first, and how delivery stands.
 
     breaker   closed, open or half-open, as the owner has last said
     lag       messages from the group's positions to the ends of its queues; -1: it was not asked for, or is not known
     """
 
-    ticket: object
     attempts: list[Attempt] = field(default_factory=list)
     breaker: str = "closed"
     lag: int = -1
 
 
 @dataclass(slots=True)
-class TestSubscription(Command):
+class TestSubscription(TicketedCommand):
     """Have one test event delivered by the owner, outside the log -> AttemptList with that attempt.
 
     Errors: SUBSCRIPTION_NOT_FOUND.
     """
 
-    ticket: object
     id: str
 
 
 @dataclass(slots=True)
-class Redrive(Command):
+class Redrive(TicketedCommand):
     """Give dead letters of the subscription to its group again, and to no other -> Redriven. Errors: SUBSCRIPTION_NOT_FOUND."""
 
-    ticket: object
     id: str
     limit: int = 1_000
 
 
 @dataclass(slots=True)
-class Redriven(Event):
+class Redriven(TicketedEvent):
     """Number of dead letters that are delivered again."""
 
-    ticket: object
     count: int = 0
 
 
 @dataclass(slots=True)
-class ResetSubscription(Command):
+class ResetSubscription(TicketedCommand):
     """Go on at the first message stored at or after `to_ms` -> PositionsReset. Errors: SUBSCRIPTION_NOT_FOUND.
 
     to_ms   epoch ms; -1: the end
     """
 
-    ticket: object
     id: str
     to_ms: int

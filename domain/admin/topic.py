@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 from domain.topic import Topic
 
 
 @dataclass(slots=True)
-class QueryTopic(Command):
+class QueryTopic(TicketedCommand):
     """Configuration and queues of a topic -> TopicFound.
 
     create   True: create it first if the node's policy allows that, for protocols whose clients do not create topics
@@ -19,45 +19,40 @@ class QueryTopic(Command):
     Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL.
     """
 
-    ticket: object
     topic: str
     create: bool = False
 
 
 @dataclass(slots=True)
-class TopicFound(Event):
+class TopicFound(TicketedEvent):
     """One topic."""
 
-    ticket: object
     topic: Topic
 
 
 @dataclass(slots=True)
-class ListTopics(Command):
+class ListTopics(TicketedCommand):
     """Topics by name -> TopicList.
 
     after   begin behind this name; "": with the first one
     limit   topics at most; 0: all
     """
 
-    ticket: object
     after: str = ""
     limit: int = 0
 
 
 @dataclass(slots=True)
-class TopicList(Event):
+class TopicList(TicketedEvent):
     """Topics by name."""
 
-    ticket: object
     topics: list[Topic]
 
 
 @dataclass(slots=True)
-class PutTopic(Command):
+class PutTopic(TicketedCommand):
     """Create or replace a topic -> Done. Errors: TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
 
-    ticket: object
     topic: Topic
 
 
@@ -88,26 +83,24 @@ class TopicChange:
 
 
 @dataclass(slots=True)
-class ChangeTopic(Command):
+class ChangeTopic(TicketedCommand):
     """Create or change a topic -> Done (RocketMQ code 17). Errors: TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
 
-    ticket: object
     change: TopicChange
 
 
 @dataclass(slots=True)
-class DeleteTopic(Command):
+class DeleteTopic(TicketedCommand):
     """Delete a topic and its messages -> Done (RocketMQ code 215).
 
     Errors: TOPIC_ILLEGAL, TOPIC_NOT_FOUND, NOT_ALLOWED (it belongs to the system).
     """
 
-    ticket: object
     topic: str
 
 
 @dataclass(slots=True)
-class QueryBounds(Command):
+class QueryBounds(TicketedCommand):
     """First and next offset of queues -> Bounds (RocketMQ codes 30 and 31).
 
     queue_id   -1: all queues of the topic
@@ -115,26 +108,24 @@ class QueryBounds(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.
     """
 
-    ticket: object
     topic: str
     queue_id: int = -1
 
 
 @dataclass(slots=True)
-class Bounds(Event):
+class Bounds(TicketedEvent):
     """Bounds of queues.
 
     queues   (queue id, first offset that is still there, next offset to be readable) a queue
     epoch    epoch of the topic (domain.topic) that the offsets belong to
     """
 
-    ticket: object
     queues: list[tuple[int, int, int]]
     epoch: int = 0
 
 
 @dataclass(slots=True)
-class SearchOffset(Command):
+class SearchOffset(TicketedCommand):
     """The offset of a queue by store time -> Offset (RocketMQ code 29).
 
     upper          False: the first offset stored at or after it; True: the last one stored at or before it
@@ -142,7 +133,6 @@ class SearchOffset(Command):
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.
     """
 
-    ticket: object
     topic: str
     queue_id: int
     timestamp_ms: int
@@ -150,60 +140,54 @@ class SearchOffset(Command):
 
 
 @dataclass(slots=True)
-class QueryEarliestStoreTime(Command):
+class QueryEarliestStoreTime(TicketedCommand):
     """Store time of the first message that a queue still has -> EarliestStoreTime (RocketMQ code 32).
 
     Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.
     """
 
-    ticket: object
     topic: str
     queue_id: int
 
 
 @dataclass(slots=True)
-class EarliestStoreTime(Event):
+class EarliestStoreTime(TicketedEvent):
     """Store time in epoch milliseconds, -1: the queue is empty."""
 
-    ticket: object
     store_ms: int
 
 
 @dataclass(slots=True)
-class QueryTopicState(Command):
+class QueryTopicState(TicketedCommand):
     """Bounds and last store times of a topic's queues -> TopicState (RocketMQ code 202). Errors: TOPIC_NOT_FOUND."""
 
-    ticket: object
     topic: str
 
 
 @dataclass(slots=True)
-class TopicState(Event):
+class TopicState(TicketedEvent):
     """State of a topic.
 
     queues       (queue id, first offset, next offset, store time of the last message or -1) a queue
     per_second   messages stored a second, over the last minute
     """
 
-    ticket: object
     queues: list[tuple[int, int, int, int]]
     per_second: float
 
 
 @dataclass(slots=True)
-class QueryConsumers(Command):
+class QueryConsumers(TicketedCommand):
     """Consumer groups that subscribe `topic` now, or have a position on it -> ConsumersFound (RocketMQ code 300).
 
     At most 65,536 positions are examined. Errors: TOPIC_NOT_FOUND.
     """
 
-    ticket: object
     topic: str
 
 
 @dataclass(slots=True)
-class ConsumersFound(Event):
+class ConsumersFound(TicketedEvent):
     """Names of consumer groups, sorted."""
 
-    ticket: object
     groups: list[str] = field(default_factory=list)

@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from domain.access import Grant, User
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 
 @dataclass(slots=True)
-class CreateUser(Command):
+class CreateUser(TicketedCommand):
     """Add a user -> Done.
 
     Errors: ARGUMENT_ILLEGAL (the user exists), NOT_ALLOWED (only a Super user may add a Super user).
     """
 
-    ticket: object
     user: User
 
 
 @dataclass(slots=True)
-class UpdateUser(Command):
+class UpdateUser(TicketedCommand):
     """Change a user; None leaves a field as it is -> Done.
 
     privileged   True: it becomes a Super user
@@ -30,7 +29,6 @@ class UpdateUser(Command):
     Errors: ARGUMENT_ILLEGAL (there is no such user), NOT_ALLOWED as for CreateUser.
     """
 
-    ticket: object
     name: str
     password: str | None = None
     privileged: bool | None = None
@@ -38,36 +36,33 @@ class UpdateUser(Command):
 
 
 @dataclass(slots=True)
-class DeleteUser(Command):
+class DeleteUser(TicketedCommand):
     """Remove a user and its policies -> Done, also when there is no such user."""
 
-    ticket: object
     name: str
 
 
 @dataclass(slots=True)
-class ListUsers(Command):
+class ListUsers(TicketedCommand):
     """Users -> UserList. Only a Super user sees passwords.
 
     part   a part of the name; "": all
     name   one user by its whole name; "": by `part`
     """
 
-    ticket: object
     part: str = ""
     name: str = ""
 
 
 @dataclass(slots=True)
-class UserList(Event):
+class UserList(TicketedEvent):
     """Users by name."""
 
-    ticket: object
     users: list[User] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class PutPolicies(Command):
+class PutPolicies(TicketedCommand):
     """Add policies of a user; each replaces the one of the same kind (default or custom) with the same resource -> Done.
 
     create   False: the user must have policies already
@@ -75,27 +70,25 @@ class PutPolicies(Command):
     Errors: ARGUMENT_ILLEGAL (a policy is not valid, or there is no such user).
     """
 
-    ticket: object
     grant: Grant
     create: bool = True
 
 
 @dataclass(slots=True)
-class DeletePolicies(Command):
+class DeletePolicies(TicketedCommand):
     """Remove policies of a user -> Done, also when there are none.
 
     resource   the policies on this resource; "": all
     default    True: the default policies, False: the custom ones
     """
 
-    ticket: object
     user: str
     resource: str = ""
     default: bool = False
 
 
 @dataclass(slots=True)
-class ListPolicies(Command):
+class ListPolicies(TicketedCommand):
     """Policies by user -> GrantList.
 
     part       a part of the user's name; "": all users
@@ -103,15 +96,13 @@ class ListPolicies(Command):
     user       one user by its whole name; "": by `part`
     """
 
-    ticket: object
     part: str = ""
     resource: str = ""
     user: str = ""
 
 
 @dataclass(slots=True)
-class GrantList(Event):
+class GrantList(TicketedEvent):
     """Policies by user."""
 
-    ticket: object
     grants: list[Grant] = field(default_factory=list)

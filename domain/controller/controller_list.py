@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from domain.command import Command
+from domain.command import TicketedCommand
 from domain.controller.answer import GroupRefusal
-from domain.event import Event
+from domain.event import TicketedEvent
 
 
 class ControllerPlace(NamedTuple):
@@ -46,26 +46,24 @@ class SetControllers:
 
 
 @dataclass(slots=True)
-class ChangeControllers(Command):
+class ChangeControllers(TicketedCommand):
     """Add or remove one controller -> ControllersChanged, when the new book is committed (request code 30028 of Headgate).
 
     address   host:port
     remove    True: remove it
     """
 
-    ticket: object
     address: str
     remove: bool
 
 
 @dataclass(slots=True)
-class ControllersChanged(Event):
+class ControllersChanged(TicketedEvent):
     """The answer to ChangeControllers.
 
     refusal   None, or NOT_LEADING, or INVALID
     why       why not, for people; "": it is done
     """
 
-    ticket: object
     refusal: GroupRefusal | None
     why: str

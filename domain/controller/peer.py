@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from domain.command import Command
+from domain.command import Command, TicketedCommand
 from domain.controller.group import StoreGroup
-from domain.event import Event
+from domain.event import Event, TicketedEvent
 
 LEVEL: Final = 1
 """What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas."""
 
 
 @dataclass(slots=True)
-class GreetController(Command):
+class GreetController(TicketedCommand):
     """A controller says who it is -> ControllerGreeted (request code 30020 of Headgate).
 
     node       identity of its log
@@ -23,7 +23,6 @@ class GreetController(Command):
     level      LEVEL of its version
     """
 
-    ticket: object
     node: int
     founders: tuple[int, ...]
     book: tuple[str, ...] = ()
@@ -31,10 +30,9 @@ class GreetController(Command):
 
 
 @dataclass(slots=True)
-class ControllerGreeted(Event):
+class ControllerGreeted(TicketedEvent):
     """The answer to GreetController: who the other one is."""
 
-    ticket: object
     node: int
     founders: tuple[int, ...]
     book: tuple[str, ...] = ()

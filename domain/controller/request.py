@@ -10,57 +10,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from domain.command import Command
+from domain.command import TicketedCommand
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import FIT, ReplicaFigures, Standing
-from domain.event import Event
+from domain.event import TicketedEvent
 
 GROUPS_LISTED_MAX: Final = 32
 """Store groups in one answer to ListStoreGroups."""
 
 
 @dataclass(slots=True)
-class ChangeGroup(Command):
+class ChangeGroup(TicketedCommand):
     """Make a change of a store group -> GroupChanged, when the change is committed.
 
     change   as the client asked for it: the controller adds who is alive before it replicates it
     """
 
-    ticket: object
     change: GroupChange
 
 
 @dataclass(slots=True)
-class GroupChanged(Event):
+class GroupChanged(TicketedEvent):
     """The answer to ChangeGroup.
 
     alive   replicas of the group that are alive, as far as the controller knows
     """
 
-    ticket: object
     answer: GroupAnswer
     alive: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
-class QueryGroups(Command):
+class QueryGroups(TicketedCommand):
     """Query these store groups -> GroupsFound."""
 
-    ticket: object
     groups: Sequence[str]
 
 
 @dataclass(slots=True)
-class GroupsFound(Event):
+class GroupsFound(TicketedEvent):
     """The answer to QueryGroups.
 
     refusal   None, or NOT_LEADING
     groups    in the order in which they were asked for, those that are known: each with its replicas that are alive
     """
 
-    ticket: object
     refusal: GroupRefusal | None
     groups: Sequence[tuple[StoreGroup, frozenset[int]]]
 
@@ -85,20 +81,19 @@ class ReplicaHeard:
 
 
 @dataclass(slots=True)
-class ListStoreGroups(Command):
+class ListStoreGroups(TicketedCommand):
     """Store groups in the order of their names, GROUPS_LISTED_MAX of them at most -> StoreGroupsListed.
 
     after   names behind this one; "": all
     names   those of these names; empty: all
     """
 
-    ticket: object
     after: str = ""
     names: Sequence[str] = ()
 
 
 @dataclass(slots=True)
-class StoreGroupsListed(Event):
+class StoreGroupsListed(TicketedEvent):
     """The answer to ListStoreGroups.
 
     refusal   None, or NOT_LEADING
@@ -106,21 +101,18 @@ class StoreGroupsListed(Event):
     more      True: further groups follow after the last one
     """
 
-    ticket: object
     refusal: GroupRefusal | None
     groups: Sequence[tuple[StoreGroup, Sequence[ReplicaHeard]]]
     more: bool = False
 
 
 @dataclass(slots=True)
-class QueryController(Command):
+class QueryController(TicketedCommand):
     """Query the state of this controller -> ControllerFound. Every controller answers it."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class ControllerFound(Event):
+class ControllerFound(TicketedEvent):
     """The answer to QueryController.
 
     node      identity of its log
@@ -135,7 +127,6 @@ class ControllerFound(Event):
     changing  the change of members that is under way, for people; "": none is
     """
 
-    ticket: object
     node: int
     term: int
     leads: bool
@@ -149,14 +140,12 @@ class ControllerFound(Event):
 
 
 @dataclass(slots=True)
-class QueryControllers(Command):
+class QueryControllers(TicketedCommand):
     """Query the list of the controllers -> ControllersFound. Every controller answers it."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class ControllersFound(Event):
+class ControllersFound(TicketedEvent):
     """The answer to QueryControllers.
 
     group      name of the raft group
@@ -165,7 +154,6 @@ class ControllersFound(Event):
     peers      id -> host:port that brokers and tools ask, of all controllers
     """
 
-    ticket: object
     group: str
     leader: str
     is_leader: bool
@@ -173,7 +161,7 @@ class ControllersFound(Event):
 
 
 @dataclass(slots=True)
-class HearReplica(Command):
+class HearReplica(TicketedCommand):
     """A heartbeat of a replica -> Done. Every controller keeps it for itself.
 
     timeout_ms   for how long it counts as alive; 0: as long as usual
@@ -182,7 +170,6 @@ class HearReplica(Command):
     refuses      why it does not follow the leader, for people; "": it does, or tries to
     """
 
-    ticket: object
     group: str
     report: ReplicaReport
     timeout_ms: int
@@ -192,26 +179,22 @@ class HearReplica(Command):
 
 
 @dataclass(slots=True)
-class QueryControllerSettings(Command):
+class QueryControllerSettings(TicketedCommand):
     """The settings of this controller that can be changed while it runs -> ControllerSettingsFound."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class ControllerSettingsFound(Event):
+class ControllerSettingsFound(TicketedEvent):
     """The answer to QueryControllerSettings: name -> value."""
 
-    ticket: object
     values: Mapping[str, str]
 
 
 @dataclass(slots=True)
-class ChangeControllerSettings(Command):
+class ChangeControllerSettings(TicketedCommand):
     """Change settings of this controller until it ends -> Done. Refused: none of them was changed.
 
     Errors: ARGUMENT_ILLEGAL.
     """
 
-    ticket: object
     values: Mapping[str, str]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import TicketedCommand
+from domain.event import TicketedEvent
 
 MASTER_ID: Final = 0
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
@@ -117,85 +117,76 @@ class RegisterOutcome(Enum):
 
 
 @dataclass(slots=True)
-class QueryRoute(Command):
+class QueryRoute(TicketedCommand):
     """Brokers and queues of a topic -> RouteFound (RocketMQ code 105). Errors: TOPIC_NOT_FOUND (no live broker has it)."""
 
-    ticket: object
     topic: str
 
 
 @dataclass(slots=True)
-class RouteFound(Event):
+class RouteFound(TicketedEvent):
     """The route of a topic, with at least one broker.
 
     order   order configuration of the topic, "": none
     """
 
-    ticket: object
     queues: list[TopicQueues]
     brokers: list[BrokerAddresses]
     order: str = ""
 
 
 @dataclass(slots=True)
-class QueryCluster(Command):
+class QueryCluster(TicketedCommand):
     """All live brokers -> ClusterFound (RocketMQ code 106)."""
-
-    ticket: object
 
 
 @dataclass(slots=True)
-class ClusterFound(Event):
+class ClusterFound(TicketedEvent):
     """All live brokers, by name."""
 
-    ticket: object
     brokers: list[BrokerAddresses]
 
 
 @dataclass(slots=True)
-class ListRoutes(Command):
+class ListRoutes(TicketedCommand):
     """Topics that some broker has -> RouteNames.
 
     cluster   only of brokers of this cluster; "": of all brokers
     """
 
-    ticket: object
     cluster: str = ""
 
 
 @dataclass(slots=True)
-class RouteNames(Event):
+class RouteNames(TicketedEvent):
     """Topic names, sorted."""
 
-    ticket: object
     topics: list[str]
 
 
 @dataclass(slots=True)
-class DropRoute(Command):
+class DropRoute(TicketedCommand):
     """Remove the route of a topic -> Done. The brokers keep the topic.
 
     cluster   only for brokers of this cluster; "": for all brokers
     """
 
-    ticket: object
     topic: str
     cluster: str = ""
 
 
 @dataclass(slots=True)
-class RegisterBroker(Command):
+class RegisterBroker(TicketedCommand):
     """Register a broker outside this node, or renew its registration -> BrokerRegistered (RocketMQ code 103).
 
     Errors: NOT_ALLOWED, QUOTA (too many brokers or topics), CLIENT_UNKNOWN (one topic of a broker that is not registered).
     """
 
-    ticket: object
     registration: Registration
 
 
 @dataclass(slots=True)
-class BrokerRegistered(Event):
+class BrokerRegistered(TicketedEvent):
     """The broker is registered.
 
     master      address of its master, "" for a master
@@ -203,14 +194,13 @@ class BrokerRegistered(Event):
     order       topic -> order configuration
     """
 
-    ticket: object
     master: str
     ha_address: str
     order: Mapping[str, str]
 
 
 @dataclass(slots=True)
-class RegisterPage(Command):
+class RegisterPage(TicketedCommand):
     """Register a broker, or renew its registration, with a page of its topics -> PageRegistered (Headgate's code 30012).
 
     registration   without topics; its version is that of the table with the last page
@@ -218,27 +208,24 @@ class RegisterPage(Command):
     Errors: NOT_ALLOWED, QUOTA (too many brokers or topics).
     """
 
-    ticket: object
     registration: Registration
     page: TopicPage
 
 
 @dataclass(slots=True)
-class PageRegistered(Event):
+class PageRegistered(TicketedEvent):
     """The broker is registered.
 
     taken   False: the page was not applied, the broker has to send the whole table
     """
 
-    ticket: object
     taken: bool
 
 
 @dataclass(slots=True)
-class UnregisterBroker(Command):
+class UnregisterBroker(TicketedCommand):
     """Remove a broker -> Done (RocketMQ code 104)."""
 
-    ticket: object
     cluster: str
     broker: str
     broker_id: int
@@ -246,13 +233,12 @@ class UnregisterBroker(Command):
 
 
 @dataclass(slots=True)
-class RenewBroker(Command):
+class RenewBroker(TicketedCommand):
     """Renew the lease of a broker -> BrokerRenewed.
 
     version   of its topic configuration; None: not sent
     """
 
-    ticket: object
     cluster: str
     broker: str
     address: str
@@ -260,47 +246,43 @@ class RenewBroker(Command):
 
 
 @dataclass(slots=True)
-class BrokerRenewed(Event):
+class BrokerRenewed(TicketedEvent):
     """The lease is renewed.
 
     changed   True: the broker should register again, the known version is another
     version   the known version, None: the broker is not registered
     """
 
-    ticket: object
     changed: bool
     version: DataVersion | None
 
 
 @dataclass(slots=True)
-class SetWritable(Command):
+class SetWritable(TicketedCommand):
     """Give or take the write permission of a broker's routes -> WritableChanged. Until the broker registers or starts again."""
 
-    ticket: object
     broker: str
     writable: bool
 
 
 @dataclass(slots=True)
-class WritableChanged(Event):
+class WritableChanged(TicketedEvent):
     """The number of topics whose routes have changed."""
 
-    ticket: object
     count: int
 
 
 @dataclass(slots=True)
-class PutSetting(Command):
+class PutSetting(TicketedCommand):
     """Set a key of the name server, or remove it with None -> Done (RocketMQ codes 100 and 102). Errors: ARGUMENT_ILLEGAL."""
 
-    ticket: object
     namespace: str
     key: str
     value: str | None
 
 
 @dataclass(slots=True)
-class QuerySettings(Command):
+class QuerySettings(TicketedCommand):
     """Keys of one namespace of the name server -> SettingsFound.
 
     key   one key; "": all keys
@@ -308,14 +290,12 @@ class QuerySettings(Command):
     An absent namespace or key gives an empty table.
     """
 
-    ticket: object
     namespace: str
     key: str = ""
 
 
 @dataclass(slots=True)
-class SettingsFound(Event):
+class SettingsFound(TicketedEvent):
     """Key -> value."""
 
-    ticket: object
     values: Mapping[str, str]

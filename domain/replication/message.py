@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from domain.command import Command
-from domain.event import Event
+from domain.command import Command, TicketedCommand
+from domain.event import Event, TicketedEvent
 
 PART_BYTES_MAX: Final = 1024 * 1024
 """Bytes of one LogPart, unless a single batch is larger."""
@@ -50,7 +50,7 @@ class FollowRefusal(Enum):
 
 
 @dataclass(slots=True)
-class Follow(Command):
+class Follow(TicketedCommand):
     """A replica wants to follow -> FollowAccepted or FollowRefused.
 
     incarnation   identity of its log
@@ -62,7 +62,6 @@ class Follow(Command):
     run           random text of its process; "": it does not say
     """
 
-    ticket: object
     group: str
     replica: int
     incarnation: int
@@ -75,7 +74,7 @@ class Follow(Command):
 
 
 @dataclass(slots=True)
-class FollowAccepted(Event):
+class FollowAccepted(TicketedEvent):
     """The answer to Follow: records come from now on.
 
     cut     position behind the last batch that both logs have: the follower cuts its log there. Below `first`, or -1: the
@@ -85,7 +84,6 @@ class FollowAccepted(Event):
             or the leader does not say
     """
 
-    ticket: object
     epoch: int
     cut: int
     first: int
@@ -93,13 +91,12 @@ class FollowAccepted(Event):
 
 
 @dataclass(slots=True)
-class FollowRefused(Event):
+class FollowRefused(TicketedEvent):
     """The answer to Follow: no.
 
     epoch   newest leader epoch that the other replica knows
     """
 
-    ticket: object
     reason: FollowRefusal
     epoch: int
 
@@ -149,34 +146,31 @@ class PartRefusal(Enum):
 
 
 @dataclass(slots=True)
-class ReadLog(Command):
+class ReadLog(TicketedCommand):
     """A replica wants a part of the log whose own copy is damaged -> LogPart or LogPartRefused.
 
     position   where the part begins: at a batch or a filler
     end        position behind its last byte
     """
 
-    ticket: object
     group: str
     position: int
     end: int
 
 
 @dataclass(slots=True)
-class LogPart(Event):
+class LogPart(TicketedEvent):
     """The answer to ReadLog.
 
     data   whole batches and fillers from the position on, one at least, PART_BYTES_MAX unless one is larger; all of it is
            confirmed, and none of it lies behind the end that was asked for
     """
 
-    ticket: object
     data: bytes
 
 
 @dataclass(slots=True)
-class LogPartRefused(Event):
+class LogPartRefused(TicketedEvent):
     """The answer to ReadLog: no."""
 
-    ticket: object
     reason: PartRefusal

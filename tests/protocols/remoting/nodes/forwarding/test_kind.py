@@ -32,7 +32,7 @@ from protocols.remoting.nodes.forwarding.kind import _UNANNOTATED, COMMAND_KINDS
 
 NOT_FORWARDED = {
     "ChannelCommand", "ChannelEvent", "ReadingPaused", "ReadingResumed", "AccessRevoked", "GreetNode", "NodeGreeted",
-    "NodeFrame", "NodeFrameOut", "Event", "Command",
+    "NodeFrame", "NodeFrameOut", "Event", "Command", "TicketedEvent", "TicketedCommand",
 }  # fmt: skip
 """What a gateway does itself, and what carries all others."""
 
