@@ -87,7 +87,7 @@ FOLDERS = {
         "segment_ends", "sync_delay", "sync_work", "timeouts", "waiters",
     ),
     "store/queue": (
-        "block_files", "entries", "groups", "index", "last_records", "queue", "row", "settings", "table", "tails", "topics",
+        "block_files", "entries", "index", "queue", "row", "settings", "table", "tails", "topics",
     ),
     "store/opening": ("message_log",),
     "store/reads": ("hot", "listeners", "readable", "reading", "startup_queue"),

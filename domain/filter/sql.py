@@ -12,10 +12,39 @@ from domain.errors import ErrorCode, Failure
 from domain.filter.filter import SQL92
 from domain.filter.grammar import Grammar
 from domain.filter.term import Term
-from domain.filter.token import SQL
-from domain.lexicon import ExpressionError
+from domain.lexicon import ExpressionError, Lexicon
 
 EXPRESSION_CHARS_MAX: Final = 8_192
+KEYWORDS: Final = frozenset(
+    {"AND", "BETWEEN", "CONTAINS", "ENDSWITH", "FALSE", "IN", "IS", "NOT", "NULL", "OR", "STARTSWITH", "TRUE"}
+)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _strange(expression: str, at: int) -> str:
+    if expression[at] == "'":
+        return "a string literal is not closed"
+    if expression.startswith("/*", at):
+        return "a comment is not closed"
+    if expression.startswith("!=", at):
+        return "!= is not known; write <>"
+    return f"the character {expression[at]!r} has no meaning here"
+
+
+SQL: Final = Lexicon(
+    r"(?:[ \t\n\r\f]+|--[^\n\r]*|/\*.*?\*/)+",
+    r"(?P<real>[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)"
+    r"|(?P<whole>[0-9]+[lL]?)"
+    r"|(?P<text>'(?:[^']|'')*')"
+    r"|(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)"
+    r"|(?P<sign><>|>=|<=|[=<>(),+-])",
+    KEYWORDS,
+    _unquoted,
+    _strange,
+)
 
 
 @final

@@ -1,4 +1,7 @@
-"""The files of the queue index: blocks of rows of all queues, one behind the other."""
+"""The files of the queue index: blocks of rows of all queues, one behind the other.
+
+A consumer that asks for few rows at a time needs the rows of a group several times: it is read and checked once.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,93 @@ from typing import Final, final
 from domain.errors import StoreError
 from domain.ports import Disk
 from store.checkpoint import derived_damage
+from store.checkpoint.columns import ColumnReader, pack
 from store.checkpoint.derived_damage import DerivedDamageError
+from store.checkpoint.snapshot import FILES, Columns
 from store.log.segment import Segments, file_name
 from store.queue import block
-from store.queue.groups import RowGroups
-from store.queue.last_records import LastRecords
 from store.queue.queue import Queue
 from store.queue.row import ROW_BYTES
 
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
 _READ_BYTES: Final = 16_384
+
+
+@final
+class LastRecords:
+    """The last record of each file.
+
+    positions   base of a file -> the highest log position that a block in it refers to
+    """
+
+    def __init__(self, files: Segments) -> None:
+        self._files = files
+        self.positions: dict[int, int] = {}
+
+    def of(self, base: int) -> int:
+        """The highest log position of the file at `base`; 0 when it has no block."""
+        return self.positions.get(base, 0)
+
+    def drop(self, base: int) -> None:
+        """Forget the file at `base`."""
+        self.positions.pop(base, None)
+
+    def note(self, base: int, last: int) -> None:
+        """Note a block in the index file at `base` whose last record is at `last` of the log."""
+        if last > self.positions.get(base, 0):
+            self.positions[base] = last
+
+    def encode(self) -> Columns:
+        """The files, and the highest log position in each, as a frame of a snapshot."""
+        bases, lasts = list(self.positions), list(self.positions.values())
+        return Columns(FILES, pack(bases) + pack(lasts), len(bases))
+
+    def load(self, body: bytes) -> None:
+        """Load the frame of `encode`."""
+        reader = ColumnReader(body)
+        bases, lasts = reader.integers(), reader.integers()
+        for row, base in enumerate(bases):
+            if self._files.at(base) is not None:
+                self.note(base, lasts[row])
+
+
+GROUPS_MAX: Final = 128
+"""Groups in memory, 1.5 KB each."""
+_KEPT_MAX: Final = 2
+"""Limit on cached groups per call: a reader of more groups does not return for the same ones."""
+
+
+@final
+class RowGroups:
+    """The groups of all blocks. A place of the index files is never written twice, so a group never changes.
+
+    _rows   place of a group -> its encoded rows, the group that was read first in front
+    """
+
+    __slots__ = ("_files", "_rows")
+
+    def __init__(self, files: Segments) -> None:
+        self._files = files
+        self._rows: dict[int, bytes] = {}
+
+    def read(self, place: int, count: int) -> bytes | None:
+        """Encoded rows of `count` groups that follow each other from `place` on; None when one is damaged. Raises OSError."""
+        if count > _KEPT_MAX:
+            return block.rows_of(self._files.read(place, count * block.GROUP_BYTES), count)
+        rows = self._group(place)
+        more = self._group(place + block.GROUP_BYTES) if count == 2 else b""
+        return None if rows is None or more is None else rows + more
+
+    def _group(self, place: int) -> bytes | None:
+        rows = self._rows.get(place)
+        if rows is None:
+            rows = block.rows_of(self._files.read(place, block.GROUP_BYTES), 1)
+            if rows is not None:
+                if len(self._rows) >= GROUPS_MAX:
+                    del self._rows[next(iter(self._rows))]
+                self._rows[place] = rows
+        return rows
 
 
 @final

@@ -18,7 +18,7 @@ from domain.subscription.courier import SinkAnswer
 from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, make_dead_letter
 from gateway.webhooks.delivery.dead_letter import dead_letter
 from store.delay import parking
-from store.lease.retry import retry_copy
+from store.lease.lease_records import retry_copy
 from store.transaction import half
 
 MOST = limits.PROPERTIES_BYTES_MAX

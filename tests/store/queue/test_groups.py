@@ -6,7 +6,7 @@ import pytest
 
 from store.log.segment import Segments
 from store.queue import block
-from store.queue.groups import GROUPS_MAX, RowGroups
+from store.queue.block_files import GROUPS_MAX, RowGroups
 from store.queue.row import ROW
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
