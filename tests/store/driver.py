@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.event import Leased
 from domain.filter.tag import TagFilter
 from domain.message.message import Message, Placed
@@ -21,6 +21,12 @@ from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import Keep, MemoryDisk
 
 Result = TypeVar("Result")
+
+
+def code_of(result: object) -> ErrorCode:
+    """The code of a failure."""
+    assert isinstance(result, Failure)
+    return result.code
 
 
 def sure(result: Result | Failure) -> Result:

@@ -13,7 +13,7 @@ from domain.message import property as properties
 from domain.message.message import SYS_COMMITTED, SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from domain.message.record import Record
 from store.settings import StoreSettings
-from tests.store.driver import Driver, RecordingListener, sure
+from tests.store.driver import Driver, RecordingListener, code_of, sure
 
 GROUP = "producers"
 
@@ -92,9 +92,7 @@ def test_a_rolled_back_half_message_is_never_readable_and_a_decision_is_final(dr
         assert end(driver, "one", False, one) is None
         assert end(driver, "two", True, two) is None
     for name, commit, place in (("one", True, one), ("two", False, two)):
-        refused = end(driver, name, commit, place)
-        assert isinstance(refused, Failure)
-        assert refused.code is ErrorCode.MESSAGE_NOT_FOUND
+        assert code_of(end(driver, name, commit, place)) is ErrorCode.MESSAGE_NOT_FOUND
     assert driver.bodies("t") == [b"two"]
     after = driver.killed()
     assert end(after, "two", True, two) is None
@@ -104,13 +102,9 @@ def test_a_rolled_back_half_message_is_never_readable_and_a_decision_is_final(dr
 
 def test_only_the_sending_group_decides_and_only_with_the_right_position(driver: Driver) -> None:
     place = prepare(driver, "one")
-    refused = end(driver, "one", True, place, "others")
-    assert isinstance(refused, Failure)
-    assert refused.code is ErrorCode.NOT_ALLOWED
+    assert code_of(end(driver, "one", True, place, "others")) is ErrorCode.NOT_ALLOWED
     for wrong in (Placed(0, 0, place.physical_offset + 1, 0, "one"), Placed(0, 77, 0, 0, "one")):
-        refused = end(driver, "nobody", True, wrong)
-        assert isinstance(refused, Failure)
-        assert refused.code is ErrorCode.MESSAGE_NOT_FOUND
+        assert code_of(end(driver, "nobody", True, wrong)) is ErrorCode.MESSAGE_NOT_FOUND
     assert driver.bodies("t") == []
     assert end(driver, "one", True, place) is None
 
@@ -118,9 +112,7 @@ def test_only_the_sending_group_decides_and_only_with_the_right_position(driver:
 def test_a_commit_to_a_deleted_topic_fails_with_topic_not_found(driver: Driver) -> None:
     place = prepare(driver, "one")
     driver.call(driver.store.metadata.delete_topic, "t")
-    refused = end(driver, "one", True, place)
-    assert isinstance(refused, Failure)
-    assert refused.code is ErrorCode.TOPIC_NOT_FOUND
+    assert code_of(end(driver, "one", True, place)) is ErrorCode.TOPIC_NOT_FOUND
     assert opened(driver) == 0
 
 
