@@ -30,6 +30,7 @@ SLOT_MAX: Final = 65_535
 
 
 @final
+@dataclass(slots=True, eq=False)
 class MqttSubscription:
     """One subscription of a session (MQTT 5, 3.8.3.1): a topic filter and its options.
 
@@ -45,28 +46,15 @@ class MqttSubscription:
     refused          why access control refuses this subscription (the gateway sets it); None: it does not
     """
 
-    __slots__ = ("as_published", "group", "identifier", "level", "no_local", "pattern", "refused", "retain_handling", "since")
-
-    def __init__(
-        self,
-        pattern: str,
-        level: int,
-        no_local: bool = False,
-        as_published: bool = False,
-        retain_handling: int = RETAINED_ALWAYS,
-        identifier: int = 0,
-        since: int = 0,
-        group: str = "",
-    ) -> None:
-        self.pattern = pattern
-        self.group = group
-        self.level = level
-        self.no_local = no_local
-        self.as_published = as_published
-        self.retain_handling = retain_handling
-        self.identifier = identifier
-        self.since = since
-        self.refused: Failure | None = None
+    pattern: str
+    level: int
+    no_local: bool = False
+    as_published: bool = False
+    retain_handling: int = RETAINED_ALWAYS
+    identifier: int = 0
+    since: int = 0
+    group: str = ""
+    refused: Failure | None = field(default=None, init=False)
 
     @property
     def name(self) -> str:

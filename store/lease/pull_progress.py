@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, final
 
 from domain import limits
@@ -18,15 +19,13 @@ Place = tuple[str, str, int]
 
 
 @final
+@dataclass(slots=True, eq=False)
 class PullProgress:
     """Offsets [start, end) that a member has pulled from one queue."""
 
-    __slots__ = ("end", "member", "start")
-
-    def __init__(self, member: str, start: int, end: int) -> None:
-        self.member = member
-        self.start = start
-        self.end = end
+    member: str
+    start: int
+    end: int
 
     def become_leases(self, table: LeaseTable, end: int, now: int) -> None:
         """Lease the pulled messages below `end` of the queue to the member: a receiver has joined."""

@@ -12,6 +12,7 @@ A block with the other magic has no rows: its messages were lost in the gap of t
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Final, final
 
 from domain.message.crc32 import crc32
@@ -33,6 +34,7 @@ _FACTS = struct.Struct(">qqiIqH")
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Block:
     """A decoded block header.
 
@@ -43,19 +45,14 @@ class Block:
     lost            True for a block of lost messages, which has no rows
     """
 
-    __slots__ = ("count", "epoch", "first", "last_physical", "lost", "queue_id", "rows_at", "topic")
-
-    def __init__(
-        self, topic: str, queue_id: int, epoch: int, first: int, count: int, last_physical: int, rows_at: int, lost: bool
-    ) -> None:
-        self.lost = lost
-        self.topic = topic
-        self.queue_id = queue_id
-        self.epoch = epoch
-        self.first = first
-        self.count = count
-        self.last_physical = last_physical
-        self.rows_at = rows_at
+    topic: str
+    queue_id: int
+    epoch: int
+    first: int
+    count: int
+    last_physical: int
+    rows_at: int
+    lost: bool
 
     @property
     def size(self) -> int:

@@ -6,6 +6,7 @@ The properties REAL_TOPIC and REAL_QID hold the destination (TransactionalMessag
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Final, final
 
 from domain.address import HALF_TOPIC, UNDECIDED_TOPIC
@@ -26,6 +27,7 @@ _VALUE = struct.Struct(">IqH")
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Half:
     """One open transaction.
 
@@ -33,13 +35,10 @@ class Half:
     next_ms      when the next check is due, in epoch ms
     """
 
-    __slots__ = ("checks", "group", "message_id", "next_ms")
-
-    def __init__(self, group: str, message_id: str, next_ms: int, checks: int = 0) -> None:
-        self.group = group
-        self.message_id = message_id
-        self.next_ms = next_ms
-        self.checks = checks
+    group: str
+    message_id: str
+    next_ms: int
+    checks: int = 0
 
     def encode(self) -> bytes:
         """The state value: checks 4 | next ms 8 | length of the id 2 | id | group."""
