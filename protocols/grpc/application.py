@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from google.protobuf.message import DecodeError
 
-from domain.client_inquiry import ClientAnswered, Inquiry
+from domain.client_inquiry import Inquiry
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
@@ -17,14 +17,13 @@ from domain.message import property as properties
 from domain.principal import GATEWAY
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction, wire
+from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
 from protocols.grpc.access import Authenticator
-from protocols.grpc.call import OTHER_BYTES_MAX, Call, Method
+from protocols.grpc.call import Call, Method
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
-from protocols.host_shares import HostShare
 from protocols.http2.application import Headers, Reply
 from protocols.http2.head import RequestHead
 from protocols.setting import Setting
@@ -56,7 +55,6 @@ class GrpcApplication:
 
     calls          the calls that are not answered, and the interface of this connection for methods
     _setting       the node's facts: clocks, broker name, counters of refusals, authority
-    _peer          address and certificate of the client
     _backlog       the work of this turn of the loop, and the work that waits for a later one
     _authenticator authenticates calls; None without access control
     _by_stream     stream id -> a call that is not answered
@@ -68,14 +66,13 @@ class GrpcApplication:
     """
 
     __slots__ = (
-        "_authenticator", "_backlog", "_by_stream", "_client_id", "_client_raw", "_not_posts", "_origin", "_peer", "_reply",
+        "_authenticator", "_backlog", "_by_stream", "_client_id", "_client_raw", "_not_posts", "_origin", "_reply",
         "_setting", "calls",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
         self.calls = OpenCalls(self, setting, sessions, reply, peer)
         self._setting = setting
-        self._peer = peer
         self._backlog = self.calls.backlog
         self._by_stream = self.calls.by_stream
         self._authenticator = None if setting.authority is None else Authenticator(setting.authority, peer)
@@ -149,7 +146,7 @@ class GrpcApplication:
         messages = call.messages
         messages.feed(data)
         if call.waits:
-            self._hold(call)
+            self.calls.hold(call)
             return ()
         try:
             ready = messages.ready()
@@ -178,7 +175,7 @@ class GrpcApplication:
             call.waits = True
             self._reply.pause(call.stream_id)
             self._backlog.add(partial(self._continue_later, call))
-        if (call.messages.held or call.share is not None) and not self._hold(call):
+        if (call.messages.held or call.share is not None) and not self.calls.hold(call):
             return commands
         if call.half_closed and not ready:
             self._close_stream(call)
@@ -201,21 +198,6 @@ class GrpcApplication:
         if not call.waits:
             self._reply.resume(call.stream_id)
         return commands
-
-    def _hold(self, call: Call) -> bool:
-        """Count the bytes of a streaming call that are not handled; False, and the call ends, when they find no room."""
-        share = call.share
-        if share is None:
-            share = call.share = HostShare(self._setting.uploads, self._peer.host)
-        growth = call.messages.held - share.held
-        if growth <= 0:
-            share.give(-growth)
-        elif not share.take(growth):
-            share.release()
-            self._setting.refused("grpc", "uploads-full")
-            self.calls.fail(call, framing.RESOURCE_EXHAUSTED, "too many bytes of unfinished requests are held", counted=True)
-            return False
-        return True
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
         """The request is complete: handles the message of a unary call, closes a streaming call."""
@@ -254,7 +236,11 @@ class GrpcApplication:
         try:
             message = call.messages.take()
             size = len(message)
-            if size > UNCHECKED_BYTES_MAX and not self._may_read(call, message):
+            if size > UNCHECKED_BYTES_MAX and (excess := method.excess(message)):
+                if method.streaming:
+                    self.calls.fail(call, framing.INVALID_ARGUMENT, excess)
+                else:
+                    self.calls.refuse(call, pb.BAD_REQUEST, excess)
                 return ()
             self._backlog.charge(method.weight + (size >> 16))
             commands = method.begin(self.calls, call, message, now)
@@ -267,35 +253,6 @@ class GrpcApplication:
         if len(commands) <= COMMANDS_AT_ONCE:
             return _with_principal(call, commands)
         return self._some(call, commands, 0, now)
-
-    def _may_read(self, call: Call, message: bytes) -> bool:
-        """False, and the call is refused, for a message with more fields than its method allows.
-
-        They are counted before an object is made for each of them.
-        """
-        method = call.method
-        places = wire.contents(message, method.bulk, method.fields_max)
-        beside = len(message)
-        if places is not None:
-            beside -= sum(places[1::2]) - sum(places[::2])
-            if method.bulk_inside:
-                for at in range(0, len(places), 2):
-                    inner = wire.contents(message, method.bulk_inside, method.fields_max, places[at], places[at + 1])
-                    if inner is None:
-                        places = None
-                        break
-                    beside += places[at + 1] - places[at] - sum(inner[1::2]) + sum(inner[::2])
-        if places is None:
-            text = f"{method.name}: a request has at most {method.fields_max} messages, entries or names"
-        elif beside > OTHER_BYTES_MAX:
-            text = f"{method.name}: {beside} bytes beside the bodies, {OTHER_BYTES_MAX} are allowed"
-        else:
-            return True
-        if method.streaming:
-            self.calls.fail(call, framing.INVALID_ARGUMENT, text)
-        else:
-            self.calls.refuse(call, pb.BAD_REQUEST, text)
-        return False
 
     def _some(self, call: Call, commands: Sequence[Command], at: int, now: int) -> Sequence[Command]:
         """The next COMMANDS_AT_ONCE commands of a request that asks for many. The others follow in later turns, even if its
@@ -337,7 +294,7 @@ class GrpcApplication:
                 if stream is not None:
                     self.calls.push(stream, lite.unsubscribe_command(event))
             elif type(event) is Inquiry:
-                self._send_inquiry(event, now)
+                self.calls.inquire(event, now)
             return
         subject = ticket[1]
         if type(subject) is Call:
@@ -345,15 +302,6 @@ class GrpcApplication:
                 subject.method.finish(self.calls, subject, event, now)
         else:
             self.calls.renewals.extended(subject, event, now)
-
-    def _send_inquiry(self, event: Inquiry, now: int) -> None:
-        """Send an inquiry to its client, or queue the failure as its answer."""
-        stream = self.calls.telemetry(event.client_id)
-        asked = self.calls.inquiries.ask(event, self.calls.sessions.find(event.client_id) if stream is not None else None, now)
-        if isinstance(asked, ClientAnswered):
-            self.calls.enqueue(asked)
-        elif stream is not None:
-            self.calls.push(stream, asked)
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: streams end with UNAVAILABLE, so that clients open them on another node."""

@@ -12,7 +12,8 @@ from domain.errors import Failure
 from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer
-from protocols.grpc.backlog import Step
+from protocols.grpc import wire
+from protocols.grpc.backlog import Backlog
 from protocols.grpc.framing import Messages
 from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -99,6 +100,7 @@ class CallContext(Protocol):
     sessions: Sessions
     renewals: Renewals
     inquiries: Inquiries
+    backlog: Backlog
 
     def ticket(self, call: Call) -> object:
         """The ticket of a command of `call`."""
@@ -142,15 +144,6 @@ class CallContext(Protocol):
     def enqueue(self, command: Command) -> None:
         """Send a command that an event has made necessary, at the next opportunity."""
 
-    def later(self, step: Step) -> None:
-        """Run `step` in a later turn of the loop. It finds out itself whether its call has ended."""
-
-    def go_on(self, step: Step) -> None:
-        """Run `step`, which goes on with half-done work, in the next turn of the loop, before work that waits already."""
-
-    def charge(self, weight: int) -> None:
-        """Count work of a call in this turn, in units of `backlog.TURN_WEIGHT_MAX`."""
-
 
 class Method(NamedTuple):
     """One method of the service.
@@ -175,3 +168,22 @@ class Method(NamedTuple):
     bytes_max: int = OTHER_BYTES_MAX
     bulk: int = 0
     bulk_inside: int = 0
+
+    def excess(self, message: bytes) -> str:
+        """The refusal of a request with too many fields, which are counted before any becomes an object; "" for others."""
+        places = wire.contents(message, self.bulk, self.fields_max)
+        beside = len(message)
+        if places is not None:
+            beside -= sum(places[1::2]) - sum(places[::2])
+            if self.bulk_inside:
+                for at in range(0, len(places), 2):
+                    inner = wire.contents(message, self.bulk_inside, self.fields_max, places[at], places[at + 1])
+                    if inner is None:
+                        places = None
+                        break
+                    beside += places[at + 1] - places[at] - sum(inner[1::2]) + sum(inner[::2])
+        if places is None:
+            return f"{self.name}: a request has at most {self.fields_max} messages, entries or names"
+        if beside > OTHER_BYTES_MAX:
+            return f"{self.name}: {beside} bytes beside the bodies, {OTHER_BYTES_MAX} are allowed"
+        return ""

@@ -54,7 +54,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
     if refusal is not None:
         context.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
-    context.charge(_weight(sent))
+    context.backlog.charge(_weight(sent))
     client = Client(call, sent, now, context.setting.wall_ms(), endpoint_text(context.peer.host, context.peer.port))
     asked: tuple[Command, ...] = ()
     if context.setting.authority is not None:
@@ -165,7 +165,7 @@ def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> 
         context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     client.seen_ns = now
-    context.charge((len(client.topics) + len(client.subscriptions)) >> 1)
+    context.backlog.charge((len(client.topics) + len(client.subscriptions)) >> 1)
     beat = client.heartbeat(context.ticket(call), wait=True)
     if beat.producers and context.telemetry(call.client_id) is None:
         beat.producers = []  # checks and inquiries need the producer's Telemetry stream, which is on another connection

@@ -47,7 +47,7 @@ def begin_sync(context: CallContext, call: Call, body: bytes, now: int) -> Seque
     refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
     action = _ACTIONS.get(request.action)
     names = list(request.lite_topic_set)
-    context.charge(len(names) >> 2)
+    context.backlog.charge(len(names) >> 2)
     if refusal is None and (action is None or len(names) > NAMES_MAX):
         refusal = Refusal(pb.BAD_REQUEST, f"action {request.action} with {len(names)} lite topics")
     if refusal is None and action is LiteAction.PARTIAL_ADD:

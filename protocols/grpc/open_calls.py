@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from domain.client_inquiry import ClientAnswered, Inquiry
 from domain.command import Command
 from domain.errors import Failure
 from protocols.adapter import Peer
 from protocols.grpc import client, framing, status
-from protocols.grpc.backlog import Backlog, Step
+from protocols.grpc.backlog import Backlog
 from protocols.grpc.call import Call
 from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
+from protocols.host_shares import HostShare
 from protocols.http2.application import Headers, Reply
 from protocols.setting import Setting
 
@@ -86,18 +88,6 @@ class OpenCalls:
         """Queue `command` for the application's next `expire`; its `deadline` is 0 until then."""
         self.queued.append(command)
 
-    def later(self, step: Step) -> None:
-        """Run `step` in a later turn of the loop."""
-        self.backlog.add(step)
-
-    def go_on(self, step: Step) -> None:
-        """Run `step` in the next turn of the loop, before work that waits already."""
-        self.backlog.go_on(step)
-
-    def charge(self, weight: int) -> None:
-        """Count work of a call in this turn: further work may have to wait for the next one."""
-        self.backlog.charge(weight)
-
     def reply(self, call: Call, message: bytes) -> None:
         """Send the message of a unary call, and the trailers."""
         self.reply_frames(call, b"\x00" + len(message).to_bytes(4, "big") + message)
@@ -139,6 +129,30 @@ class OpenCalls:
         """End an open stream with grpc-status 0."""
         del self.by_stream[call.stream_id]
         self._reply.trailers(call.stream_id, _TRAILERS_OK)
+
+    def hold(self, call: Call) -> bool:
+        """Count the bytes of a streaming call that are not handled; False, and the call ends, when they find no room."""
+        share = call.share
+        if share is None:
+            share = call.share = HostShare(self.setting.uploads, self.peer.host)
+        growth = call.messages.held - share.held
+        if growth <= 0:
+            share.give(-growth)
+        elif not share.take(growth):
+            share.release()
+            self.setting.refused("grpc", "uploads-full")
+            self.fail(call, framing.RESOURCE_EXHAUSTED, "too many bytes of unfinished requests are held", counted=True)
+            return False
+        return True
+
+    def inquire(self, event: Inquiry, now: int) -> None:
+        """Send an inquiry to its client, or queue the failure as its answer."""
+        stream = self.telemetry(event.client_id)
+        asked = self.inquiries.ask(event, self.sessions.find(event.client_id) if stream is not None else None, now)
+        if isinstance(asked, ClientAnswered):
+            self.enqueue(asked)
+        elif stream is not None:
+            self.push(stream, asked)
 
     def refuse_stream(self, stream_id: int, grpc_status: int, text: str) -> None:
         """End a stream that is no call with a grpc-status."""

@@ -146,7 +146,7 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
         context.reply_frames(call, _NONE + _delivery_timestamp(context))
         return
     if translate_out.is_dear(messages):
-        context.later(partial(_answer_dear, context, call, messages, [], 0))
+        context.backlog.add(partial(_answer_dear, context, call, messages, [], 0))
         return
     frames = [_OK]
     for leased in messages:
@@ -177,15 +177,15 @@ def _answer_dear(
     weight = 0
     while len(frames) < len(messages) and size < limits.RECEIVE_BYTES_MAX:
         if weight >= WEIGHT_AT_ONCE:
-            context.charge(weight)
-            context.go_on(partial(_answer_dear, context, call, messages, frames, size))
+            context.backlog.charge(weight)
+            context.backlog.go_on(partial(_answer_dear, context, call, messages, frames, size))
             return ()
         leased = messages[len(frames)]
         message = translate_out.message(poll.topic_field, leased, leased.receipt.text(), _HOSTS)
         size += len(message)
         weight += 1 + (beside_body(leased.record) >> 7) + (len(message) >> 14)
         frames.append(framing.frame(wire.text(b"\x12", message)))
-    context.charge(weight)
+    context.backlog.charge(weight)
     sent = messages[: len(frames)]
     if len(sent) < len(messages):
         _release(context, call, poll, messages[len(frames) :])
@@ -220,7 +220,7 @@ def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter |
     most = EXPRESSION_CHARS_MAX if expression.type == pb.SQL else TAGS_CHARS_MAX
     if len(text) > most:
         return Refusal(pb.ILLEGAL_FILTER_EXPRESSION, f"a filter of {len(text)} characters, {most} are allowed")
-    context.charge(len(text) >> 3)
+    context.backlog.charge(len(text) >> 3)
     found = context.sessions.filters.compile(kind, text)
     return Refusal(*status.of(found)) if isinstance(found, Failure) else found
 

@@ -168,7 +168,7 @@ def _answer(context: CallContext, call: Call, queues: _Queues) -> None:
         queues.encode(QUEUES_AT_ONCE)
         context.reply(call, status.STATUS_OK + b"".join(queues.encoded))
     else:
-        context.later(partial(_encode, context, call, queues))
+        context.backlog.add(partial(_encode, context, call, queues))
 
 
 def _encode(context: CallContext, call: Call, queues: _Queues, now: int) -> Sequence[Command]:
@@ -178,11 +178,11 @@ def _encode(context: CallContext, call: Call, queues: _Queues, now: int) -> Sequ
     if not queues.encoded and context.is_full():
         _answer(context, call, queues)
         return ()
-    context.charge(QUEUES_PER_TURN >> 3)
+    context.backlog.charge(QUEUES_PER_TURN >> 3)
     if queues.encode(QUEUES_PER_TURN):
         context.reply(call, status.STATUS_OK + b"".join(queues.encoded))
     else:
-        context.go_on(partial(_encode, context, call, queues))
+        context.backlog.go_on(partial(_encode, context, call, queues))
     return ()
 
 

@@ -75,8 +75,8 @@ def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequenc
     while True:
         if weight >= WEIGHT_AT_ONCE:
             # Also behind the last message: a large body is not decompressed and stored in one turn.
-            context.charge(weight)
-            context.go_on(partial(_check, context, call, batch))
+            context.backlog.charge(weight)
+            context.backlog.go_on(partial(_check, context, call, batch))
             return ()
         if len(batch.messages) == count:
             break
@@ -99,7 +99,7 @@ def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequenc
         if size >= INFLATED_BYTES_MIN and one.system_properties.body_encoding == pb.GZIP:
             weight += size >> 14
         batch.messages.append(message)
-    context.charge(weight + count + (batch.size >> 14))
+    context.backlog.charge(weight + count + (batch.size >> 14))
     call.state = [message.sys_flag & SYS_PREPARED for message in batch.messages]
     return (Send(context.ticket(call), batch.messages, typed=True),)
 

@@ -79,7 +79,7 @@ def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
     if len(request.entries) > FIELDS_MAX:
         context.refuse(call, pb.BAD_REQUEST, f"the request has {len(request.entries)} entries, {FIELDS_MAX} are allowed")
         return ()
-    context.charge(len(request.entries))
+    context.backlog.charge(len(request.entries))
     acks = call.state = _Acks()
     wall_ms = context.setting.wall_ms()
     for entry in request.entries:
