@@ -24,11 +24,11 @@ from protocols.coap.message import message, signal
 from protocols.coap.message.frame import Frame, Framing
 from protocols.coap.message.message import Pairs
 from protocols.coap.message.signal import Capabilities
-from protocols.coap.observe.observations import Observation
 from protocols.coap.oscore.guard import Guard
 from protocols.coap.resources.resource import Resources
 from protocols.coap.responses import Responses
 from protocols.coap.rights import Rights
+from protocols.coap.stream.stream_notifier import StreamNotifier
 from protocols.coap.stream.stream_replier import StreamReplier
 from protocols.coap.stream.streams import Streams
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
@@ -38,8 +38,6 @@ PONG_NS: Final = 30 * SECOND_NS
 """Longest silence of a peer after a Ping."""
 PINGS_MAX: Final = 16
 """Pings with Custody that may wait for earlier requests; further ones are answered without Custody."""
-NOTIFIED_BYTES: Final = 64 * 1024
-"""Bytes of notifications encoded per turn."""
 READS_MAX: Final = 32
 """Requests for values in execution at once, per connection: each response may be large."""
 UNWRITTEN_BYTES: Final = 1024 * 1024
@@ -58,15 +56,14 @@ class CoapConnection:
     _held       True: received messages wait until fewer requests are in execution
     _open       True: the CSM of the peer was received
     _pings      (number of the last request before it, token) of Pings with Custody, in order
-    _ready      observations with a notification to send
     _rest       True: more notifications are encoded in the next turn
     _serial     number of the last request; it replaces the message id of UDP
     """
 
     __slots__ = (
-        "_active_ns", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_guard", "_held", "_now", "_open",
-        "_outcomes", "_pinged", "_pings", "_ready", "_released", "_remote", "_replier", "_requests_max",
-        "_resources", "_rest", "_rights", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
+        "_active_ns", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_guard", "_held", "_notifier", "_now",
+        "_open", "_outcomes", "_pinged", "_pings", "_released", "_remote", "_replier", "_requests_max", "_resources",
+        "_rest", "_rights", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, streams: Streams, framing: Framing, peer: Peer, now: int) -> None:
@@ -78,13 +75,13 @@ class CoapConnection:
         self._outcomes = Responses(
             streams.config, self._replier, streams.observations, streams.pinned, streams.setting.wall_ms
         )  # fmt: skip
+        self._notifier = StreamNotifier(self._replier, self._outcomes, streams.observations)
         self._resources = Resources(self._replier, self._outcomes, _identity)
         self._guard = Guard(streams.associations, self._outcomes, streams.known)
         self._capabilities = Capabilities()
         self._upload = Upload(streams.setting.uploads, peer.host)
         self._unread = HostShare(streams.setting.unread, peer.host)
         self._pings: deque[tuple[int, bytes]] = deque()
-        self._ready: deque[Observation] = deque()
         self._requests_max = streams.config.requests_stream_max
         self._held = False
         self._rest = False
@@ -151,7 +148,7 @@ class CoapConnection:
     def outgoing(self) -> Sequence[bytes]:
         """Take encoded messages: responses and signals, then at most NOTIFIED_BYTES of notifications."""
         replier = self._replier
-        self._notify()
+        self._rest = self._notifier.notify(self._now)
         out, replier.out = replier.out, []
         replier.unwritten = 0
         self._unread.release()
@@ -287,7 +284,7 @@ class CoapConnection:
         """Update the connection after settled requests: send Pongs with Custody, close after Release, set `reading`."""
         ready = self._streams.observations.ready
         if ready:
-            self._ready.extend(ready)
+            self._notifier.ready.extend(ready)
             ready.clear()
         if self.closed:
             return
@@ -301,24 +298,6 @@ class CoapConnection:
         self.reading = (
             not self.closed and not self._released and not self._upload.retry_ns and not self._held and self._has_room
         )
-
-    def _notify(self) -> None:
-        """Encode notifications, one of each observer in turn."""
-        replier, observations = self._replier, self._streams.observations
-        before = replier.unwritten
-        while self._ready and replier.unwritten - before < NOTIFIED_BYTES:
-            observation = self._ready.popleft()
-            found = observation.notification(self._now)
-            if found is not None:
-                replier.write(found[0], observation.token, found[1], found[2])
-            if observation.refused and not observation.cancelled:
-                self._outcomes.later.extend(self._outcomes.cancel(observation, self._now))
-            elif not observation.cancelled:
-                if observation.waiting:
-                    self._ready.append(observation)
-                else:
-                    observations.settled(observation)
-        self._rest = len(self._ready) > 0
 
     def _await_room(self, now: int) -> None:
         """Charge the incomplete message to the budget of uploads; reading pauses until there is room."""
@@ -352,7 +331,7 @@ class CoapConnection:
         self.reading = False
         for observation in self._streams.observations.all_of(self._remote):
             self._streams.observations.remove(observation)
-        self._ready.clear()
+        self._notifier.ready.clear()
         self._streams.assemblies.leave(self._remote.key)
         self._upload.end()
 

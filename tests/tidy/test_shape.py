@@ -19,7 +19,7 @@ FOLDER_ENTRIES_MAX = 24
 USECASE_ENTRIES_MAX = 13
 """Files and folders in `gateway/usecase`."""
 LARGE_CLASSES = {
-    "Checkpointer": 305, "Client": 313, "CoapConnection": 306, "CoapEndpoint": 330, "ControllerMember": 304,
+    "Checkpointer": 305, "Client": 313, "CoapEndpoint": 330, "ControllerMember": 304,
     "Follower": 340, "Forwarder": 398, "GroupCommit": 392, "Http2Connection": 413,
     "HttpConnection": 323, "Leading": 324, "LiveDelivery": 327, "LogRecovery": 308, "MqttConnection": 341, "Node": 432,
     "Pump": 422, "Reader": 342, "RelaySession": 308, "RemotingConnection": 319, "Responses": 358, "RocketmqMetadata": 311,
