@@ -76,7 +76,7 @@ FOLDERS = {
     "store/delay": ("parking",),
     "store/deletion": ("compaction",),
     "store/disk_full": ("admission",),
-    "store/keys": ("index", "row"),
+    "store/keys": ("index", "row", "runs"),
     "store/lease": (
         "call", "expiry", "idle_tables", "journal", "journaled_tables", "lag", "lag_sums", "lease_journal", "lease_records",
         "leases", "live_tables", "member_pulls", "ordered_lease", "positions", "pull", "ranges", "replay", "schedule", "table",

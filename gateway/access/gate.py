@@ -44,11 +44,13 @@ class Gate:
         transactions: Transactions | None = None,
         revocation: AccessRevocation | None = None,
         log: MessageLog | None = None,
+        known: needs.CommandNeeds = needs.OWN,
     ) -> None:
         """Make a gate before `handler`.
 
         transactions   topics of half messages; None: only Super users may end transactions
         log            topics of messages that are sent back; None: only Super users may send messages back
+        known          what commands need
         revocation     gets the principals of connections; None: a client that loses its access is refused its next command
         """
         self._access = access
@@ -56,6 +58,8 @@ class Gate:
         self._handle = handler.handle
         self._transactions = transactions
         self._log = log
+        self._needs = known.table
+        self._silent = known.silent
         self._special: dict[type[Command], Callable[[ClientConnection, Principal, Command], None]] = {
             Send: self._send,
             SendOnce: self._send,
@@ -71,7 +75,7 @@ class Gate:
         """Pass a command on, or refuse it."""
         kind = type(command)
         principal = getattr(command, "principal", None) or connection.principal
-        if principal is GATEWAY or kind in needs.SILENT:
+        if principal is GATEWAY or kind in self._silent:
             self._handle(connection, command)
             return
         if principal is None:
@@ -94,7 +98,7 @@ class Gate:
             self._decide(connection, principal, command)
 
     def _decide(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
-        wanted = needs.TABLE.get(type(command))
+        wanted = self._needs.get(type(command))
         if wanted is None:
             text = f"User:{principal.user}: {type(command).__name__} is for Super users"
             self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))

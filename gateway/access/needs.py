@@ -6,7 +6,7 @@ that a consumer does is Sub on the group and on the topic, and a group's retry t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from domain import access, channel, client_inquiry, command, lite, membership, mqtt_session, node, transaction
@@ -14,14 +14,11 @@ from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB,
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.admin import broker as broker_admin
 from domain.admin import client as client_admin
-from domain.admin import data_topic
 from domain.admin import group as group_admin
-from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
 from domain.admin import oscore as oscore_admin
 from domain.admin import position as position_admin
 from domain.admin import replica as replica_admin
-from domain.admin import subscription as subscription_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
@@ -48,6 +45,17 @@ class PathNeed(NamedTuple):
 
 
 Needs = Callable[[Any], Iterable[Need | PathNeed]]
+
+
+class CommandNeeds(NamedTuple):
+    """The needs of commands, by class.
+
+    table    command -> its needs, each of which has to be granted
+    silent   commands that pass unchecked
+    """
+
+    table: Mapping[type[Command], Needs]
+    silent: frozenset[type[Command]] = frozenset()
 
 
 def of_topic(topic: str, actions: tuple[str, ...], group: str = "") -> Need:
@@ -91,16 +99,19 @@ def subscription(found: mqtt_session.MqttSubscription) -> Iterable[Need | PathNe
     yield listen(found.pattern)
 
 
-def _cluster(*actions: str) -> Needs:
+def of_cluster(*actions: str) -> Needs:
+    """Rights to the cluster."""
     need = (Need(CLUSTER, EVERY, actions),)
     return lambda _: need
 
 
-def _group(*actions: str) -> Needs:
+def of_group(*actions: str) -> Needs:
+    """Rights to the command's `group`."""
     return lambda found: (Need(GROUP, found.group, actions),)
 
 
-def _topic(*actions: str) -> Needs:
+def of_its_topic(*actions: str) -> Needs:
+    """Rights to the command's `topic`."""
     return lambda found: (of_topic(found.topic, actions),)
 
 
@@ -110,7 +121,9 @@ def _named(kind: str, *actions: str) -> Needs:
     return lambda found: (Need(kind, getattr(found, field).name, actions),)
 
 
-def _both(*actions: str) -> Needs:
+def of_both(*actions: str) -> Needs:
+    """Rights to the command's `topic`, and to its `group` if it has one."""
+
     def needs(found: Any) -> Sequence[Need]:
         topic = of_topic(found.topic, actions, found.group)
         if not found.group or topic == Need(GROUP, found.group, actions):
@@ -120,7 +133,8 @@ def _both(*actions: str) -> Needs:
     return needs
 
 
-def _nothing(_: Any) -> Sequence[Need]:
+def of_nothing(_: Any) -> Sequence[Need]:
+    """No right: the use case checks by itself, or everybody may."""
     return ()
 
 
@@ -189,148 +203,115 @@ def _anywhere(found: Any) -> Sequence[Need]:
     return (Need(TOPIC, EVERY, READ),)
 
 
-def _subscribed(found: subscription_admin.PutSubscription) -> Iterable[Need | PathNeed]:
-    """A subscription receives for its user, and publishes what sinks answer."""
-    yield listen(found.source)
-    if found.group:
-        yield Need(GROUP, found.group, SUBSCRIBE)
-    for topic in found.topics:
-        yield of_topic(topic, PUBLISH)
-
-
 def _one_consumed(found: client_admin.ConsumeDirectly) -> Iterable[Need]:
     return Need(GROUP, found.group, READ), *_anywhere(found)
 
 
 TABLE: Final[dict[type[Command], Needs]] = {
-    command.Pull: _both(SUB),
+    command.Pull: of_both(SUB),
     command.FollowTopic: _followed,
-    command.AwaitSettled: _both(SUB),
-    command.HoldQueues: _topic(SUB),
-    command.Receive: _both(SUB),
-    command.Acknowledge: _both(SUB),
-    command.Extend: _group(SUB),
-    command.DeadLetter: _both(SUB),
-    command.SendRetry: _group(SUB),
+    command.AwaitSettled: of_both(SUB),
+    command.HoldQueues: of_its_topic(SUB),
+    command.Receive: of_both(SUB),
+    command.Acknowledge: of_both(SUB),
+    command.Extend: of_group(SUB),
+    command.DeadLetter: of_both(SUB),
+    command.SendRetry: of_group(SUB),
     command.CommitOffsets: _moved,
-    command.QueryOffset: _both(SUB, GET),
-    topic_admin.QueryBounds: _topic(*KNOW),
-    topic_admin.SearchOffset: _topic(*KNOW),
+    command.QueryOffset: of_both(SUB, GET),
+    topic_admin.QueryBounds: of_its_topic(*KNOW),
+    topic_admin.SearchOffset: of_its_topic(*KNOW),
     message_admin.ViewMessage: _anywhere,
     topic_admin.QueryTopic: _known,
-    topic_admin.ListTopics: _cluster(LIST),
+    topic_admin.ListTopics: of_cluster(LIST),
     topic_admin.PutTopic: _named(TOPIC, CREATE),
-    topic_admin.DeleteTopic: _topic(DELETE),
-    group_admin.QueryGroup: _group(SUB, GET),
-    group_admin.FindGroup: _group(SUB, GET),
-    group_admin.ListGroups: _cluster(LIST),
+    topic_admin.DeleteTopic: of_its_topic(DELETE),
+    group_admin.QueryGroup: of_group(SUB, GET),
+    group_admin.FindGroup: of_group(SUB, GET),
+    group_admin.ListGroups: of_cluster(LIST),
     group_admin.PutGroup: _named(GROUP, CREATE),
-    group_admin.DeleteGroup: _group(DELETE),
+    group_admin.DeleteGroup: of_group(DELETE),
     membership.Heartbeat: _beat,
     membership.Leave: _left,
-    membership.QueryMembers: _group(SUB, GET),
+    membership.QueryMembers: of_group(SUB, GET),
     membership.LockQueues: _locked,
-    group_admin.SetRequestMode: _group(UPDATE),
-    group_admin.QueryRequestMode: _group(SUB, GET),
-    subscription_admin.PutSubscription: _subscribed,
-    subscription_admin.QuerySubscriptions: _nothing,
-    subscription_admin.DeleteSubscription: _nothing,
-    subscription_admin.ChangeStatus: _nothing,
-    subscription_admin.GrantConsent: _nothing,
-    subscription_admin.QueryAttempts: _nothing,
-    subscription_admin.TestSubscription: _nothing,
-    subscription_admin.Redrive: _nothing,
-    subscription_admin.ResetSubscription: _nothing,
-    data_topic.MakeDataTopic: _nothing,
-    data_topic.ChangeDataTopic: _nothing,
-    data_topic.QueryDataTopic: _nothing,
-    data_topic.ListDataTopics: _nothing,
-    data_topic.DeleteDataTopic: _nothing,
-    data_topic.JoinDataTopic: _nothing,
-    group_admin.RedriveGroup: _group(UPDATE),
+    group_admin.SetRequestMode: of_group(UPDATE),
+    group_admin.QueryRequestMode: of_group(SUB, GET),
+    group_admin.RedriveGroup: of_group(UPDATE),
     command.Watch: lambda found: (listen(found.pattern),),
     command.QueryLatest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),
-    group_admin.SetReadable: _both(UPDATE),
+    group_admin.SetReadable: of_both(UPDATE),
     topic_admin.ChangeTopic: lambda found: (Need(TOPIC, found.change.name, (CREATE,)),),
-    topic_admin.QueryEarliestStoreTime: _topic(SUB, GET),
-    command.AwaitMessages: _both(SUB),
+    topic_admin.QueryEarliestStoreTime: of_its_topic(SUB, GET),
+    command.AwaitMessages: of_both(SUB),
     position_admin.QueryProgress: _progress,
-    broker_admin.QueryNodeCounters: _cluster(GET),
-    message_admin.QueryMessages: _topic(SUB, GET),
-    topic_admin.QueryConsumers: _topic(GET),
-    client_admin.QueryRunningInfo: _group(GET),
+    broker_admin.QueryNodeCounters: of_cluster(GET),
+    message_admin.QueryMessages: of_its_topic(SUB, GET),
+    topic_admin.QueryConsumers: of_its_topic(GET),
+    client_admin.QueryRunningInfo: of_group(GET),
     client_admin.ConsumeDirectly: _one_consumed,
-    client_admin.QueryClientPositions: _both(GET),
+    client_admin.QueryClientPositions: of_both(GET),
     client_inquiry.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
     position_admin.ResetPositions: _reset,
     position_admin.ClonePositions: _cloned,
     route.QueryRoute: _known,
-    route.QueryCluster: _cluster(GET),
-    route.ListRoutes: _cluster(LIST),
-    route.DropRoute: _topic(DELETE),
-    route.RegisterBroker: _cluster(UPDATE),
-    route.RegisterPage: _cluster(UPDATE),
-    route.UnregisterBroker: _cluster(UPDATE),
-    route.RenewBroker: _cluster(UPDATE),
-    route.SetWritable: _cluster(UPDATE),
-    route.PutSetting: _cluster(UPDATE),
-    route.QuerySettings: _cluster(GET),
-    client_admin.QueryConnections: _group(GET),
-    client_admin.QueryProducers: _cluster(GET),
-    group_admin.QueryConsumedTopics: _group(GET),
-    position_admin.QueryTimeSpans: _both(GET),
-    topic_admin.QueryTopicState: _topic(*KNOW),
-    position_admin.QueryBacklog: _cluster(GET),
-    broker_admin.QueryRates: _cluster(GET),
-    message_admin.Peek: _both(SUB, GET),
-    group_admin.CountWaitingMessages: _both(SUB, GET),
-    group_admin.ListRequestModes: _cluster(LIST),
-    broker_admin.ChangeNodePolicy: _cluster(UPDATE),
-    broker_admin.QueryNodePolicy: _cluster(GET),
-    controller_request.ChangeGroup: _cluster(UPDATE),
-    controller_book.ChangeControllers: _cluster(UPDATE),
-    controller_request.QueryGroups: _cluster(GET),
-    controller_request.ListStoreGroups: _cluster(GET),
-    controller_request.QueryController: _cluster(GET),
-    controller_request.QueryControllers: _cluster(GET),
-    controller_request.HearReplica: _cluster(UPDATE),
-    controller_request.QueryControllerSettings: _cluster(GET),
-    controller_request.ChangeControllerSettings: _cluster(UPDATE),
-    controller_peer.GreetController: _cluster(UPDATE),
-    controller_peer.TellController: _cluster(UPDATE),
-    replication.Follow: _cluster(UPDATE),
-    replication.LogHeld: _cluster(UPDATE),
-    replica_admin.QueryReplica: _cluster(GET),
-    replication.ReadLog: _cluster(UPDATE),
+    route.QueryCluster: of_cluster(GET),
+    route.ListRoutes: of_cluster(LIST),
+    route.DropRoute: of_its_topic(DELETE),
+    route.RegisterBroker: of_cluster(UPDATE),
+    route.RegisterPage: of_cluster(UPDATE),
+    route.UnregisterBroker: of_cluster(UPDATE),
+    route.RenewBroker: of_cluster(UPDATE),
+    route.SetWritable: of_cluster(UPDATE),
+    route.PutSetting: of_cluster(UPDATE),
+    route.QuerySettings: of_cluster(GET),
+    client_admin.QueryConnections: of_group(GET),
+    client_admin.QueryProducers: of_cluster(GET),
+    group_admin.QueryConsumedTopics: of_group(GET),
+    position_admin.QueryTimeSpans: of_both(GET),
+    topic_admin.QueryTopicState: of_its_topic(*KNOW),
+    position_admin.QueryBacklog: of_cluster(GET),
+    broker_admin.QueryRates: of_cluster(GET),
+    message_admin.Peek: of_both(SUB, GET),
+    group_admin.CountWaitingMessages: of_both(SUB, GET),
+    group_admin.ListRequestModes: of_cluster(LIST),
+    broker_admin.ChangeNodePolicy: of_cluster(UPDATE),
+    broker_admin.QueryNodePolicy: of_cluster(GET),
+    controller_request.ChangeGroup: of_cluster(UPDATE),
+    controller_book.ChangeControllers: of_cluster(UPDATE),
+    controller_request.QueryGroups: of_cluster(GET),
+    controller_request.ListStoreGroups: of_cluster(GET),
+    controller_request.QueryController: of_cluster(GET),
+    controller_request.QueryControllers: of_cluster(GET),
+    controller_request.HearReplica: of_cluster(UPDATE),
+    controller_request.QueryControllerSettings: of_cluster(GET),
+    controller_request.ChangeControllerSettings: of_cluster(UPDATE),
+    controller_peer.GreetController: of_cluster(UPDATE),
+    controller_peer.TellController: of_cluster(UPDATE),
+    replication.Follow: of_cluster(UPDATE),
+    replication.LogHeld: of_cluster(UPDATE),
+    replica_admin.QueryReplica: of_cluster(GET),
+    replication.ReadLog: of_cluster(UPDATE),
     mqtt_session.Attach: _attached,
-    mqtt_session.Unsubscribe: _nothing,
-    mqtt_session.ReleasePacketIds: _nothing,
-    lite.SyncSubscription: _both(SUB),
-    lite.ReceiveLite: _both(SUB),
-    lite.SuspendLite: _group(SUB),
-    lite_admin.QueryLiteNode: _cluster(GET),
-    lite_admin.QueryLiteParent: _topic(GET),
-    lite_admin.QueryLiteTopic: _topic(GET),
-    lite_admin.QueryLiteClient: _both(GET),
-    lite_admin.QueryLiteGroup: _group(GET),
-    lite_admin.DispatchLite: _group(UPDATE),
-    transaction.RecallMessage: _topic(PUB),
-    transaction.ResumeTransaction: _cluster(UPDATE),
+    mqtt_session.Unsubscribe: of_nothing,
+    mqtt_session.ReleasePacketIds: of_nothing,
+    transaction.RecallMessage: of_its_topic(PUB),
+    transaction.ResumeTransaction: of_cluster(UPDATE),
     access.CheckAccess: lambda found: found.needs,
-    access.Reauthenticate: _nothing,
-    user_admin.CreateUser: _cluster(UPDATE),
-    user_admin.UpdateUser: _cluster(UPDATE),
-    user_admin.DeleteUser: _cluster(UPDATE),
-    user_admin.ListUsers: _cluster(GET, LIST),
-    user_admin.PutPolicies: _cluster(UPDATE),
-    user_admin.DeletePolicies: _cluster(UPDATE),
-    user_admin.ListPolicies: _cluster(GET, LIST),
-    oscore_admin.PutOscoreContext: _cluster(UPDATE),
-    oscore_admin.DeleteOscoreContext: _cluster(UPDATE),
-    oscore_admin.QueryOscoreContext: _cluster(GET, LIST),
-    oscore_admin.ReserveOscoreRun: _cluster(UPDATE),
-    oscore_admin.HoldOscoreContext: _cluster(UPDATE),
+    access.Reauthenticate: of_nothing,
+    user_admin.CreateUser: of_cluster(UPDATE),
+    user_admin.UpdateUser: of_cluster(UPDATE),
+    user_admin.DeleteUser: of_cluster(UPDATE),
+    user_admin.ListUsers: of_cluster(GET, LIST),
+    user_admin.PutPolicies: of_cluster(UPDATE),
+    user_admin.DeletePolicies: of_cluster(UPDATE),
+    user_admin.ListPolicies: of_cluster(GET, LIST),
+    oscore_admin.PutOscoreContext: of_cluster(UPDATE),
+    oscore_admin.DeleteOscoreContext: of_cluster(UPDATE),
+    oscore_admin.QueryOscoreContext: of_cluster(GET, LIST),
+    oscore_admin.ReserveOscoreRun: of_cluster(UPDATE),
+    oscore_admin.HoldOscoreContext: of_cluster(UPDATE),
 }
 """The gate checks Send, SendOnce, Subscribe, EndTransaction and SendBack itself: they carry several messages or subscriptions,
 or name a message that only the log knows. A topic of the publish-subscribe draft is known by an id: its book asks for the
@@ -340,8 +321,11 @@ SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
         command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.ConfirmDeliveries,
         mqtt_session.RejectDeliveries, mqtt_session.AcceptDeliveries, channel.ChannelCommand,
-        client_inquiry.ClientAnswered, node.NodeFrame, data_topic.LeaveDataTopic,
+        client_inquiry.ClientAnswered, node.NodeFrame,
     }
 )  # fmt: skip
 """Commands that pass unchecked: the end of a connection, a watch or a subscription, acknowledgements of deliveries, answers to
 requests of the gateway, channel commands and frames of gateways, whose inner commands pass the gate themselves."""
+NONE: Final = CommandNeeds({})
+OWN: Final = CommandNeeds(TABLE, SILENT)
+"""Those of the commands that every node has; installed use cases declare their own (`gateway/node/use_cases.py`)."""

@@ -50,7 +50,9 @@ class AccessRevocation:
         handler: Handler,
         subscriptions_of: Callable[[ClientConnection], Sequence[MqttSubscription]],
         reviews: Sequence[Callable[[RightsCheck], None]] = (),
+        known: needs.CommandNeeds = needs.OWN,
     ) -> None:
+        self._needs = known.table
         self._reviews = reviews
         self._access = access
         self._clock = clock
@@ -111,7 +113,7 @@ class AccessRevocation:
             return None
         failure = self._access.current(principal)
         if failure is None and not principal.privileged:
-            failure = self._access.first_denial(principal, needs.TABLE[type(command)](command), connection.client_id)
+            failure = self._access.first_denial(principal, self._needs[type(command)](command), connection.client_id)
             self._access.refused["not-allowed"] += failure is not None
         return failure
 

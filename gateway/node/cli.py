@@ -12,6 +12,7 @@ import typer
 
 from domain.errors import ConfigError, GatewayError
 from gateway.cluster.operator.commands import AT, CA, HERE, KEY, asked_controllers, cluster
+from gateway.node.entry_points import load_all
 from gateway.node.options import GivenOptions, taking_options
 
 app = typer.Typer(
@@ -24,6 +25,8 @@ app = typer.Typer(
 settings = typer.Typer(help="The configuration: what is in force, and which settings there are.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 app.add_typer(cluster, name="cluster")
+for _name, _command in load_all("gateway.commands", lambda name: f"command {name!r} cannot be loaded").items():
+    app.command(_name)(_command)
 
 
 @app.command()
@@ -197,42 +200,6 @@ def restore(
     from gateway.runtime.copying import FileCopies
 
     raise typer.Exit(_io(lambda: run(Path(source), Path(data), as_json, typer.echo, FileCopies())))
-
-
-@app.command("import")
-def import_(
-    nameserver: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Name server of the cluster; several: A;B.")],
-    node: Annotated[str, typer.Option(metavar="HOST:PORT", help="Remoting port of the node.")] = "127.0.0.1:10911",
-    cluster: Annotated[str, typer.Option(metavar="NAME", help="Its name, when the name server knows several.")] = "",
-    key_file: Annotated[str, typer.Option(help="File with NAME:PASSWORD of a Super user of the cluster.")] = "",
-    node_key_file: Annotated[str, typer.Option(help="File with NAME:PASSWORD of a Super user of the node.")] = "",
-    ca: Annotated[str, typer.Option(help="PEM file: connections to the cluster use TLS.")] = "",
-    node_ca: Annotated[str, typer.Option(help="PEM file: connections to the node use TLS.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")] = False,
-    as_json: JSON = False,
-) -> None:
-    """Copy topics, groups, positions and rights of a RocketMQ cluster to a running node. It can be repeated.
-
-    Example: headgate import 10.0.0.7:9876 --dry-run
-
-    Exit status: 0 everything is at the node, 1 something could not be copied (the table names it), 2 not done.
-    """
-    from gateway.client.security import KeyPlace, Tls
-    from gateway.importing.importing import run
-
-    code = run(
-        nameserver.replace(",", ";").split(";"),
-        node,
-        cluster=cluster,
-        key=KeyPlace(key_file) if key_file else None,
-        node_key=KeyPlace(node_key_file) if node_key_file else None,
-        tls=Tls(ca) if ca else None,
-        node_tls=Tls(node_ca) if node_ca else None,
-        dry=dry_run,
-        as_json=as_json,
-        say=typer.echo,
-    )
-    raise typer.Exit(code)
 
 
 def _first_line(file: str) -> str:

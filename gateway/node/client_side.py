@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
+from gateway.access.settings import AccessSettings, AccessTable
 from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
-from gateway.node.protocols import Adapters
+from gateway.node.protocols import Adapters, Protocols
+from gateway.node.settings import Config
+from gateway.node.use_cases import ClientExtension, ClientWork, installed_use_cases
 from gateway.observe.counters import CounterRegistry
-from gateway.webhooks.sender_consent import SenderConsent
-from protocols.adapter import Losing
+from protocols.adapter import Adapter, Losing
 from protocols.host_shares import HostShares
+from protocols.setting import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,7 @@ class ClientSide:
     counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
-    granting          sends consents to senders of WebHooks; None: this side sends none
+    extensions        the parts of installed use cases
     entries           places besides connections at which commands enter `gate`
     forwards          True: another node carries out the commands, and limits rates of messages
     users_elsewhere   True: another node keeps the users, and this one a copy of them
@@ -45,10 +50,15 @@ class ClientSide:
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
-    granting: SenderConsent | None = None
+    extensions: Sequence[ClientExtension] = ()
     entries: Sequence[CommandEntry] = ()
     forwards: bool = False
     users_elsewhere: bool = False
+
+    def works(self) -> list[ClientWork]:
+        """The work of the extensions in this process, new and not begun. Raises ConfigError."""
+        works = [each.work(self.gate) for each in self.extensions]
+        return [work for work in works if work is not None]
 
     def lost(self) -> dict[str, int]:
         """Reason -> number of messages that adapters have dropped instead of delivering them."""
@@ -57,3 +67,95 @@ class ClientSide:
             for reason, count in adapter.lost.items() if isinstance(adapter, Losing) else ():
                 lost[reason] = lost.get(reason, 0) + count
         return lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPlace:
+    """The environment that every side of clients is made from.
+
+    ports   listener -> port in use
+    host    host name or address that routes and offset ids carry
+    """
+
+    config: Config
+    ports: Mapping[str, int]
+    host: str
+    clock: Clock
+    entropy: Entropy
+    protocols: Protocols
+
+    def counters(self) -> CounterRegistry:
+        """Counters of all protocols, for one side."""
+        return CounterRegistry(self.protocols.words, self.clock.wall_ms)
+
+
+Side = TypeVar("Side", bound=ClientSide)
+
+
+def access_of(config: Config) -> AccessSettings:
+    """The table `[access]` with its policies, rules and bans parsed. Raises ConfigError."""
+    return AccessSettings.of(config.part(AccessTable, "access"))
+
+
+def make_client_side(
+    place: ClientPlace,
+    kind: Callable[..., Side],
+    gate: Handler,
+    access: Access | None,
+    records: AccessRecords,
+    counters: CounterRegistry,
+    *,
+    broker: str = "",
+    first: Callable[[Handler], Handler] | None = None,
+    streams: Callable[[Config, Setting], Mapping[str, Adapter]] | None = None,
+    extended: bool = True,
+    is_controller: bool = False,
+    is_replica: bool = False,
+    entries: Sequence[CommandEntry] = (),
+    forwards: bool = False,
+    users_elsewhere: bool = False,
+) -> Side:
+    """Limits, setting and adapters before `gate`, as a `kind`. Raises ConfigError for settings that are not valid.
+
+    gate       the access gate, or what is behind it where access is not controlled
+    broker     name of the store's broker; "": this node's
+    first      throttle or gate -> what takes the commands of clients; None: these do
+    streams    adapters in place of those of the same name
+    extended   False: clients of this side have nothing of the installed use cases
+    forwards   True: rates of messages are limited where the commands are carried out
+    """
+    config, clock = place.config, place.clock
+    limits = config.part(LimitsSettings, "limits")
+    throttle = Throttle(limits, gate, clock) if limits.limits_messages and not forwards else None
+    entry = throttle or gate
+    if first is not None:
+        entry = first(entry)
+    for each in entries:
+        each.handler = entry
+    declared = installed_use_cases().values() if extended else ()
+    extensions = [each.client(config, clock) for each in declared if each.client is not None]
+    setting = Setting(
+        config.cluster, broker or config.broker, place.host, place.ports, place.entropy, clock.wall_ms, access,
+        counters.refused, is_controller=is_controller, is_replica=is_replica,
+        contexts=access.contexts if access is not None else None,
+    )  # fmt: skip
+    for extension in extensions:
+        setting = extension.extended(setting)
+    adapters = place.protocols.adapters(config, setting)
+    if streams is not None:
+        adapters = replace(adapters, streams={**adapters.streams, **streams(config, setting)})
+    return kind(
+        gate=entry,
+        access=access,
+        access_records=records,
+        adapters=adapters,
+        limits=limits,
+        throttle=throttle,
+        counter_registry=counters,
+        uploads=setting.uploads,
+        unread=setting.unread,
+        extensions=extensions,
+        entries=entries,
+        forwards=forwards,
+        users_elsewhere=users_elsewhere,
+    )

@@ -6,8 +6,9 @@ entropy as arguments and opens no socket, so the simulation uses it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from domain.admin.replica import ReplicaView
@@ -20,29 +21,28 @@ from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
 from gateway.access.context_administration import ContextAdministration
 from gateway.access.gate import Gate
+from gateway.access.path_rights import PathRights
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
-from gateway.access.settings import AccessSettings, AccessTable
+from gateway.access.settings import AccessTable
 from gateway.cluster.controller.settings import ControllerSettings
 from gateway.cluster.forwarding.forwarded import ForwardedClients
 from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
-from gateway.connection.handler import CommandEntry, Handler
+from gateway.connection.handler import Handler
 from gateway.guard.settings import LimitsSettings, ProxySettings
-from gateway.guard.throttle import Throttle
-from gateway.node.client_side import ClientSide
-from gateway.node.protocols import Adapters, Protocols, installed
+from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.protocols import Protocols, installed
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config, Known
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, is_rocketmq, settings_of
-from gateway.observe.counters import CounterRegistry
+from gateway.node.use_cases import UseCaseContext, UseCaseParts, all_needs, installed_use_cases
 from gateway.observe.store_log import log_store_event
-from gateway.pubsub.data_topics import DataTopics
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.lite.use_cases import lite_use_cases
+from gateway.usecase.handler import UseCase
 from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
@@ -56,10 +56,6 @@ from gateway.usecase.topics_and_groups.modes import Modes
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from gateway.usecase.waiting.long_polls import LiveTails
-from gateway.webhooks.delivery.settings import WebhookSettings
-from gateway.webhooks.sender_consent import SenderConsent
-from gateway.webhooks.subscriptions.unavailable import NoSubscriptions
-from gateway.webhooks.subscriptions.use_cases import webhook_use_cases
 from nameserver.settings import NameserverSettings
 from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
@@ -114,7 +110,6 @@ PARTS: Final[Mapping[str, type]] = {
     "nameserver": NameserverSettings,
     "controller": ControllerSettings,
     "replication": ReplicationSettings,
-    "webhook": WebhookSettings,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 DELIVERY_BYTES: Final = 1_024
@@ -133,7 +128,7 @@ class Parts(ClientSide):
     watches           subscriptions to new messages that connections have registered
     sessions          MQTT sessions
     latest_values     latest (retained) values
-    data_topics       topics of CoAP's publish-subscribe draft; None: the store keeps none
+    use_cases         name -> parts of each installed use case
     policy            policy of the node, as it is now
     forwarded         clients of gateways
     """
@@ -146,7 +141,7 @@ class Parts(ClientSide):
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
-    data_topics: DataTopics | None
+    use_cases: Mapping[str, UseCaseParts]
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
@@ -157,7 +152,8 @@ class Parts(ClientSide):
 def known(protocols: Protocols | None = None) -> Known:
     """Ports and tables that a configuration may contain. `protocols`: None stands for the installed ones."""
     protocols = protocols or installed()
-    return Known(protocols.ports, {"store": engine_named(DEFAULT_ENGINE).settings, **PARTS, **protocols.tables})
+    declared = {name: table for each in installed_use_cases().values() for name, table in each.tables.items()}
+    return Known(protocols.ports, {"store": engine_named(DEFAULT_ENGINE).settings, **PARTS, **declared, **protocols.tables})
 
 
 def compose(
@@ -185,93 +181,49 @@ def compose(
     if side is None:
         opened = open_store(config, protocols.store_host(host, ports), disk, clock, entropy, hot_bytes, report)
         side = StoreSide(store=opened, recall_broker=config.broker)
+    place = ClientPlace(config=config, ports=ports, host=host, clock=clock, entropy=entropy, protocols=protocols)
     store = side.store
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, side, clock, entropy)
-    counters = CounterRegistry(protocols.words, clock.wall_ms)
-    added = _added(config, policy, side, handler, counters, clock, entropy)
-    access_records, access = _access(config, side, handler, added, clock)
-    gate, limits, throttle = _gate(config, handler, side.front(handler), access, added.sessions, store, clock)
-    entry = side.first(throttle or gate)
-    for each in added.entries:
-        each.handler = entry
-    granting = SenderConsent(clock)
-    setting = _setting(config, ports, host, clock, entropy, access, counters, granting)
-    return Parts(
+    counters = place.counters()
+    channels = Channels(counters.of(CHANNELS))
+    rights = PathRights()
+    added = _added(config, policy, side, handler, channels, clock, entropy, rights)
+    records, access = side.access or open_access(
+        access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
+    )
+    handler.add(Administration(records), ContextAdministration(records))
+    rights.access = access
+    gate = side.front(handler)
+    if access is not None:
+        gate = _gate(handler, gate, access, added.sessions, store, clock)
+    parts = partial(
+        Parts,
         store=store,
         handler=handler,
         policy=policy,
         forwarded=added.forwarded,
-        access=access,
-        gate=entry,
         protocols=protocols,
-        adapters=_adapters(config, setting, protocols, side),
         watches=added.watches,
         sessions=added.sessions,
         latest_values=added.latest_values,
-        data_topics=added.data_topics,
-        limits=limits,
-        throttle=throttle,
-        access_records=access_records,
-        counter_registry=counters,
-        uploads=setting.uploads,
-        unread=setting.unread,
-        granting=granting,
-        entries=added.entries,
-        users_elsewhere=side.access is not None,
+        use_cases=added.use_cases,
     )
-
-
-def _access(
-    config: Config, side: StoreSide, handler: Dispatcher, added: _Added, clock: Clock
-) -> tuple[AccessRecords, Access | None]:
-    """Users and policies, and the authority over them; adds their administration to the dispatcher."""
-    access_records, access = side.access or open_access(
-        access_of(config), config.admin, config.controlled, side.store.state, clock.wall_ms, config.cluster
-    )
-    handler.add(Administration(access_records), ContextAdministration(access_records))
-    if added.data_topics is not None:
-        added.data_topics.rights.access = access
-    return access_records, access
-
-
-def _setting(
-    config: Config,
-    ports: Mapping[str, int],
-    host: str,
-    clock: Clock,
-    entropy: Entropy,
-    access: Access | None,
-    counters: CounterRegistry,
-    granting: SenderConsent,
-) -> Setting:
-    """The setting that the adapters of the protocols share."""
-    sinks = config.part(WebhookSettings, "webhook").sinks
-    return Setting(
-        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
-        sinks=sinks, contexts=access.contexts if access is not None else None,
+    return make_client_side(
+        place, parts, gate, access, records, counters,
+        first=side.first, streams=side.streams, entries=(channels, added.forwarded), users_elsewhere=side.access is not None,
     )  # fmt: skip
-
-
-def _adapters(config: Config, setting: Setting, protocols: Protocols, side: StoreSide) -> Adapters:
-    """The adapters of the protocols; those in `side.streams` replace adapters of the same name."""
-    adapters = protocols.adapters(config, setting)
-    return replace(adapters, streams={**adapters.streams, **side.streams(config, setting)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """Use cases that are named after they were added to the dispatcher.
-
-    entries   those at which commands of clients enter; their handlers are still to be set
-    """
+    """Use cases that are named after they were added to the dispatcher."""
 
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
-    data_topics: DataTopics | None
     forwarded: ForwardedClients
-    entries: Sequence[CommandEntry]
+    use_cases: Mapping[str, UseCaseParts]
 
 
 def _added(
@@ -279,15 +231,20 @@ def _added(
     policy: NodePolicy,
     side: StoreSide,
     handler: Dispatcher,
-    counters: CounterRegistry,
+    channels: Channels,
     clock: Clock,
     entropy: Entropy,
+    rights: PathRights,
 ) -> _Added:
     """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
     store, metadata = side.store, side.store.metadata
     routes = RouteTable(config.part(NameserverSettings, "nameserver").routes_max)
     own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy, side.replica)
     versions = config.part(StoreAddress, "gateway").versions
+    own_store = not is_rocketmq(config)
+    context = UseCaseContext(
+        store=store, handler=handler, policy=policy, clock=clock, entropy=entropy, rights=rights, own_store=own_store
+    )
     handler.add(
         NameServer(routes, StoredSettings(store.state), clock, handler.questions, own_routes),
         Modes(handler.groups, metadata, routes, store.state),
@@ -303,19 +260,15 @@ def _added(
             handler.questions, side.interest,
         ),
         TransactionResuming(store.log, handler.topics),
-        *lite_use_cases(store, handler, clock, policy),
-        *((NoSubscriptions(),) if is_rocketmq(config) else webhook_use_cases(store, handler, clock, entropy)),
+        *_verbs(use_cases := _declared(context)),
         forwarded := ForwardedClients(
             clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
         ),
-        channels := Channels(counters.of(CHANNELS)),
+        channels,
     )  # fmt: skip
-    data_topics: DataTopics | None = None
-    if not is_rocketmq(config):
+    if own_store:
         handler.sending.gathers = True
-        data_topics = DataTopics(store.state, handler.topics, handler.sending, clock, entropy, handler.questions)
-        handler.add(data_topics)
-    latest_values = LatestValues(store.state, clock, handler.reads, None if data_topics is None else data_topics.value_removed)
+    latest_values = LatestValues(store.state, clock, handler.reads, _removed(use_cases.values()))
     handler.add(latest_values)
     store.log.listen(watches)
     store.transactions.listen(deciding)
@@ -325,7 +278,29 @@ def _added(
         handler.registry.inherit(side.heard)
     if side.replica is not None and side.offload_bytes:
         handler.pulling.offload(Offload(side.replica, side.offload_bytes))
-    return _Added(watches, sessions, latest_values, data_topics, forwarded, (channels, forwarded))
+    return _Added(watches, sessions, latest_values, forwarded, use_cases)
+
+
+def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:
+    """The parts of the installed use cases, by name."""
+    return {name: each.make(context) for name, each in installed_use_cases().items()}
+
+
+def _verbs(use_cases: Mapping[str, UseCaseParts]) -> list[UseCase]:
+    return [verb for each in use_cases.values() for verb in each.verbs]
+
+
+def _removed(use_cases: Iterable[UseCaseParts]) -> Callable[[str], None] | None:
+    """What is called when a latest value is removed; None: nobody wants to know."""
+    listeners = [each.removed for each in use_cases if each.removed is not None]
+    if len(listeners) < 2:
+        return listeners[0] if listeners else None
+
+    def each_of(path: str) -> None:
+        for listener in listeners:
+            listener(path)
+
+    return each_of
 
 
 def open_store(
@@ -367,27 +342,13 @@ def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str,
     return lambda: {**store.figures(), **handler.counters.figures()}
 
 
-def access_of(config: Config) -> AccessSettings:
-    """The table `[access]` with its policies, rules and bans parsed. Raises ConfigError."""
-    return AccessSettings.of(config.part(AccessTable, "access"))
-
-
 def _gate(
-    config: Config,
-    handler: Dispatcher,
-    inner: Handler,
-    access: Access | None,
-    sessions: Sessions,
-    store: MessageStore,
-    clock: Clock,
-) -> tuple[Handler, LimitsSettings, Throttle | None]:
-    """The access gate, the limits and the throttle, in front of `inner`. The gate is `inner` when access is not controlled."""
-    gate = inner
-    if access is not None:
-        reviews = [*handler.reviews, *handler.kept_reviews]
-        revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, reviews)
-        sessions.resumed = revocation.session_resumed
-        clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
-        gate = Gate(access, inner, store.transactions, revocation, store.log)
-    limits = config.part(LimitsSettings, "limits")
-    return gate, limits, Throttle(limits, gate, clock) if limits.limits_messages else None
+    handler: Dispatcher, inner: Handler, access: Access, sessions: Sessions, store: MessageStore, clock: Clock
+) -> Handler:
+    """The access gate in front of `inner`, and what takes access away again."""
+    needs = all_needs()
+    reviews = [*handler.reviews, *handler.kept_reviews]
+    revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, reviews, needs)
+    sessions.resumed = revocation.session_resumed
+    clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
+    return Gate(access, inner, store.transactions, revocation, store.log, needs)

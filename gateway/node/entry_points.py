@@ -21,3 +21,14 @@ def load_named(group: str, name: str, absent: Callable[[list[str]], str], broken
         return points[name].load(), points[name].value
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"{broken}: {error}") from error
+
+
+def load_all(group: str, broken: Callable[[str], str]) -> dict[str, Any]:
+    """Name -> object of all entry points of `group`, by name. Raises ConfigError with `broken(name)` and the reason."""
+    found: dict[str, Any] = {}
+    for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        try:
+            found[point.name] = point.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(f"{broken(point.name)}: {error}") from error
+    return found

@@ -19,7 +19,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
-from gateway.guard.descriptors import CLIENTS, lowered, rooms, sinks_max
+from gateway.guard.descriptors import CLIENTS, lowered, rooms
 from gateway.guard.proxies import Proxies
 from gateway.guard.settings import ProxySettings
 from gateway.node.client_side import ClientSide
@@ -40,10 +40,10 @@ from gateway.node.roles.role_names import (
     parts_of,
     role_behind,
 )
-from gateway.node.roles.webhook_part import WebhookPart, webhook_part_of
 from gateway.node.settings import Config, is_loopback
 from gateway.node.settings_reload import SettingsReload
 from gateway.node.storage import is_replicated, is_rocketmq
+from gateway.node.use_cases import ClientWork, installed_use_cases
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.address import bind, concrete
@@ -62,7 +62,6 @@ from gateway.runtime.startup_ports.ports import WaitingFor, WaitingPorts
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
-from gateway.webhooks.delivery.settings import WebhookSettings
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
@@ -116,7 +115,7 @@ class Node:
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._readers: FollowerPort | None = None
-        self._webhooks: WebhookPart | None = None
+        self._works: Sequence[ClientWork] = ()
         self._tls: TlsContexts
         self._opening: set[asyncio.Task[None]] = set()
         self.over = asyncio.Event()
@@ -168,8 +167,8 @@ class Node:
             raise
         self._ready_ns = self._clock.monotonic_ns()
         role.begin(self._ready_ns, self._end_clients, self._open_port)
-        if self._webhooks is not None:
-            self._webhooks.begin()
+        for work in self._works:
+            work.begin()
         self._turns.start()
         if not self._part:
             self.health.phase = SERVING
@@ -182,7 +181,7 @@ class Node:
         self._turns = TurnWatch(self._clock)
         self._proxies = Proxies(config.part(ProxySettings, "proxy"))
         self.side = role.client_side
-        self._webhooks = webhook_part_of(config, self.side, self._clock)
+        self._works = self.side.works()
         self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
         tls = self._tls = self._contexts(host)
         tls.check()
@@ -456,8 +455,8 @@ class Node:
             "unread_held_bytes": side.unread.bytes_held,
             "admin_refused_total": 0 if self.admin is None else self.admin.refused,
         }
-        if self._webhooks is not None:
-            counters |= self._webhooks.figures()
+        for work in self._works:
+            counters |= work.figures()
         if side.throttle is not None:
             counters["held_off_total"] = side.throttle.held_off
         return counters
@@ -471,8 +470,8 @@ class Node:
         replica = self._parts.pop(REPLICA, None)
         if self._switch is not None:
             self._switch.stop()
-        if self._webhooks is not None:
-            self._webhooks.pause()
+        for work in self._works:
+            work.pause()
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
@@ -504,8 +503,8 @@ class Node:
             pump.abort()
         if self.admin is not None:
             await (self.admin.leave(AdminView(self.health, self._hosts())) if goes_on else self.admin.close())
-        if self._webhooks is not None:
-            await self._webhooks.close()
+        for work in self._works:
+            await work.close()
         await self.role.close()
         if replica is not None:
             await replica.stop()
@@ -529,7 +528,7 @@ def _waiting_for(config: Config, replicated: bool) -> WaitingFor:
 def _divided(config: Config, parts: Sequence[str]) -> Mapping[str, int]:
     """How many connections there are file descriptors for."""
     limit = open_files_max()
-    sinks = sinks_max(config.part(WebhookSettings, "webhook").connections_max, limit) if GATEWAY in config.role_set else 0
+    sinks = sum(each.sinks(config, limit) for each in installed_use_cases().values()) if GATEWAY in config.role_set else 0
     return rooms(limit, parts, STORE in config.role_set, sinks, is_rocketmq(config))
 
 

@@ -66,9 +66,16 @@ class DataTopics:
     """
 
     def __init__(
-        self, state: State, topics: Topics, sending: Sending, clock: Clock, entropy: Entropy, questions: LongQuestions
+        self,
+        state: State,
+        topics: Topics,
+        sending: Sending,
+        clock: Clock,
+        entropy: Entropy,
+        questions: LongQuestions,
+        rights: PathRights,
     ) -> None:
-        self.rights = PathRights()
+        self.rights = rights
         self.subscribers = Subscribers(clock)
         self._state = state
         self._topics = topics

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from protocols.coap.message import cbor, message, option
+from tests.gateway.pubsub.book import book_of
 from tests.neighbours.node import SharedNode
 from tests.neighbours.test_coap import HOST, acknowledge, request
 
@@ -48,14 +49,13 @@ def test_thousands_of_subscribers_and_the_end_of_their_topic(node: SharedNode, e
             for each in range(PORTS):
                 acknowledge(node, 5_000 + each)
     node.run(10).check()
-    assert node.parts.data_topics is not None
-    assert node.parts.data_topics.subscribers.count >= PORTS
+    assert book_of(node.parts).subscribers.count >= PORTS
     node.datagram(request(message.CON, message.DELETE, 2, path if end == "data" else f"ps/{identity}"), port=3_000)
     for _ in range(20):
         node.run(3).check()
         for each in range(PORTS):
             acknowledge(node, 5_000 + each)
-    assert node.parts.data_topics.subscribers.count == 0
+    assert book_of(node.parts).subscribers.count == 0
 
 
 def test_topics_without_end_are_bounded_and_listed_in_turns(node: SharedNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_topics_without_end_are_bounded_and_listed_in_turns(node: SharedNode, mo
         node.datagram(request(message.CON, message.POST, number, "ps", body), port=6_000 + number % 50)
         if number % 100 == 99:
             node.run(4).check()
-    book = node.parts.data_topics
+    book = book_of(node.parts)
     assert book is not None
     while len(book) + book.refused < 350:
         node.run(4).check()

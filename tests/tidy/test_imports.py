@@ -40,12 +40,14 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     (
         "gateway.node.client_side",
         (
+            "domain",
             "gateway.access",
             "gateway.connection.handler",
             "gateway.guard",
             "gateway.node.protocols",
+            "gateway.node.settings",
+            "gateway.node.use_cases",
             "gateway.observe",
-            "gateway.webhooks.sender_consent",
             *SHELL,
         ),
     ),
@@ -64,6 +66,26 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.settings", ("domain", "gateway.node.roles.role_names", "gateway.node.settings_tables")),
     ("gateway.node.settings_tables", ("domain",)),
     ("gateway.node.entry_points", ("domain.errors",)),
+    (
+        "gateway.node.use_cases",
+        (
+            "domain",
+            "gateway.access",
+            "gateway.connection.handler",
+            "gateway.node.entry_points",
+            "gateway.node.settings",
+            "gateway.usecase",
+            *SHELL,
+        ),
+    ),
+    ("gateway.webhooks.declaration", PACKAGES),
+    *(
+        (
+            f"gateway.{name}.declaration",
+            ("domain", "gateway.access", "gateway.node.use_cases", "gateway.usecase", "gateway.pubsub"),
+        )
+        for name in ("usecase.lite", "pubsub")
+    ),
     (
         "gateway.node.storage",
         (

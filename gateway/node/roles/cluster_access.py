@@ -12,7 +12,7 @@ from domain.ports import Clock
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.access.settings import CLUSTER_USERS, AccessTable
-from gateway.node.composition import access_of
+from gateway.node.client_side import access_of
 from gateway.node.settings import Config
 from gateway.node.storage import ROCKETMQ, is_rocketmq
 from gateway.observe.health import Health

@@ -14,13 +14,9 @@ from gateway.access.revocation import AccessRevocation
 from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.handler import Handler
-from gateway.guard.settings import LimitsSettings
-from gateway.guard.throttle import Throttle
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import access_of
+from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
-from gateway.observe.counters import CounterRegistry
 from gateway.usecase.allowed_commands import AllowedCommands
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
@@ -29,8 +25,6 @@ from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_questions import LongQuestions
-from gateway.webhooks.delivery.settings import WebhookSettings
-from protocols.setting import Setting
 
 REFUSED = "this replica follows, and serves reads alone: ask the leader"
 MIB = 1024 * 1024
@@ -66,23 +60,5 @@ def compose_follower(
     gate: Handler = verbs
     if access is not None:
         gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
-    limits = config.part(LimitsSettings, "limits")
-    throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
-    counters = CounterRegistry(protocols.words, clock.wall_ms)
-    sinks = config.part(WebhookSettings, "webhook").sinks
-    setting = Setting(
-        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, sinks=sinks,
-        contexts=access.contexts if access is not None else None,
-    )  # fmt: skip
-    side = ClientSide(
-        gate=throttle or gate,
-        access=access,
-        access_records=records,
-        adapters=protocols.adapters(config, setting),
-        limits=limits,
-        throttle=throttle,
-        counter_registry=counters,
-        uploads=setting.uploads,
-        unread=setting.unread,
-    )
-    return side, reading, presence
+    place = ClientPlace(config=config, ports=ports, host=host, clock=clock, entropy=entropy, protocols=protocols)
+    return make_client_side(place, ClientSide, gate, access, records, place.counters()), reading, presence

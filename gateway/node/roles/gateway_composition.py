@@ -14,15 +14,11 @@ from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.guard.settings import LimitsSettings
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import CHANNELS, access_of
+from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.composition import CHANNELS
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
-from gateway.webhooks.delivery.settings import WebhookSettings
-from gateway.webhooks.sender_consent import SenderConsent
-from protocols.setting import Setting
 
 
 @final
@@ -62,24 +58,9 @@ def compose_gateway(
     records   a copy of its users
     counters  of this process
     """
+    place = ClientPlace(config=config, ports=ports, host=host, clock=clock, entropy=entropy, protocols=protocols)
     access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
-    sinks = config.part(WebhookSettings, "webhook").sinks
-    granting = SenderConsent(clock)
-    setting = Setting(
-        config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
-        sinks=sinks, contexts=access.contexts if access is not None else None,
-    )  # fmt: skip
-    return ClientSide(
-        gate=ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder),
-        access=access,
-        access_records=records,
-        adapters=protocols.adapters(config, setting),
-        limits=config.part(LimitsSettings, "limits"),
-        throttle=None,
-        counter_registry=counters,
-        uploads=setting.uploads,
-        unread=setting.unread,
-        granting=granting,
-        forwards=True,
-        users_elsewhere=True,
+    gate = ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder)
+    return make_client_side(
+        place, ClientSide, gate, access, records, counters, broker=facts.broker, forwards=True, users_elsewhere=True
     )

@@ -13,7 +13,7 @@ from gateway.cluster.forwarding.forwarder import Forwarder, StoreLost
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
 from gateway.link.servers import Servers
-from gateway.node.composition import access_of
+from gateway.node.client_side import access_of
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config

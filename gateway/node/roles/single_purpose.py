@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from domain.ports import Clock, Disk, Entropy
+from domain.ports import Clock, Disk
 from domain.store.backup import Backups
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
@@ -15,23 +16,19 @@ from gateway.access.bootstrap import open_access
 from gateway.access.gate import Gate
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.handler import Handler
-from gateway.guard.settings import LimitsSettings
-from gateway.guard.throttle import Throttle
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import access_of, given_to_store
+from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.composition import given_to_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import Role
 from gateway.node.settings import Config, refuse_exposed
 from gateway.node.storage import engine_of, settings_of
-from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 from gateway.usecase.allowed_commands import AllowedCommands
 from gateway.usecase.handler import UseCase
-from protocols.setting import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +41,14 @@ class SinglePurposeSide(ClientSide):
     store: MessageStore
 
 
-@dataclass(frozen=True, slots=True)
-class SinglePurposePlace:
-    """Environment of such a process, from which its parts are created.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinglePurposePlace(ClientPlace):
+    """The environment of such a process, with its data directory.
 
-    config      its settings
-    ports       listener -> port that is bound
-    host        what others reach it by
-    disk        its data directory
-    clock       monotonic and wall time
-    entropy     random bytes
-    protocols   the protocols that are installed
-    report      takes events of the store
+    report   takes events of the store
     """
 
-    config: Config
-    ports: Mapping[str, int]
-    host: str
     disk: Disk
-    clock: Clock
-    entropy: Entropy
-    protocols: Protocols
     report: Report
 
     def open_store(self) -> MessageStore:
@@ -88,25 +72,10 @@ class SinglePurposePlace:
         gate: Handler = verbs
         if access is not None:
             gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
-        limits = config.part(LimitsSettings, "limits")
-        throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
-        counters = CounterRegistry(self.protocols.words, clock.wall_ms)
-        setting = Setting(
-            config.cluster, config.broker, self.host, self.ports, self.entropy, clock.wall_ms, access, counters.refused,
-            is_controller=is_controller, is_replica=is_replica,
+        return make_client_side(
+            self, partial(SinglePurposeSide, store=store), gate, access, records, self.counters(),
+            extended=False, is_controller=is_controller, is_replica=is_replica,
         )  # fmt: skip
-        return SinglePurposeSide(
-            gate=throttle or gate,
-            access=access,
-            access_records=records,
-            adapters=self.protocols.adapters(config, setting),
-            limits=limits,
-            throttle=throttle,
-            counter_registry=counters,
-            uploads=setting.uploads,
-            unread=setting.unread,
-            store=store,
-        )
 
 
 class SinglePurposeRole(Role):
@@ -141,7 +110,8 @@ class SinglePurposeRole(Role):
         """Open the store, and make the parts. Raises ConfigError for wrong settings, StoreError when the store fails."""
         local = self._local
         place = SinglePurposePlace(
-            self.config, ports, host, local.disk, self._clock, SystemEntropy(), self._protocols, local.report
+            config=self.config, ports=ports, host=host, disk=local.disk, clock=self._clock, entropy=SystemEntropy(),
+            protocols=self._protocols, report=local.report,
         )  # fmt: skip
         self.side = local.opened(lambda: self.made(place))
 

@@ -14,7 +14,7 @@ from gateway.cluster.forwarding.state_first import StateFirst
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.node.composition import access_of
+from gateway.node.client_side import access_of
 from gateway.node.roles.node_connections import NodeConnections
 from gateway.node.roles.role import EndClients
 from gateway.node.roles.state_address import StateAddress

@@ -26,7 +26,6 @@ from gateway.observe.health import Health
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import sys_values, traffic_of
-from gateway.pubsub.data_topics import DataTopics
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 
@@ -148,18 +147,9 @@ class StoreRole(Role):
             "mqtt_retained": retained,
             "mqtt_retained_bytes": retained_bytes,
             "watch_dropped_total": parts.watches.dropped,
-            **(self._data_topics(parts.data_topics) if parts.data_topics is not None else {}),
+            **{name: value for each in parts.use_cases.values() for name, value in each.figures().items()},
             "share_oversize_total": sessions.oversize,
             **self._registrations(),
-        }
-
-    @staticmethod
-    def _data_topics(book: DataTopics) -> dict[str, float]:
-        return {
-            "data_topics": len(book),
-            "data_topics_refused_total": book.refused,
-            "data_topic_subscribers": book.subscribers.count,
-            "data_topic_subscribers_refused_total": book.subscribers.refused,
         }
 
     def _registrations(self) -> dict[str, float]:

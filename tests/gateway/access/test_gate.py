@@ -50,12 +50,12 @@ from domain.message.message import Message
 from domain.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
 from domain.principal import GATEWAY, Principal
 from domain.store.store_ports import State
-from gateway.access import needs
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
+from gateway.node.use_cases import all_needs
 from tests.connection_driver import RecordingDriver
 from tests.gateway.access.memory import Sink, access_config
 from tests.stored_state import memory_state
@@ -135,7 +135,8 @@ def test_every_command_has_a_row() -> None:
     special = {"Send", "SendOnce", "Subscribe", "EndTransaction", "SendBack"}
     # For Super users only.
     special |= {"GreetNode", "ClaimSubscriptions", "LeaseDeliveries", "RecordAttempts", "RecordDeliveries"}
-    missing = {kind.__name__ for kind in commands() if kind not in needs.TABLE and kind not in needs.SILENT} - special
+    known = all_needs()
+    missing = {kind.__name__ for kind in commands() if kind not in known.table and kind not in known.silent} - special
     assert missing == set()
 
 

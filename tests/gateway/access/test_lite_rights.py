@@ -7,7 +7,7 @@ import pytest
 from domain.access import Need
 from domain.admin.topic import QueryBounds, SearchOffset
 from domain.command import CommitOffsets, Pull, QueryOffset
-from gateway.access.needs import TABLE
+from gateway.node.use_cases import all_needs
 
 LIGHT, PARENT = "%LMQ%$sessions$a", "sessions"
 
@@ -24,6 +24,6 @@ LIGHT, PARENT = "%LMQ%$sessions$a", "sessions"
 )
 def test_the_parent_topic_is_what_is_asked_for(make: object) -> None:
     light, parent = make(LIGHT), make(PARENT)  # type: ignore[operator]
-    needed = list(TABLE[type(light)](light))
-    assert needed == list(TABLE[type(parent)](parent))
+    needed = list(all_needs().table[type(light)](light))
+    assert needed == list(all_needs().table[type(parent)](parent))
     assert PARENT in [need.name for need in needed if isinstance(need, Need)]

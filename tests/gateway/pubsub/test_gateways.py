@@ -21,6 +21,7 @@ from domain.event import Done, Event, Refused
 from domain.message.message import RETAIN_SET, Message
 from tests.far_node import NodeLink
 from tests.gateway.cluster.forwarding.test_forwarder import Two
+from tests.gateway.pubsub.book import book_of
 from tests.gateway.usecase.event_recorder import EventRecorder
 
 FIRST = TopicProperties(content_format=0, max_subscribers=2, initialize=b"1")
@@ -86,8 +87,7 @@ def test_subscribers_of_all_gateways_count_and_are_told() -> None:
     ended = {event.ticket: event.failure.code for event in there.take() if isinstance(event, Refused)}
     assert ended == {"b": ErrorCode.TOPIC_NOT_FOUND, "c": ErrorCode.TOPIC_NOT_FOUND}
     assert here.take() == []
-    assert two.parts.data_topics is not None
-    assert two.parts.data_topics.subscribers.count == 0
+    assert book_of(two.parts).subscribers.count == 0
 
 
 def test_subscribers_behind_a_gateway_stay_when_the_store_starts_again() -> None:
@@ -101,8 +101,7 @@ def test_subscribers_behind_a_gateway_stay_when_the_store_starts_again() -> None
     two.link.hang_up()
     two.clock.run_for(500)
     assert [type(each) for each in shared.take()] == [DataTopicJoined]
-    assert two.parts.data_topics is not None
-    assert two.parts.data_topics.subscribers.count == 1
+    assert book_of(two.parts).subscribers.count == 1
     asked(two, DeleteDataTopic(2, identity))
     assert code(shared.take()) is ErrorCode.TOPIC_NOT_FOUND
 

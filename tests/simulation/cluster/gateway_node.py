@@ -14,8 +14,7 @@ from gateway.cluster.forwarding.store_connection import StoreConnection
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import access_of
+from gateway.node.client_side import ClientSide, access_of
 from gateway.node.protocols import installed
 from gateway.node.roles.gateway_composition import compose_gateway
 from gateway.observe.counters import CounterRegistry

@@ -13,10 +13,10 @@ from domain.limits import SECOND_NS
 from domain.message.message import RETAIN_SET, Message
 from domain.message.record import Record
 from domain.mqtt_session import Attach, Attached, MqttSubscription, SendOnce, SessionTakenOver, Subscribe
-from gateway.access import needs
 from gateway.cluster.forwarding.state_first import STATE, StateFirst
 from gateway.node.composition import compose
 from gateway.node.settings import Config
+from gateway.node.use_cases import all_needs
 from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS
 from tests.gateway.cluster.forwarding.test_forwarder import Two
 from tests.gateway.usecase.event_recorder import EventRecorder
@@ -169,4 +169,4 @@ def test_a_client_that_has_gone_leaves_nothing_at_either_node() -> None:
 @pytest.mark.parametrize("kind", sorted(STATE, key=str))
 def test_commands_of_the_state_node_have_a_form_on_the_wire_and_a_right(kind: type[Command]) -> None:
     assert kind in COMMAND_KINDS.of
-    assert kind in needs.TABLE
+    assert kind in all_needs().table

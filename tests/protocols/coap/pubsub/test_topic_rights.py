@@ -8,6 +8,7 @@ from domain.access import AccessPolicy, Password, User
 from domain.message.record import Record
 from gateway.node.settings import Config
 from protocols.coap.message import cbor, message, option
+from tests.gateway.pubsub.book import book_of
 from tests.protocols.coap.broker import Broker, Device
 from tests.protocols.coap.pubsub.test_topics import KIND, OBSERVE, PUBSUB, code, create, links, made, publish, subscribe
 
@@ -97,8 +98,7 @@ def test_a_subscription_ends_with_the_right_to_it(guarded: Guarded) -> None:
     guarded.records.put_policies("subscriber", [], lambda _: None)
     guarded.devices.run(50)
     assert [code(note) for note in subscriber.notes()] == ["4.03"]
-    assert guarded.parts.data_topics is not None
-    assert guarded.parts.data_topics.subscribers.count == 0
+    assert book_of(guarded.parts).subscribers.count == 0
     assert publish(publisher, identity, b"1") == "2.04"
     assert subscriber.notes() == []
 

@@ -22,6 +22,7 @@ from protocols.coap.message.cbor import Tagged
 from protocols.coap.message.frame import Frame
 from protocols.coap.message.message import Packet
 from protocols.coap.pubsub.representation import FORMAT
+from tests.gateway.pubsub.book import book_of
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.protocols.coap.broker import Broker, Device, Streamed
 from tests.protocols.coap.stage import values
@@ -156,8 +157,7 @@ def test_states_of_a_topic(broker: Broker, device: Device) -> None:
     assert code(device.ask(message.GET, data)) == "4.04"  # half created
     refused = subscribe(device, identity)
     assert (code(refused), values(refused, option.OBSERVE)) == ("4.04", [])
-    assert broker.parts.data_topics is not None
-    assert broker.parts.data_topics.subscribers.count == 0
+    assert book_of(broker.parts).subscribers.count == 0
     assert publish(device, identity, b"1") == "2.01"
     assert publish(device, identity, b"2") == "2.04"
     answer = device.ask(message.GET, data)
@@ -176,7 +176,7 @@ def test_states_of_a_topic(broker: Broker, device: Device) -> None:
     assert code(device.ask(message.GET, data)) == "4.04"
     assert publish(device, identity, b"4") == "4.04"
     assert code(device.ask(message.GET, "mq/field/soil")) == "4.04"  # its data is gone with it
-    assert broker.parts.data_topics.subscribers.count == broker.parts.watches.watching == 0
+    assert book_of(broker.parts).subscribers.count == broker.parts.watches.watching == 0
 
 
 def test_initialize_makes_a_topic_with_data(device: Device) -> None:
@@ -264,8 +264,7 @@ def test_subscribers_beyond_the_maximum_read_once(broker: Broker) -> None:
     assert len(values(subscribe(devices[2], identity), option.OBSERVE)) == 1
     devices[0].ask(message.IPATCH, f"ps/{identity}", cbor.encode({6: 1}), pairs=[PUBSUB])
     assert [[code(note) for note in each.notes()] for each in devices] == [[], [], ["4.04"]]  # the newest has to go
-    assert broker.parts.data_topics is not None
-    assert broker.parts.data_topics.subscribers.count == 1
+    assert book_of(broker.parts).subscribers.count == 1
 
 
 def test_the_maximum_counts_all_transports(broker: Broker, device: Device) -> None:
@@ -382,8 +381,7 @@ def test_observer_check_asks_silent_subscribers(broker: Broker, device: Device) 
     [check] = device.take()
     assert (check.kind, check.token, check.payload) == (message.CON, b"s", b"1")
     broker.devices.run(100_000)  # nobody answers
-    assert broker.parts.data_topics is not None
-    assert broker.parts.data_topics.subscribers.count == 0
+    assert book_of(broker.parts).subscribers.count == 0
     low = made(device, "u", {7: 1})
     assert read(device, low)[7] == 30, "a check is a message to each subscriber"
 
@@ -404,8 +402,7 @@ def test_topics_are_bounded_and_nobody_has_all(broker: Broker, monkeypatch: pyte
     refused = create(greedy, "b")
     assert values(refused, option.MAX_AGE) != []
     assert [code(create(other, f"c{number}")) for number in range(4)] == ["2.01"] * 3 + ["4.29"]
-    assert broker.parts.data_topics is not None
-    assert broker.parts.data_topics.refused == 4
+    assert book_of(broker.parts).refused == 4
     [first] = links(greedy, "topic-name=a0")
     greedy.ask(message.DELETE, first[2:-1])
     assert code(create(greedy, "again")) == "2.01"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
@@ -14,11 +12,9 @@ from domain.admin.subscription import ClaimSubscriptions
 from domain.command import Command
 from domain.errors import ConfigError
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientSide
 from gateway.node.node import Node
-from gateway.node.roles.webhook_part import webhook_part_of
 from gateway.node.settings import Config
-from gateway.webhooks.sender_consent import SenderConsent
+from gateway.webhooks.declaration import WebhookClients
 from tests.gateway.node.running import served
 from tests.simulation.kit.clock import VirtualClock
 
@@ -42,9 +38,8 @@ def claims(roles: str, tables: Mapping[str, Mapping[str, object]]) -> list[int]:
     """Capacities of the claims that a process makes from its begin to its end."""
 
     async def run() -> list[int]:
-        gate, granting = Gate(), SenderConsent(VirtualClock())
-        side = cast(ClientSide, SimpleNamespace(gate=gate, granting=granting))
-        made = webhook_part_of(config(roles, tables), side, VirtualClock())
+        gate, clients = Gate(), WebhookClients(config(roles, tables), VirtualClock())
+        made, granting = clients.work(gate), clients.granting
         if made is None:
             return []
         assert (gate.claims, granting.courier) == ([], None), "not before clients are served"
