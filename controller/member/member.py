@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from controller.groups import command
-from controller.groups.groups import StoreGroups
 from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
 from controller.member.proposals import ChangeDone, Proposals
+from controller.member.reads import PendingReads, ReadDone
 from controller.member.replacement import MemberChange, replacement
 from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
 from controller.peers import message_bytes
@@ -41,21 +41,8 @@ _REFUSALS: Final = {RaftRefusal.TOO_LARGE: GroupRefusal.INVALID, RaftRefusal.TOO
 
 Applied = Callable[[GroupChange, GroupAnswer], None]
 """A change was applied on this member, with its answer."""
-ReadDone = Callable[[GroupRefusal | None], None]
-"""Callback of a read. None: `groups` now has all changes that were answered before the begin of the read."""
 
 log = logging.getLogger("headgate.controller")
-
-
-class PendingRead(NamedTuple):
-    """A read that waits for its confirmation.
-
-    due_ns   when the wait is over, monotonic
-    done     gets the result
-    """
-
-    due_ns: int
-    done: ReadDone
 
 
 @final
@@ -78,7 +65,7 @@ class ControllerMember:
         applied     called for each change that is applied, on every member
         Raises SafetyError for a log with a hole, ValueError for an unreadable configuration or snapshot.
         """
-        self.groups = _groups_of(persisted.snapshot.data)
+        self.groups = restore(persisted.snapshot.data)
         self._applied = applied
         self.failure = persisted.damage
         self.unread = 0
@@ -87,8 +74,7 @@ class ControllerMember:
         self._peers = peers
         self._clock = clock
         self._proposals = Proposals()
-        self._reads: dict[int, PendingRead] = {}
-        self._ticket = 0
+        self._reads = PendingReads()
         self._compacted = persisted.snapshot.index
         self._timer: Timer | None = None
         self._marked = False
@@ -150,7 +136,7 @@ class ControllerMember:
         if self._timer is not None:
             self._timer.cancel()
         self._proposals.passed(self._raft.last)
-        self._lose_reads(list(self._reads))
+        self._reads.lose()
 
     def receive(self, data: bytes) -> None:
         """Take a message of another member. Bytes that cannot be read are counted and dropped."""
@@ -209,12 +195,11 @@ class ControllerMember:
         if self._stopped:
             done(GroupRefusal.NOT_LEADING)
             return
-        self._ticket += 1
-        refusal = self._raft.read(self._ticket)
-        if refusal is not None:
+        ticket = self._reads.ticket()
+        if self._raft.read(ticket) is not None:
             done(GroupRefusal.NOT_LEADING)
             return
-        self._reads[self._ticket] = PendingRead(self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS, done)
+        self._reads.add(ticket, self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS, done)
         self._mark()
 
     def revise(self, there: Set[int], complete: bool) -> None:
@@ -263,7 +248,7 @@ class ControllerMember:
         now = self._clock.monotonic_ns()
         self._timer = self._clock.call_at(now + TICK_MS * MILLISECOND_NS, self._tick)
         self._proposals.expire(now)
-        self._lose_reads([ticket for ticket, read in self._reads.items() if read.due_ns <= now])
+        self._reads.expire(now)
         self._do(self._raft.tick)
 
     def _do(self, step: Callable[[], None]) -> None:
@@ -327,16 +312,13 @@ class ControllerMember:
 
     def _apply(self, ready: Ready) -> None:
         if ready.restore and ready.snapshot is not None:
-            self.groups = _groups_of(ready.snapshot.data)
+            self.groups = restore(ready.snapshot.data)
             self._compacted = ready.snapshot.index
             self._proposals.passed(ready.snapshot.index)
         for entry in ready.committed:
             self._apply_entry(entry)
-        for read in ready.reads:
-            pending = self._reads.pop(read.ticket, None)
-            if pending is not None:
-                pending.done(None)
-        self._lose_reads(list(ready.lost_reads))
+        self._reads.answer([read.ticket for read in ready.reads], None)
+        self._reads.answer(ready.lost_reads, GroupRefusal.NOT_LEADING)
         if ready.committed and ready.committed[-1].index - self._compacted >= ENTRIES_KEPT:
             self._compacted = ready.committed[-1].index
             self._raft.compact(self._compacted, snapshot(self.groups))
@@ -353,21 +335,10 @@ class ControllerMember:
                 self._applied(change, answer)
         self._proposals.committed(entry, answer)
 
-    def _lose_reads(self, tickets: list[int]) -> None:
-        for ticket in tickets:
-            pending = self._reads.pop(ticket, None)
-            if pending is not None:
-                pending.done(GroupRefusal.NOT_LEADING)
-
     def _fail(self, reason: str) -> None:
         log.error("this controller takes part no more: %s", reason)
         self.failure = reason
         self.stop()
-
-
-def _groups_of(data: bytes) -> StoreGroups:
-    """The store groups of a snapshot; none before the first."""
-    return restore(data) if data else StoreGroups()
 
 
 def _unheard(_answer: GroupAnswer | None) -> None:

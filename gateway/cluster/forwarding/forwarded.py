@@ -17,10 +17,11 @@ from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.ports import Clock
 from domain.principal import Principal
 from domain.store.store_ports import State
+from gateway.cluster.forwarding.copied_spaces import CopiedSpaces
 from gateway.cluster.forwarding.traffic import GatewaysTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from protocols.remoting.nodes.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, WireError, optional
+from protocols.remoting.nodes.calls.octets import BOOL, I64, Out, Reader, WireError
 from protocols.remoting.nodes.calls.values import FAILURE
 from protocols.remoting.nodes.forwarding import item
 from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, greeting_of
@@ -33,9 +34,6 @@ DROPPED_BYTES: Final = 128 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which it is given up."""
 HEAD_BYTES: Final = 29
 """Bytes of a frame of the remoting protocol that holds a frame between nodes, beside that."""
-FOLLOWED: Final = ("access", "oscore")
-"""Spaces of the state that gateways keep a copy of."""
-_VALUE: Final = optional(DATA)
 _FAILED: Final = Failure(ErrorCode.INTERNAL, "the request failed at the store's node: its log says why")
 log = logging.getLogger("headgate.forwarding")
 
@@ -275,9 +273,7 @@ class ForwardedClients:
         self._ticking = False
         self._traffic = GatewaysTraffic()
         self._link_bytes = [0, 0]
-        self._values: dict[str, dict[bytes, bytes]] = {space: {} for space in FOLLOWED}
-        for space in FOLLOWED:
-            state.follow(space, partial(self._changed, space))
+        self._spaces = CopiedSpaces(state, self._copy)
 
     def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
         """GreetNode and NodeFrame."""
@@ -313,7 +309,9 @@ class ForwardedClients:
             self._refuse(gateway, error)
             return
         if not welcome.resumed:
-            self._notify_all(gateway)
+            for out in self._spaces.items() if gateway.copies else ():
+                gateway.put(out)
+            gateway.put([bytes((item.COMPLETE,))])
         if not self._ticking:
             self._ticking = True
             self._clock.call_at(self._clock.monotonic_ns() + TICK_NS, self._tick)
@@ -335,20 +333,11 @@ class ForwardedClients:
         log.info("gateway %s at %s is connected, with frames of version %d", greeting.node, connection.host, version)
         return replace(mine, version=version), gateway
 
-    def _notify_all(self, gateway: _Gateway) -> None:
-        for space, values in self._values.items() if gateway.copies else ():
-            for key, value in values.items():
-                gateway.put(_value(space, key, value))
-        gateway.put([bytes((item.COMPLETE,))])
-
-    def _changed(self, space: str, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            self._values[space].pop(key, None)
-        else:
-            self._values[space][key] = value
+    def _copy(self, value: Out) -> None:
+        """Send a value of a copied space to all gateways."""
         for gateway in self._gateways.values():
             if gateway.copies:
-                gateway.put(_value(space, key, value))
+                gateway.put(value)
 
     def _frame(self, connection: ClientConnection, command: NodeFrame) -> None:
         gateway = self._greeted.get(connection)
@@ -407,11 +396,3 @@ class ForwardedClients:
         log.warning("gateway %s is lost, with %d clients: %s", gateway.name, len(gateway.clients), why)
         self._gateways.pop(gateway.life, None)
         gateway.end()
-
-
-def _value(space: str, key: bytes, value: bytes | None) -> Out:
-    out: Out = [bytes((item.VALUE,))]
-    TEXT.put(out, space)
-    DATA.put(out, key)
-    _VALUE.put(out, value)
-    return out

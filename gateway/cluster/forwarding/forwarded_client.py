@@ -1,12 +1,21 @@
-"""Client of this gateway whose commands another node handles."""
+"""Clients of this gateway whose commands another node handles."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from domain.admin.data_topic import JoinDataTopic
-from domain.command import Watch
+from domain.command import Receive, Watch
+from domain.errors import Failure
+from domain.event import Refused
+from domain.limits import MILLISECOND_NS
+from domain.mqtt_session import ReadingResumed
+from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
+from protocols.remoting.nodes.calls.octets import I64, Reader
+from protocols.remoting.nodes.calls.values import FAILURE
+from protocols.remoting.nodes.forwarding import item
 
 
 @final
@@ -47,3 +56,90 @@ class ForwardedClient:
         watch = self.watches.pop(number, None)
         if watch is not None:
             del self.numbers[watch.ticket]
+
+    def refuse(self, ticket: object, failure: Failure) -> None:
+        """Answer a command with a failure; `ticket` as in `tickets`."""
+        self.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+
+    def resume_reading(self) -> None:
+        """Read from it again, if nothing is read because of the store's node."""
+        if self.reads_wait:
+            self.reads_wait = False
+            self.connection.reads_waiting -= 1
+            self.connection.answer(ReadingResumed())
+
+
+@final
+class ForwarderClients:
+    """All clients on one stream, and what the store's node does with their connections.
+
+    of         the clients that are connected
+    numbered   number on the wire -> client, also of one that has gone until the store's node confirms it
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.of: dict[ClientConnection, ForwardedClient] = {}
+        self.numbered: dict[int, ForwardedClient] = {}
+        self._clock = clock
+
+    def items(self) -> dict[int, Callable[[Reader], None]]:
+        """Kind of an item that the store's node sends about a connection -> what takes it."""
+        return {
+            item.CLOSE: self._close,
+            item.THROTTLE: self._throttle,
+            item.REVOKE: self._revoke,
+            item.READS_WAIT: self._reads_wait,
+            item.GONE: self._gone,
+        }
+
+    def unanswered(self) -> int:
+        """Number of unanswered commands, without receives and watches, which may wait for messages."""
+        return sum(
+            number not in client.watches and not isinstance(ticket, Receive)
+            for client in self.numbered.values()
+            for number, ticket in client.tickets.items()
+        )
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """Refuse all unanswered commands, since this gateway stops. Messages that arrive for them later are given back."""
+        for client in list(self.numbered.values()):
+            if client.departed:
+                continue
+            client.departed = True
+            for number, ticket in list(client.tickets.items()):
+                if number in client.watches:
+                    continue
+                if not isinstance(ticket, Receive):
+                    del client.tickets[number]
+                client.refuse(ticket, failure)
+
+    def _client(self, reader: Reader) -> ForwardedClient | None:
+        return self.numbered.get(I64.get(reader))
+
+    def _close(self, reader: Reader) -> None:
+        client = self._client(reader)
+        if client is not None and not client.departed:
+            client.connection.driver.close()
+
+    def _throttle(self, reader: Reader) -> None:
+        client, wait_ns = self._client(reader), I64.get(reader)
+        if client is not None:
+            client.connection.driver.throttle(self._clock.monotonic_ns() + max(wait_ns, MILLISECOND_NS))
+
+    def _revoke(self, reader: Reader) -> None:
+        client, failure = self._client(reader), FAILURE.get(reader)
+        if client is not None and not client.departed:
+            client.connection.driver.revoke_access(failure)
+
+    def _reads_wait(self, reader: Reader) -> None:
+        client, waits = self._client(reader), reader.take(1) != b"\x00"
+        if client is None or client.departed or waits == client.reads_wait:
+            return
+        if waits:
+            client.reads_wait = True
+            client.connection.reads_waiting += 1
+        else:
+            client.resume_reading()
+
+    def _gone(self, reader: Reader) -> None:
+        self.numbered.pop(I64.get(reader), None)

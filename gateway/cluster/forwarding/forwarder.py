@@ -13,18 +13,16 @@ from domain.admin.subscription import LeaseDeliveries
 from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
-from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.mqtt_session import ReadingResumed
+from domain.limits import SECOND_NS
 from domain.ports import Clock
 from domain.principal import GATEWAY, Principal
-from gateway.cluster.forwarding.forwarded_client import ForwardedClient
+from gateway.cluster.forwarding.forwarded_client import ForwardedClient, ForwarderClients
 from gateway.cluster.forwarding.principal_numbers import PrincipalNumbers
 from gateway.cluster.forwarding.space_copies import SpaceCopies
 from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
-from protocols.remoting.nodes.calls.octets import DATA, I64, TEXT, Reader, WireError, optional
-from protocols.remoting.nodes.calls.values import FAILURE
+from protocols.remoting.nodes.calls.octets import DATA, TEXT, Reader, WireError, optional
 from protocols.remoting.nodes.forwarding import item
 from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, welcome_of
 from protocols.remoting.nodes.forwarding.item import ClientItem
@@ -35,7 +33,6 @@ HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
 _VALUE: Final = optional(DATA)
 _WATCHING: Final = frozenset({WatchedMessages, WatchStarted, DataTopicJoined})
-_CONTROL: Final = {True: "with access control", False: "without access control"}
 _OWN: Final = 1
 """The number of the gateway itself as a client."""
 StoreLost = Callable[[str, Sequence[ClientConnection]], None]
@@ -84,8 +81,8 @@ class Forwarder:
         self._welcome: Welcome | None = None
         self.linked = False
         self._away_since_ns = clock.monotonic_ns()
-        self._clients: dict[ClientConnection, ForwardedClient] = {}
-        self._numbered: dict[int, ForwardedClient] = {}
+        self._forwarded = ForwarderClients(clock)
+        self._clients, self._numbered = self._forwarded.of, self._forwarded.numbered
         self._client_number = self._ticket_number = _OWN
         self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
         self._reported = Traffic()
@@ -93,13 +90,9 @@ class Forwarder:
         self._kinds = COMMAND_KINDS.of
         self._take: dict[int, Callable[[Reader], None]] = {
             item.EVENT: self._event,
-            item.CLOSE: self._close,
-            item.THROTTLE: self._throttle,
-            item.REVOKE: self._revoke,
-            item.READS_WAIT: self._reads_wait,
             item.VALUE: self._value,
             item.COMPLETE: self._complete,
-            item.GONE: self._gone,
+            **self._forwarded.items(),
         }
         self._unwatched: list[tuple[ClientConnection, Watch | JoinDataTopic]] = []
         self._begin()
@@ -122,25 +115,12 @@ class Forwarder:
         return self._stream.unacknowledged_bytes
 
     def unanswered(self) -> int:
-        """Number of unanswered commands, without receives and watches, which may wait for messages."""
-        return sum(
-            number not in client.watches and not isinstance(ticket, Receive)
-            for client in self._numbered.values()
-            for number, ticket in client.tickets.items()
-        )
+        """See ForwarderClients."""
+        return self._forwarded.unanswered()
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """Refuse all unanswered commands, since this gateway stops. Messages that arrive for them later are given back."""
-        for client in list(self._numbered.values()):
-            if client.departed:
-                continue
-            client.departed = True
-            for number, ticket in list(client.tickets.items()):
-                if number in client.watches:
-                    continue
-                if not isinstance(ticket, Receive):
-                    del client.tickets[number]
-                client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+        """See ForwarderClients."""
+        self._forwarded.refuse_waiting(failure)
 
     def greeting(self) -> bytes:
         """The body of the first request on a connection, code 30010."""
@@ -156,10 +136,9 @@ class Forwarder:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
         if welcome.version not in self._versions:
             raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {self._versions}")
-        known = self.facts
-        if known is not None and (known.broker, known.controlled) != (welcome.broker, welcome.controlled):
-            now, then = f"{welcome.broker!r} {_CONTROL[welcome.controlled]}", f"{known.broker!r} {_CONTROL[known.controlled]}"
-            raise WireError(f"the store is {now}, and was {then}: start this gateway again")
+        facts, known = StoreFacts(welcome.broker, welcome.life, welcome.controlled), self.facts
+        if known is not None and facts.text != known.text:
+            raise WireError(f"the store is {facts.text}, and was {known.text}: start this gateway again")
         self._welcome = welcome
 
     def connected(self, send: Callable[[bytes], None]) -> None:
@@ -236,12 +215,12 @@ class Forwarder:
         self._begin()
         failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{why}: ask again")
         for client in clients:
-            self._resume_reading(client)
+            client.resume_reading()
             if client.connection.shared:
                 self._unwatched += [(client.connection, watch) for watch in client.watches.values()]
             for number, ticket in client.tickets.items():
                 if number not in client.watches:
-                    client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+                    client.refuse(ticket, failure)
         if clients:
             self._store_lost(why, [client.connection for client in clients])
 
@@ -388,7 +367,7 @@ class Forwarder:
             ticket = client.tickets.pop(ticket_number, None)
             if ticket is not None:
                 failure = Failure(ErrorCode.INTERNAL, f"the answer of the store's node could not be read: {error}")
-                client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+                client.refuse(ticket, failure)
 
     def _give_back(self, asked: Receive, event: Event) -> None:
         """Withdraw the leases of messages whose client has gone: no delivery is counted."""
@@ -396,43 +375,6 @@ class Forwarder:
             receipts = [each.receipt for each in event.messages]
             command = Extend(None, asked.group, asked.topic, receipts, 0, untold=True)
             self._post(_OWN, item.NO_TICKET, command, self._kinds[Extend], GATEWAY)
-
-    def _close(self, reader: Reader) -> None:
-        client = self._client(reader)
-        if client is not None and not client.departed:
-            client.connection.driver.close()
-
-    def _throttle(self, reader: Reader) -> None:
-        client, wait_ns = self._client(reader), I64.get(reader)
-        if client is not None:
-            client.connection.driver.throttle(self._clock.monotonic_ns() + max(wait_ns, MILLISECOND_NS))
-
-    def _revoke(self, reader: Reader) -> None:
-        client, failure = self._client(reader), FAILURE.get(reader)
-        if client is not None and not client.departed:
-            client.connection.driver.revoke_access(failure)
-
-    def _reads_wait(self, reader: Reader) -> None:
-        client, waits = self._client(reader), reader.take(1) != b"\x00"
-        if client is None or client.departed or waits == client.reads_wait:
-            return
-        if waits:
-            client.reads_wait = True
-            client.connection.reads_waiting += 1
-        else:
-            self._resume_reading(client)
-
-    def _resume_reading(self, client: ForwardedClient) -> None:
-        if client.reads_wait:
-            client.reads_wait = False
-            client.connection.reads_waiting -= 1
-            client.connection.answer(ReadingResumed())
-
-    def _gone(self, reader: Reader) -> None:
-        self._numbered.pop(I64.get(reader), None)
-
-    def _client(self, reader: Reader) -> ForwardedClient | None:
-        return self._numbered.get(I64.get(reader))
 
     # Spaces
 

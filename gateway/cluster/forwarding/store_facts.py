@@ -17,3 +17,8 @@ class StoreFacts:
     broker: str
     life: str
     controlled: bool
+
+    @property
+    def text(self) -> str:
+        """Its name and whether it controls access, for people: what does not change while a gateway runs."""
+        return f"{self.broker!r} {'with' if self.controlled else 'without'} access control"

@@ -1,0 +1,48 @@
+"""Spaces of the store's state that gateways keep a copy of, at the node with the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, final
+
+from domain.store.store_ports import State
+from protocols.remoting.nodes.calls.octets import DATA, TEXT, Out, optional
+from protocols.remoting.nodes.forwarding import item
+
+COPIED: Final = ("access", "oscore")
+"""Names of the spaces."""
+_VALUE: Final = optional(DATA)
+
+
+@final
+class CopiedSpaces:
+    """The values of these spaces, as items of the stream to a gateway."""
+
+    def __init__(self, state: State, changed: Callable[[Out], None]) -> None:
+        """`changed`: called with the item of each value that is there or has changed."""
+        self._changed = changed
+        self._values: dict[str, dict[bytes, bytes]] = {space: {} for space in COPIED}
+        for space in COPIED:
+            state.follow(space, partial(self._put, space))
+
+    def items(self) -> Iterator[Out]:
+        """An item for each value."""
+        for space, values in self._values.items():
+            for key, value in values.items():
+                yield _item(space, key, value)
+
+    def _put(self, space: str, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._values[space].pop(key, None)
+        else:
+            self._values[space][key] = value
+        self._changed(_item(space, key, value))
+
+
+def _item(space: str, key: bytes, value: bytes | None) -> Out:
+    out: Out = [bytes((item.VALUE,))]
+    TEXT.put(out, space)
+    DATA.put(out, key)
+    _VALUE.put(out, value)
+    return out
