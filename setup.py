@@ -72,7 +72,7 @@ FOLDERS = {
     "protocols/remoting/relayed": ("connection", "frame_slice"),
     "protocols/remoting/wire": ("frame", "header"),
     "store/appends": ("append", "client_appends", "effects", "writer"),
-    "store/checkpoint": ("columns", "recovery", "snapshot"),
+    "store/checkpoint": ("columns", "recovery", "replayed_queues", "snapshot"),
     "store/delay": ("parking",),
     "store/deletion": ("compaction",),
     "store/disk_full": ("admission",),

@@ -145,12 +145,12 @@ def start(folder: Path, began: float) -> None:
     from typing import cast
 
     from benchmarks.inside import Node, resident
-    from store.opening.open_store import LogStore
+    from store.opening.open_store import OpenStore
 
     async def opened() -> None:
         node = Node(folder)
         took, cpu = time.time() - began, time.process_time()
-        parts = cast(LogStore, node.parts.store).parts
+        parts = cast(OpenStore, node.parts.store).parts
         size = (parts.segments.end - parts.segments.first) / 1e9
         recovered = parts.recovered
         print(

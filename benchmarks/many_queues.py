@@ -17,7 +17,7 @@ from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest
 from domain.topic import Durability, Topic
 from gateway.connection.pump import Pump
-from store.opening.open_store import LogStore
+from store.opening.open_store import OpenStore
 
 AT_ONCE = 100
 """Calls under way at the same time: about as many as a busy node has in one turn."""
@@ -61,7 +61,7 @@ class Trial:
         self._selector = selector
         self.queues = queues
         self.node = Node(folder, watch)
-        self.store = cast(LogStore, self.node.parts.store)
+        self.store = cast(OpenStore, self.node.parts.store)
 
     async def measured(self, what: str, work: Awaitable[None], each: int = 0) -> None:
         """Await `work`, and print its time, the longest turn and, with `each`, the memory for each of so many."""
@@ -258,7 +258,7 @@ async def start(folder: Path, selector: WatchedSelector) -> None:
     before, began, began_cpu = resident(), time.perf_counter(), time.process_time()
     node = Node(folder)
     took, took_cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    store = cast(LogStore, node.parts.store)
+    store = cast(OpenStore, node.parts.store)
     count = len(store.parts.index.topics)
     print(
         f"| start after kill -9: {count} topics, {(store.parts.segments.end - store.parts.segments.first) / 1e9:.1f} GB,"

@@ -10,14 +10,14 @@ from domain.store.store_event import Report, StoreEventKind, unheard
 from store.checkpoint import derived_damage
 from store.checkpoint.derived_damage import DerivedDamageError
 from store.events import StoreEvents
-from store.opening.open_store import LogStore
-from store.opening.recovered_log import StoreOpening
+from store.opening.open_store import OpenStore
+from store.opening.recovered_log import RecoveredLog
 from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower import open_follower
 from store.settings import StoreSettings
 
 
-def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> LogStore:
+def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> OpenStore:
     """Open the store in `disk`'s data directory, with recovery after a crash. Raises StoreError when an operator must act.
 
     `report` gets the events of the store. The log is read from the last checkpoint on before the return. Reads and leases wait
@@ -33,12 +33,9 @@ def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report =
         return _open(disk, clock, config, events)
 
 
-def _open(disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> LogStore:
-    opening = StoreOpening(disk, clock, config, events)
-    recovered = opening.recover()
-    points = opening.files.points
-    opening.load_keys(points.newest.position, opening.files.segments.end)
-    return opening.store(recovered, opening.checkpointer(opening.commit, points))
+def _open(disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> OpenStore:
+    log = RecoveredLog(disk, clock, config, events, True)
+    return OpenStore(log, log.result, log.promise, log.files.points)
 
 
 LOG: Final = StorageEngine(StoreSettings, open_store, open_follower, damaged_replica)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from domain import lite
-from domain.address import TIMER_TOPIC
 from domain.message.record import Record
 from domain.ports import Disk
 from domain.store.store_event import RECOVERING_BYTES, StoreEventKind
+from store.appends.effects import StateEffects
 from store.checkpoint import snapshot
 from store.checkpoint.points import Point
-from store.delay import parking
+from store.checkpoint.replayed_queues import ReplayedQueues
 from store.events import StoreEvents
 from store.log import batch
 from store.log.batch import Header
@@ -25,19 +24,14 @@ from store.log.segment import FOLDER, Segments, file_name
 from store.log.segment_ends import ends_with_filler, version_of, writer_of
 from store.log.survey import DamageError, LogSurvey, Stretch, damage
 from store.queue.index import QueueIndex
-from store.queue.queue import Queue, TopicEntry
-from store.queue.row import ROW
 from store.state import change, rows
-from store.state.view import DROPPED, EMPTY, StateView
+from store.state.view import DROPPED, StateView
 
 ABORT: Final = "abort"
 """File that exists from a start to the clean end."""
 _TOPIC: Final = b"\x06@topic"
 _DROPPED: Final = b"\x08@dropped"
 """With what the changes begin that a batch's messages depend on."""
-
-Replay = Callable[[bytes, int, int, bool, bool], None]
-"""StateEffects.replay."""
 
 
 class Recovered(NamedTuple):
@@ -78,22 +72,19 @@ class LogRecovery:
         segments: Segments,
         index: QueueIndex,
         state: StateView,
-        replay: Replay,
-        load: Callable[[int, bytes], None],
+        effects: StateEffects,
         tag_of: Callable[[bytes], int],
         events: StoreEvents,
         promise: Promise | None,
     ) -> None:
-        """`replay` applies the changes of a body, `load(kind, body)` a frame of columns of a snapshot."""
         self._events = events
         self._promise = promise
         self._disk = disk
         self._segments = segments
         self._index = index
         self._state = state
-        self._replay = replay
-        self._load_columns = load
-        self._tag_of = tag_of
+        self._effects = effects
+        self._queues = ReplayedQueues(segments, index, state, tag_of)
         self.state_bytes = 0
         self.store_ms = 0
         self.applied = 0
@@ -138,7 +129,7 @@ class LogRecovery:
                 break
             if header.state_at:
                 body, place, base = self._changes(data[header.state_at :], header.position + header.state_at)
-                self._replay(body, place, base, True, True)
+                self._effects.replay(body, place, base, True, True)
             end = header.position + header.size
         end = segments.after(end)
         if end < point.position:
@@ -186,20 +177,20 @@ class LogRecovery:
 
     def finish(self) -> None:
         """Complete the queues after all of the log is applied."""
-        self._queues()
-        self._step_over_gaps(self._loaded)
+        self._queues.create_empty()
+        self._queues.step_over_gaps(self._loaded)
 
     def _snapshot(self, serial: int) -> None:
         for kind, base, body in snapshot.frames(self._disk, serial):
             if kind == snapshot.VALUES:
-                self._replay(body, -1, base, True, True)
+                self._effects.replay(body, -1, base, True, True)
             elif kind == snapshot.ROWS:
                 for item in change.decode(body):
                     packed = int.from_bytes(item.value or b"", "big")
                     segment = self._segments.at(rows.unpack(packed)[0])
                     self._state.put_row(item.space, item.key, packed, base if segment is None else segment.base)
             else:
-                self._load_columns(kind, body)
+                self._effects.load(kind, body)
 
     def _newest_ms(self, point: Point) -> int:
         """The newest store time below `point`: of the mark, and of the batches that it does not cover."""
@@ -279,97 +270,18 @@ class LogRecovery:
         if header.state_at:
             body, place, base = self._changes(data[header.state_at :], header.position + header.state_at)
         if body.find(_TOPIC) >= 0 or body.find(_DROPPED) >= 0:
-            self._replay(body, place, base, True, False)
+            self._effects.replay(body, place, base, True, False)
+        add = self._queues.add
         at = header.head
         while at < header.size:
             size = int.from_bytes(data[at : at + 4], "big")
             if at != header.state_at:
-                self._row(Record(data[at : at + size]), header.position + at, size)
+                add(Record(data[at : at + size]), header.position + at, size)
             at += size
         if body:
-            self._replay(body, place, base, False, True)
+            self._effects.replay(body, place, base, False, True)
         self.applied = header.position + header.size
         self.store_ms = max(self.store_ms, header.written_ms)
-
-    def _row(self, record: Record, position: int, size: int) -> None:
-        topic = record.topic
-        entry = self._index.entry(topic)
-        if position < entry.epoch:
-            return
-        if entry.is_lite:
-            self._add_lite_rows(entry, record, position, size)
-        offset = record.queue_offset
-        queue = entry.queues.get(record.queue_id)
-        if queue is None:
-            queue = self._index.new_queue(entry, record.queue_id, offset)
-        if offset < queue.next:
-            return
-        self._step_to(queue, offset, position)
-        stored = record.properties
-        tag = parking.due_of(stored) & parking.BUCKET_MASK if topic == TIMER_TOPIC else self._tag_of(stored)
-        self._index.add(queue, ROW.pack(position, size, tag, record.store_ms))
-        queue.visible = queue.next
-
-    def _step_to(self, queue: Queue, offset: int, position: int) -> None:
-        """Continue `queue` at `offset`, whose record is at `position`: the records before are deleted, or lost in a gap."""
-        if offset == queue.next:
-            return
-        last = queue.last_position()
-        gap = next((gap for gap in reversed(self._segments.gaps) if last < gap.end and gap.begin < position), None)
-        if last >= 0 and gap is not None:
-            self._index.add_lost(queue, offset - queue.next, gap.end - 1)
-        else:
-            self._skip_to(queue, offset)
-
-    def _step_over_gaps(self, position: int) -> None:
-        """Let no queue give the offset of a lost message again: those without a message behind a gap step over the most that it
-        can have held. Gaps before `position`, the checkpoint, are in the index already."""
-        for gap in self._segments.gaps:
-            if gap.end <= position or not gap.records:
-                continue
-            for entry in self._index.topics.values():
-                for queue in entry.all_queues() if entry.name != TIMER_TOPIC else ():
-                    if queue.last_position() < gap.end - 1:
-                        self._index.add_lost(queue, gap.records, gap.end - 1)
-
-    def _skip_to(self, queue: Queue, offset: int) -> None:
-        """Continue `queue` at `offset`: the messages before it are deleted."""
-        if offset > queue.next:
-            self._index.trim(queue, queue.next)
-            self._index.forget_tail(queue)
-            queue.first = queue.next = queue.tail_first = offset
-
-    def _add_lite_rows(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
-        """Add the rows of a message to its lite queues, whose names and offsets are in the record."""
-        stored = record.properties
-        for lite_topic, offset in zip(lite.names_in(stored, entry.name), lite.offsets_in(stored), strict=False):
-            queue = (entry.lite_queues or {}).get(lite_topic)
-            if queue is None:
-                queue = self._index.new_lite_queue(entry, lite_topic, offset)
-            if offset >= queue.next:
-                self._step_to(queue, offset, position)
-                self._index.add(queue, ROW.pack(position, size, self._tag_of(stored), record.store_ms))
-                queue.visible = queue.next
-
-    def _end_lite_queue(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
-        """Trim a lite queue that was dropped, or emptied by retention, at offset `end`; drop it when it is empty."""
-        queue = (entry.lite_queues or {}).get(lite_topic)
-        if queue is not None:
-            self._index.trim(queue, min(end, queue.next))
-            if queue.first == queue.next:
-                self._index.drop(queue)
-
-    def _queues(self) -> None:
-        """Create the queues whose messages are all deleted: they continue at their next offset (`@empty`)."""
-        for key, value in self._state.scan(EMPTY, b""):
-            topic, queue_id = key.decode().split("\x00")
-            parent, lite_topic = lite.split(topic)
-            if lite_topic:
-                self._end_lite_queue(self._index.entry(parent), lite_topic, int(value.split(b" ")[0]))
-                continue
-            entry = self._index.entry(topic)
-            if int(queue_id) not in entry.queues:
-                self._index.new_queue(entry, int(queue_id), int(value))
 
 
 def running(boot: str) -> bytes:

@@ -34,6 +34,10 @@ class Trimming:
         """Forget all counts: the next `steps` counts again."""
         self._windows.clear()
 
+    def log_begins(self, base: int) -> None:
+        """The segments before `base` are deleted."""
+        self._index.log_start = base
+
     def steps(self, wall_ms: int) -> Iterator[int]:
         """Trim what is too old or beyond the bytes of its topic; yields the cost of each step, in rows. Raises OSError."""
         yield from self._holds.steps(wall_ms)

@@ -26,12 +26,12 @@ class BatchWriter:
     """
 
     __slots__ = (
-        "_cache", "_rolling", "_segments", "behind_batch", "recent", "state_bytes", "writer", "writes", "written",
+        "_cache", "_rolling", "behind_batch", "recent", "segments", "state_bytes", "writer", "writes", "written",
         "written_bytes",
     )  # fmt: skip
 
     def __init__(self, segments: Segments, cache: TailCache) -> None:
-        self._segments = segments
+        self.segments = segments
         self._cache = cache
         self._rolling = False
         self.written = self.behind_batch = segments.end
@@ -42,7 +42,7 @@ class BatchWriter:
     def begin(self, writer: Writer, behind_batch: int) -> None:
         """Begin at the end of the log, after recovery; its last batch ends at `behind_batch`."""
         self.writer = writer
-        self.written = self._segments.end
+        self.written = self.segments.end
         self.behind_batch = behind_batch
 
     def write(self, current: OpenBatch, store_ms: int, synced: int) -> None:
@@ -55,7 +55,7 @@ class BatchWriter:
         if state_at:
             self.state_bytes += len(current.parts[-1])
         self.written = self.behind_batch = current.end
-        self._segments.active.newest_ms = store_ms
+        self.segments.active.newest_ms = store_ms
         records = current.parts[:-1] if current.changes else current.parts
         self._cache.add(current.places, records, len(data))
 
@@ -63,13 +63,13 @@ class BatchWriter:
         """Write the filler, and begin the next segment. Raises OSError; a repeated call does the remaining part."""
         if not self._rolling:
             self._append(batch.FILLER)
-            self.written = self._segments.end
+            self.written = self.segments.end
             self._rolling = True
-        self._segments.roll()
+        self.segments.roll()
         self._rolling = False
 
     def _append(self, data: bytes) -> None:
-        position = self._segments.end
-        self._segments.append(data)
+        position = self.segments.end
+        self.segments.append(data)
         if self.recent is not None:
             self.recent.add(position, data)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import lacks_descriptor
 from store.log import batch
-from store.log.damage import LogDamageError, LogReadError
-from store.log.segment import FOLDER, Segment, Segments, file_name
+from store.log.damage import LogDamageError, LogReadError, SuspectedSegments
+from store.log.segment import FOLDER, Segment, file_name
 
 RANGES_MAX: Final = 4_096
 """Limit on remembered checked parts; beyond it all are forgotten, and checked again."""
@@ -21,19 +20,19 @@ class CheckedRanges:
     """The parts of the log whose batches have been checked by this process.
 
     failed     failed checks since the start
-    found      called with the position of a failed check, or one near it
+    suspects   gets the position of a failed check, or one near it
     _begins    positions at which checked parts begin, ascending; they begin and end at batches
     _ends      ends of these parts
     """
 
-    __slots__ = ("_begins", "_ends", "_segments", "failed", "found")
+    __slots__ = ("_begins", "_ends", "_segments", "failed", "suspects")
 
-    def __init__(self, segments: Segments) -> None:
-        self._segments = segments
+    def __init__(self, suspects: SuspectedSegments) -> None:
+        self._segments = suspects.segments
+        self.suspects = suspects
         self._begins: list[int] = []
         self._ends: list[int] = []
         self.failed = 0
-        self.found: Callable[[int], None] = _nobody
 
     def require(self, begin: int, end: int) -> None:
         """Check the batches that hold the bytes from `begin` to `end`, of one segment, unless they have been checked.
@@ -96,12 +95,12 @@ class CheckedRanges:
     def unread(self, position: int, error: OSError) -> LogReadError:
         """Error for a reader, after the disk has failed to read the log at `position`, or near it."""
         if not lacks_descriptor(error):
-            self.found(position)
+            self.suspects.add(position)
         return LogReadError(error.errno, error.strerror, error.filename)
 
     def _damaged(self, segment: Segment, position: int) -> LogDamageError:
         self.failed += 1
-        self.found(position)
+        self.suspects.add(position)
         name = file_name(FOLDER, segment.base)
         return LogDamageError(f"{name} is damaged at byte {position - segment.base:,}: a checksum is wrong", name)
 
@@ -123,7 +122,3 @@ class CheckedRanges:
             del self._ends[at]
         self._begins.insert(at, begin)
         self._ends.insert(at, end)
-
-
-def _nobody(_position: int) -> None:
-    """Default of `CheckedRanges.found`."""

@@ -14,19 +14,17 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.histogram import Histogram
 from domain.message.message import Message
-from domain.ports import Clock, Timer
+from domain.ports import Clock, Disk, Timer
 from domain.store.store_event import StoreEventKind
-from store.disk_full.errors import is_full
+from store.disk_full.errors import is_full, probe
 from store.disk_full.wait import FullDisk
 from store.events import StoreEvents
 from store.log.accepted import AcceptedBatches
 from store.log.batch import Writer
 from store.log.batch_writer import BatchWriter
-from store.log.cache import TailCache
 from store.log.confirmation import Confirmation
 from store.log.open_batch import Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
-from store.log.segment import Segments
 from store.log.sync_delay import SyncDelay
 from store.log.sync_work import SyncWork, UnsyncedBatches
 from store.log.timeouts import AppendTimeouts, LateAppends
@@ -59,23 +57,22 @@ class GroupCommit:
     """
 
     def __init__(
-        self, segments: Segments, cache: TailCache, clock: Clock, config: StoreSettings, reached: Callable[[Effects], None],
+        self, disk: Disk, log: BatchWriter, clock: Clock, config: StoreSettings, reached: Callable[[Effects], None],
         before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
-        events: StoreEvents, mark: PromiseMark, probe: Callable[[], None],
+        events: StoreEvents,
     ) -> None:  # fmt: skip
         """`reached(effects)` is called when a batch has reached a level, in log order; `before_write()` before a turn's write;
-        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, during its sync. `probe()` raises
-        OSError while the disk has no room."""
-        self._segments = segments
+        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, during its sync."""
+        segments = self._segments = log.segments
+        self._disk = disk
         self.accepted = AcceptedBatches(segments.active.base, segments.end, clock, config, self._turn)
-        self.log = BatchWriter(segments, cache)
+        self.log = log
         self._clock = clock
         self._config = config
         self._reached = reached
         self._before_write = before_write
         self._index_keys = index_keys
         self._events = events
-        self._probe = probe
         self._unsynced = UnsyncedBatches()
         self.syncs = SyncWork()
         self._flush_timer: Timer | None = None  # syncs writes that no append waits for
@@ -89,7 +86,7 @@ class GroupCommit:
         self.broken: Failure | None = None
         self._first_mark: Promise | None = None
         self.synced = segments.first
-        self.mark = mark
+        self.mark = PromiseMark(disk, clock, self.stop)
         self.appends, self.sync_times = Histogram(), Histogram()
 
     def close(self) -> None:
@@ -179,7 +176,7 @@ class GroupCommit:
 
     def _write_again(self) -> None:
         """Write the batches that wait for room. Raises OSError."""
-        self._probe()
+        probe(self._disk)
         self._begin_mark()
         self._write_sealed(True)
 
@@ -300,7 +297,8 @@ class GroupCommit:
             if current.messages:
                 self._index_keys(current.messages, current.places, current.first_ms, accepted.store_ms, current.base)
         if self.confirmation is not None and written:
-            self.confirmation.notified()
+            for progressed in self.confirmation.listeners:
+                progressed()
         if full is not None and again:
             raise full
 
@@ -359,7 +357,8 @@ class GroupCommit:
                 else:
                     self.confirmation.wait(end, effects, True)
             if self.confirmation is not None:
-                self.confirmation.notified()
+                for progressed in self.confirmation.listeners:
+                    progressed()
             self._wake_sync_waiters()
 
         self._segments.sync(synced)

@@ -33,7 +33,7 @@ class Confirmation:
     late      appends answered FLUSH_TIMEOUT, since the start
     stalled   failure of new appends, while waiting ones have waited for longer than the flush timeout without a confirmation;
               None: appends are taken
-    notified  called after further bytes of the log are written or synced
+    listeners called after further bytes of the log are written or synced
     _page     (end, effects) of written batches that wait for `written`
     _flushed  (end, effects) of synced batches that wait for `synced`
     _still    polls since the last confirmed batch
@@ -49,7 +49,7 @@ class Confirmation:
         self.late = 0
         self.stalled: Failure | None = None
         self._still = 0
-        self.notified: Callable[[], None] = _nobody
+        self.listeners: list[Callable[[], None]] = []
         self._begin = begin
         self._clock = clock
         self._events = events
@@ -138,7 +138,3 @@ class Confirmation:
             self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text, copies=True))
         if self._page or self._flushed:
             self._poll_later()
-
-
-def _nobody() -> None:
-    """Default of `Confirmation.notified`."""

@@ -8,8 +8,7 @@ from typing import Final, final
 from domain.octets import uint32
 from store.log.cache import TailCache
 from store.log.checked import CheckedRanges
-from store.log.damage import LogDamageError
-from store.log.segment import Segments
+from store.log.damage import LogDamageError, SuspectedSegments
 from store.queue.row import Row
 
 GAP_BYTES: Final = 8_192
@@ -31,10 +30,10 @@ class RecordReader:
     checked      parts of the log that have been checked
     """
 
-    def __init__(self, segments: Segments, cache: TailCache) -> None:
-        self._segments = segments
+    def __init__(self, suspects: SuspectedSegments, cache: TailCache) -> None:
+        self._segments = suspects.segments
         self._cached = cache.records
-        self.checked = CheckedRanges(segments)
+        self.checked = CheckedRanges(suspects)
         self.disk_reads = 0
 
     def is_lost(self, row: Row) -> bool:
@@ -100,7 +99,7 @@ class RecordReader:
             out.append(record)
 
     def _missing(self, row: Row) -> LogDamageError:
-        self.checked.found(row[0])
+        self.checked.suspects.add(row[0])
         return LogDamageError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
 
     def at(self, position: int, end: int) -> bytes | None:

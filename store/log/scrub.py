@@ -7,15 +7,13 @@ from typing import Final, final
 
 from domain.errors import lacks_descriptor
 from store.log import batch
-from store.log.segment import Segments
+from store.log.damage import SuspectedSegments
 from store.log.survey import LogSurvey, Stretch
 from store.settings import StoreSettings
 
 DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
 """Limit on remembered damaged parts; further ones are reported at each pass."""
-SUSPECTS_MAX: Final = 64
-"""Limit on segments that wait for an extra check."""
 _COST_BYTES: Final = 64
 """Bytes that cost as much as a visit (`store.steps.COST_MAX`)."""
 
@@ -26,10 +24,10 @@ class Scrubber:
 
     checked_bytes   bytes checked since the start
     passes          complete passes since the start
+    suspects        segments in which a reader has met damage; they are checked first
     damaged         known damaged parts, by their first position
     _at             position of the next batch to check
     _found          damaged parts found in this pass
-    _suspects       bases of segments in which a reader has met damage; they are checked first
     _owed           bytes to check in this second
     _pass_s         seconds since the begin of this pass
     _waits          True from the end of a pass to the begin of the next one
@@ -47,16 +45,16 @@ class Scrubber:
         "_pass_min_s",
         "_pass_s",
         "_segments",
-        "_suspects",
         "_waits",
         "checked_bytes",
         "damaged",
         "passes",
+        "suspects",
     )  # fmt: skip
 
     def __init__(
         self,
-        segments: Segments,
+        suspects: SuspectedSegments,
         durable: Callable[[], int],
         incarnation: int,
         config: StoreSettings,
@@ -66,15 +64,15 @@ class Scrubber:
 
         `notified` is called once with each damaged part.
         """
-        self._segments = segments
+        self._segments = suspects.segments
         self._durable = durable
         self._incarnation = incarnation
         self._days = config.scrub_days
         self._bytes_min = config.scrub_bytes_min
         self._pass_min_s = config.scrub_pass_s
-        self._suspects: dict[int, None] = {}
+        self.suspects = suspects
         self._notified = notified
-        self._at = segments.first
+        self._at = suspects.segments.first
         self._owed = 0
         self._pass_s = 0
         self._waits = False
@@ -103,17 +101,12 @@ class Scrubber:
             self.checked_bytes += checked
             yield checked // _COST_BYTES + 1
 
-    def suspect(self, position: int) -> None:
-        """Check the segment at `position` in the next second: a reader has met damage there, or near it."""
-        segment = self._segments.around(position)
-        if segment is not None and len(self._suspects) < SUSPECTS_MAX:
-            self._suspects[segment.base] = None
-
     def _suspected(self) -> Iterator[int]:
         """Check the suspected segments, from begin to end."""
-        while self._suspects:
-            at = next(iter(self._suspects))
-            del self._suspects[at]
+        bases = self.suspects.bases
+        while bases:
+            at = next(iter(bases))
+            del bases[at]
             segment = self._segments.at(at)
             while segment is not None and at < min(segment.end, self._durable()) and segment is self._segments.around(at):
                 behind = self._segments.after(self._check(at))

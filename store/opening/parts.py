@@ -1,4 +1,4 @@
-"""The parts of a store: its files on the disk, and the parts that run while it is open."""
+"""The parts under the ports of an open store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import final
 from store.appends.append import Appender
 from store.appends.once import OnceAppends
 from store.checkpoint.checkpointer import Checkpointer
-from store.checkpoint.points import Points
 from store.checkpoint.recovery import Recovered
 from store.delay.accompaniment import Accompaniment
 from store.delay.recall import TimerRecall
@@ -21,11 +20,9 @@ from store.lease.group_removal import GroupRemoval
 from store.lease.journaled_tables import JournaledTables
 from store.lease.lease_count import LeaseCount
 from store.log.commit import GroupCommit
-from store.log.promise import Promise
 from store.log.reader import RecordReader
 from store.log.scrub import Scrubber
 from store.log.segment import Segments
-from store.opening.backup_disk import BackupDisk
 from store.queue.index import QueueIndex
 from store.reads.repair_waits import RepairWaits
 from store.state.view import StateView
@@ -37,28 +34,12 @@ from store.transaction.open_transactions import OpenTransactions
 class StoreParts:
     """The parts of an open store that run once a second, that a clean end stops, or that have figures.
 
-    segments             the files of the log
-    commit               group commit: the open batch, its write and its sync
-    admission            whether writes are taken now
-    appender             places messages into the open batch
-    index                the queues
-    keys                 the key index
-    reader               reads records of the log
-    state                small values by key
-    ledger               lease tables and positions
-    wheel                delayed messages
-    recall               recall of delayed messages
-    accompaniment        changes that go with late deliveries
-    open_transactions    half messages
-    checkpointer         writes checkpoints
-    retention            deletes old segments
-    scrubber             finds damage of the log
-    census               counts of leases
-    once                 keys of appends that are carried out once
-    group_removal        deletion of groups
-    events               reports to the store's owner
-    recovered            result of recovery
-    repairs              reads that wait for a repair of the log
+    ledger     lease tables and positions
+    wheel      delayed messages
+    accompaniment   changes that go with late deliveries
+    census     counts of leases
+    once       keys of appends that are carried out once
+    repairs    reads that wait for a repair of the log
     """
 
     segments: Segments
@@ -83,22 +64,3 @@ class StoreParts:
     events: StoreEvents
     recovered: Recovered
     repairs: RepairWaits
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class StoreFiles:
-    """The files that an opening store finds on the disk.
-
-    disk       the data directory
-    points     the checkpoints
-    promise    content of the promise mark; None in a new directory
-    segments   the files of the log
-    index      the queues, without what the log holds behind the checkpoint
-    """
-
-    disk: BackupDisk
-    points: Points
-    promise: Promise | None
-    segments: Segments
-    index: QueueIndex

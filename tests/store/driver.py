@@ -16,7 +16,7 @@ from domain.store.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
 from store.engine import LOG
-from store.opening.open_store import LogStore
+from store.opening.open_store import OpenStore
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import Keep, MemoryDisk
 
@@ -54,7 +54,7 @@ class Driver:
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.disk = disk if disk is not None else MemoryDisk(self.clock)
         # Tests of the bundled engine look at its parts; those of the contract use the ports alone.
-        self.store = cast(LogStore, engine.open(self.disk, self.clock, self.config, self._report))
+        self.store = cast(OpenStore, engine.open(self.disk, self.clock, self.config, self._report))
 
     def _report(self, event: StoreEvent) -> None:
         self.events.append(event)

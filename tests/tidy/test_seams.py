@@ -9,8 +9,6 @@ from tests.tidy.source import Source, sources
 
 SET_LATER = {
     "gateway/usecase/sessions/sessions.py Sessions.resumed",
-    "store/log/checked.py CheckedRanges.found",
-    "store/log/confirmation.py Confirmation.notified",
 }
 """Callbacks that another part sets after construction, over a function that does nothing. The list may only shrink."""
 

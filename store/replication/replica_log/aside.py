@@ -109,23 +109,20 @@ class SetAside:
 
     def __init__(self, disk: Disk, clock: Clock, events: StoreEvents, segments: Segments, raw: RawLog) -> None:
         self._disk = disk
-        self._clock = clock
         self._events = events
         self._segments = segments
         self._raw = raw
         self._turns = Turns(clock)
         self._lost: LostLog | None = None
-        self._waiting: Callable[[], None] | None = None
 
     def cut(self, position: int, done: Callable[[], None]) -> None:
         """Cut the log off at `position`, durably, and keep the batches behind it; then call `done`.
 
-        On a full disk the log stays as it is until there is room for the copy: `write_again`.
+        On a full disk the log stays as it is until there is room for the copy.
         """
         self._cut(position, _unused(self._disk, position), done)
 
     def _cut(self, position: int, folder: str, done: Callable[[], None]) -> None:
-        self._waiting = None
         lost = self._lost = LostLog(self._disk, self._segments, position, folder)
 
         def copied() -> None:
@@ -144,7 +141,7 @@ class SetAside:
 
         def failed(error: OSError) -> None:
             lost.close()
-            self._waiting = lambda: self._cut(position, folder, done)
+            self._raw.when_room(lambda: self._cut(position, folder, done))
             self._raw.failed("setting the end of the log aside", error)
 
         self._turns.run(lost.copy(), copied, failed)
@@ -154,11 +151,6 @@ class SetAside:
         first = self._segments.first
         lost = LostLog(self._disk, self._segments, first, BEHIND if behind else _unused(self._disk, first))
         self._turns.run(lost.count(), lambda: counted(lost), lambda _error: None)
-
-    def write_again(self) -> None:
-        """Retry a waiting cut: there is room again."""
-        if self._waiting is not None:
-            self._clock.call_soon(self._waiting)
 
     def make_room(self) -> None:
         """Delete the log in BEHIND, since the volume is short of room. Raises OSError."""

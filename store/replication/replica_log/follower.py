@@ -7,10 +7,10 @@ promote:   the rest is applied -> a store that leads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain.errors import Failure, StoreError, lacks_descriptor
+from domain.errors import Failure, StoreError
 from domain.ports import Clock, Disk, Timer
 from domain.replication.message import Era
 from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
@@ -20,12 +20,10 @@ from store.checkpoint import derived_damage
 from store.checkpoint.derived_damage import DerivedDamageError
 from store.checkpoint.recovery import ABORT, lost_power, running
 from store.disk_full.errors import probe
-from store.disk_full.wait import FullDisk
 from store.events import StoreEvents
 from store.log import batch
-from store.log.batch import Header
-from store.log.promise import PromiseMark
-from store.opening.recovered_log import StoreOpening
+from store.opening.open_store import OpenStore
+from store.opening.recovered_log import RecoveredLog
 from store.replication.replica_log.applied import AppliedLog
 from store.replication.replica_log.aside import LostLog, SetAside
 from store.replication.replica_log.beginning import OURS, SUCCESSOR, finish_beginning, restart_log
@@ -37,8 +35,6 @@ from store.settings import StoreSettings
 from store.steps import Turns
 
 _SECOND_NS: Final = 1_000_000_000
-_APPLY_NS: Final = 2_000_000
-"""Length of a turn of applying, and of the pause after it."""
 
 
 @final
@@ -64,52 +60,48 @@ class Follower:
     def _open(self, fresh: int) -> None:
         """Open the log on the disk; `fresh`: identity for a log that cannot prove its own. Raises StoreError, OSError."""
         disk = self._disk
-        opening = self._opening = StoreOpening(disk, self._clock, self._config, self._events)
         lost = lost_power(disk, self._config.boot)
-        recovered = opening.load()
-        before = opening.promise
+        log = self._log = RecoveredLog(disk, self._clock, self._config, self._events, False)
+        recovered = log.result
+        before = log.promise
         self.incarnation = before.incarnation
         successor = disk.read_all(SUCCESSOR) or b"0"
         self.continues = int(successor)
-        if lost and opening.files.promise is not None:
+        if lost and log.files.promise is not None:
             self.incarnation = fresh or before.incarnation + 1
             if not self.continues:
                 self.continues = before.incarnation
                 disk.replace(SUCCESSOR, b"%d\n" % self.continues)
-        segments = opening.files.segments
-        mark = self._mark = PromiseMark(disk, self._clock, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
-        room = FullDisk(self._clock, self._events, self._write_again, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
-        raw = self._raw = RawLog(segments, mark, room, self._events, _behind(opening), recovered.store_ms, self._clock)
+        segments = log.files.segments
+        raw = self._raw = RawLog(disk, segments, self._events, _behind(log), recovered.store_ms, self._clock)
         promise = before._replace(
             position=segments.end, epoch=raw.epoch, incarnation=self.incarnation, first=segments.first,
             store_ms=recovered.store_ms,
         )  # fmt: skip
-        mark.begin(promise)
+        raw.mark.begin(promise)
         self._promise = promise
         if raw.written == raw.first and disk.read_all(OURS) is None:
             disk.replace(OURS, b"")
         self.foreign = disk.read_all(OURS) is None
         disk.replace(ABORT, running(self._config.boot))
-        applied = AppliedLog(opening, raw)
-        self._view = FollowerView(opening, applied)
-        self._checkpointer = opening.checkpointer(applied, opening.files.points)
-        self._confirmed = opening.recovery.applied
+        applied = self._applied = AppliedLog(log, raw, self._clock)
+        self._view = FollowerView(log, applied)
+        self._checkpointer = log.checkpointer(applied, log.files.points)
         self._first = raw.first
         self._dropping = False
         self._spills = Turns(self._clock)
         self._scrub = Turns(self._clock)
         self._aside = SetAside(disk, self._clock, self._events, segments, raw)
-        self._scrubs = opening.scrubber(lambda: raw.synced)
+        self._scrubs = log.scrubber(lambda: raw.synced, before.incarnation)
         self.parts = MendableSegments(
             segments,
             self._scrubs,
             self._clock,
-            lambda: 0 if self.foreign else min(self._confirmed, raw.written),
+            lambda: 0 if self.foreign else min(applied.confirmed, raw.written),
             raw.roll,
-            self._mended,
-            opening.repairs,
+            [applied.go_on],
+            log.repairs,
         )
-        self._apply_timer: Timer | None = None
         self._timer: Timer | None = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
 
     # FollowerLog
@@ -137,22 +129,17 @@ class Follower:
     @property
     def applied(self) -> int:
         """FollowerLog.applied."""
-        return self._opening.recovery.applied
+        return self._log.recovery.applied
 
     @property
     def broken(self) -> Failure | None:
         """FollowerLog.broken."""
-        return self._raw.broken or self._opening.commit.broken
+        return self._raw.broken or self._log.commit.broken
 
     @property
     def full(self) -> Failure | None:
         """FollowerLog.full."""
         return self._raw.full
-
-    def _write_again(self) -> None:
-        probe(self._disk)
-        self._raw.write_again()
-        self._aside.write_again()
 
     @property
     def work(self) -> LogWork:
@@ -174,24 +161,13 @@ class Follower:
 
     def confirm(self, position: int) -> None:
         """FollowerLog.confirm."""
-        if position > self._confirmed:
-            self._confirmed = position
-            self._apply_soon()
-
-    def _apply_soon(self) -> None:
-        if self._apply_timer is None:
-            self._apply_timer = self._clock.call_at(self._clock.monotonic_ns(), self._apply)
-
-    def _mended(self) -> None:
-        """Continue to apply after the repair of a damaged part."""
-        if not self._closed and self.applied < min(self._confirmed, self.behind):
-            self._apply_soon()
+        self._applied.confirm(position)
 
     def cut(self, position: int, done: Callable[[], None]) -> None:
         """FollowerLog.cut."""
         if position < self.applied:
             raise ReplicaDataError(f"the log is applied up to {self.applied}: it cannot be cut at {position}")
-        self._confirmed = min(self._confirmed, position)
+        self._applied.confirmed = min(self._applied.confirmed, position)
         if position == self.written:
             self._clock.call_soon(done)
         elif position >= self.behind:
@@ -240,14 +216,14 @@ class Follower:
 
     def promote(self, epoch: int) -> LeaderStore:
         """FollowerLog.promote."""
-        raw, opening = self._raw, self._opening
+        raw, log = self._raw, self._log
         if raw.broken is not None:
             raise StoreError(raw.broken.text, "")
         if raw.synced < raw.written or not raw.idle:
             raise StoreError("the log of a replica has to be durable before it leads", "")
         self._view.close()
-        self._confirmed = raw.written
-        if not self._apply_until(-1):
+        self._applied.confirmed = raw.written
+        if not self._applied.apply_until(-1):
             raise StoreError("there is no file descriptor to read the log with: this replica cannot lead", "")
         if self.applied < raw.behind:
             raise StoreError(f"the log is damaged at {self.applied}: this replica cannot lead", "")
@@ -259,15 +235,12 @@ class Follower:
         self._end()
         points = self._checkpointer.end()
         raw.release()
-        recovered = opening.applied()
-        opening.promise = self._promise._replace(
+        recovered = log.applied()
+        promise = self._promise._replace(
             position=raw.written, epoch=epoch, first=raw.first, store_ms=recovered.store_ms, incarnation=self.incarnation
         )
-        store = opening.store(recovered, opening.checkpointer(opening.commit, points), True)
-        led = StoredLeaderLog(
-            opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock, self._events, opening.repairs,
-            opening.admission,
-        )  # fmt: skip
+        store = OpenStore(log, recovered, promise, points, True)
+        led = StoredLeaderLog(store.parts, eras, begin, self._clock)
         return LeaderStore(store, led)
 
     def close(self) -> None:
@@ -275,85 +248,36 @@ class Follower:
         if not self._closed:
             self._closed = True
             self._end()
-            self._opening.repairs.close()
+            self._log.repairs.close()
             self._raw.close()
-            self._opening.index.files.segments.close()
-            self._opening.keys.close()
+            self._log.index.files.segments.close()
+            self._log.keys.close()
 
     # Work
 
     def _end(self) -> None:
         """Stop the work of every second, applying, and serving."""
         self._view.close()
-        for timer in (self._timer, self._apply_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._apply_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._applied.end_turns()
         self._spills.stop()
         self._scrub.stop()
         self._aside.stop()
-
-    def _apply(self) -> None:
-        self._apply_timer = None
-        now = self._clock.monotonic_ns()
-        if not self._apply_until(now + _APPLY_NS):
-            self._apply_timer = self._clock.call_at(self._clock.monotonic_ns() + _APPLY_NS, self._apply)
-
-    def _apply_until(self, end_ns: int) -> bool:
-        """Apply confirmed batches of the log until `end_ns`, -1 for no limit. False when more are left, or without a file
-        descriptor to read them with."""
-        opening, most = self._opening, min(self._confirmed, self._raw.written)
-        whole = True
-        try:
-            for header, data in self._batches(most):
-                opening.apply(header, data)
-                if 0 <= end_ns <= self._clock.monotonic_ns():
-                    whole = False
-                    break
-        except OSError as error:
-            whole = not lacks_descriptor(error)
-            if whole:
-                self._raw.stop("a read of the log", error)
-        opening.ledger.replay.finish()
-        if whole and self.applied < min(most, self._raw.behind):
-            self._scrubs.suspect(self.applied)
-        return whole
-
-    def _batches(self, end: int) -> Iterator[tuple[Header, bytes]]:
-        """Whole batches up to position `end` that are not applied. The caller applies each one before it takes the next.
-
-        Fresh batches are not read and checked again. Raises OSError.
-        """
-        segments, fresh, recovery = self._opening.files.segments, self._raw.fresh, self._opening.recovery
-        while recovery.applied < end:
-            if fresh.has(recovery.applied) or fresh.has(segments.after(recovery.applied)):
-                found = fresh.first()
-                if found[0].position + found[0].size > end:
-                    return
-                yield found
-                continue
-            before = recovery.applied
-            for found in segments.walk(before, True):
-                if found[0].position + found[0].size > end:
-                    return
-                yield found
-                if fresh.has(recovery.applied):
-                    break
-            if recovery.applied == before:
-                return
 
     def _second(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
         if self._raw.broken is not None:
             return
         self._look_for_room()
-        index = self._opening.index
+        index = self._log.index
         if not self._spills.busy:
             self._spills.run(index.spill(), lambda: None, lambda error: self._raw.failed("a write of the index", error))
         if not self._scrub.busy:
             self._scrub.run(self._scrubs.second(), lambda: None, lambda _error: None)
         self._checkpointer.check()
-        self._opening.keys.drop_before(self._raw.first)
+        self._log.keys.drop_before(self._raw.first)
         self._drop()
 
     def _look_for_room(self) -> None:
@@ -371,7 +295,7 @@ class Follower:
 
     def _drop(self) -> None:
         """Delete the applied segments before `_first`, as soon as no checkpoint needs them."""
-        segments = self._opening.files.segments
+        segments = self._log.files.segments
         bases = [each.base for each in segments.all[1:] if each.base <= min(self._first, self.applied)]
         if not bases or self._dropping:
             return
@@ -379,15 +303,15 @@ class Follower:
 
         def dropped() -> None:
             self._dropping = False
-            self._opening.index.log_start = segments.first
+            self._log.index.log_start = segments.first
 
         self._checkpointer.cover(bases[-1], lambda: self._raw.drop_first(bases[-1], dropped))
 
 
-def _behind(opening: StoreOpening) -> int:
+def _behind(log: RecoveredLog) -> int:
     """Position behind the last batch of a log that was loaded. Raises OSError."""
-    segments = opening.files.segments
-    begin = behind = opening.recovery.applied
+    segments = log.files.segments
+    begin = behind = log.recovery.applied
     for header, _ in segments.walk(behind, False):
         behind = header.position + header.size
     filler = begin - batch.FILLER_BYTES

@@ -10,14 +10,10 @@ from domain.ports import Clock
 from domain.replication.message import Era
 from domain.replication.ports import LogWork
 from domain.store.store_event import StoreEventKind
-from store.disk_full.admission import WriteAdmission
-from store.events import StoreEvents
 from store.log import batch
-from store.log.commit import GroupCommit
 from store.log.confirmation import Confirmation
-from store.log.scrub import Scrubber
-from store.log.segment import FOLDER, Segments, file_name
-from store.reads.repair_waits import RepairWaits
+from store.log.segment import FOLDER, file_name
+from store.opening.parts import StoreParts
 from store.replication.replica_log.eras import listed
 from store.replication.replica_log.mendable import MendableSegments
 
@@ -32,25 +28,22 @@ class StoredLeaderLog:
     parts         LeaderLog.parts
     """
 
-    def __init__(
-        self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock,
-        events: StoreEvents, waits: RepairWaits, admission: WriteAdmission,
-    ) -> None:  # fmt: skip
-        """`eras`: of the log up to `begin`; `scrubs`: has its damaged parts; `waits`: reads that have met one; `admission`:
-        knows whether there is room."""
+    def __init__(self, parts: StoreParts, eras: list[Era], begin: int, clock: Clock) -> None:
+        """`eras`: of the log up to `begin`."""
+        commit, segments, scrubs = parts.commit, parts.segments, parts.scrubber
         assert commit.confirmation is not None
         self._commit = commit
         self._confirmation: Confirmation = commit.confirmation
         self._segments = segments
         self._eras = eras
-        self._events = events
-        self._admission = admission
+        self._events = parts.events
+        self._admission = parts.admission
         self.epoch = commit.log.writer.epoch
         self.incarnation = commit.log.writer.incarnation
         self.begin = begin
         self._scrubs = scrubs
         self.parts = MendableSegments(
-            segments, scrubs, clock, lambda: self._confirmation.written, commit.accepted.roll, _nothing, waits
+            segments, scrubs, clock, lambda: self._confirmation.written, commit.accepted.roll, (), parts.repairs
         )
 
     @property
@@ -129,13 +122,13 @@ class StoredLeaderLog:
         return data if at == len(data) else data[:at]
 
     def _damaged(self, base: int, position: int) -> StoreError:
-        self._scrubs.suspect(position)
+        self._scrubs.suspects.add(position)
         name = file_name(FOLDER, base)
         return StoreError(f"{name} cannot be replicated at byte {position - base:,}: it is damaged, or records are lost", name)
 
     def follow_progress(self, notified: Callable[[], None]) -> None:
         """LeaderLog.follow_progress."""
-        self._confirmation.notified = notified
+        self._confirmation.listeners.append(notified)
 
     def confirm(self, written: int, synced: int) -> None:
         """LeaderLog.confirm."""
@@ -152,7 +145,3 @@ class StoredLeaderLog:
     def depose(self, failure: Failure) -> None:
         """LeaderLog.depose."""
         self._commit.depose(failure)
-
-
-def _nothing() -> None:
-    """Default of `mended` for a leader: RepairWaits resumes the readers."""

@@ -21,9 +21,9 @@ class MendableSegments:
 
     def __init__(
         self, segments: Segments, scrubber: Scrubber, clock: Clock, confirmed: Callable[[], int], roll: Callable[[], None],
-        mended: Callable[[], None], waits: RepairWaits,
+        mended: Sequence[Callable[[], None]], waits: RepairWaits,
     ) -> None:  # fmt: skip
-        """`confirmed()`: position below which all members have the log. `roll()`: begin a new file for appends. `mended()`:
+        """`confirmed()`: position below which all members have the log. `roll()`: begin a new file for appends. `mended`:
         called after a repair. `waits`: reads that have met damage; they may wait from now on."""
         self._segments = segments
         self._scrubber = scrubber
@@ -53,8 +53,9 @@ class MendableSegments:
 
     def _mended(self, begin: int, end: int) -> None:
         self._scrubber.mended(begin)
-        self._scrubber.suspect(begin)  # later bytes of the same file may be damaged too
-        self._notified()
+        self._scrubber.suspects.add(begin)  # later bytes of the same file may be damaged too
+        for each in self._notified:
+            each()
         self._waits.mended()
 
     def given_up(self, part: DamagedPart) -> None:
@@ -79,10 +80,10 @@ class MendableSegments:
                     data = segment.file.read(position - segment.base, found.size)
                     size = _whole(data, position)
         except OSError as error:
-            self._scrubber.suspect(position)
+            self._scrubber.suspects.add(position)
             raise PartRefusedError(PartRefusal.DAMAGED) from error
         if not size:
-            self._scrubber.suspect(position)
+            self._scrubber.suspects.add(position)
             raise PartRefusedError(PartRefusal.DAMAGED)
         return data[:size]
 

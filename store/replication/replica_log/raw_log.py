@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from domain.errors import ErrorCode, Failure
-from domain.ports import Clock
+from domain.ports import Clock, Disk
 from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError, UnknownFormatError
 from domain.store.store_event import StoreEventKind
-from store.disk_full.errors import is_full
+from store.disk_full.errors import is_full, probe
 from store.disk_full.wait import FullDisk
 from store.events import StoreEvents
 from store.log import batch
@@ -43,6 +43,7 @@ class RawLog:
     synced    position below which the log is durable
     fresh     its newest batches, which are not applied
     store_ms  newest store time, in epoch ms
+    mark      records the promise of the log after each sync
     broken    failure of the disk, after which the log takes no more bytes; None while it works
     syncs     figures of the ended syncs and of the running one
     _unrolled True: the last file has its filler, and the next file does not exist yet
@@ -50,19 +51,19 @@ class RawLog:
 
     def __init__(
         self,
+        disk: Disk,
         segments: Segments,
-        mark: PromiseMark,
-        room: FullDisk,
         events: StoreEvents,
         behind: int,
         store_ms: int,
         clock: Clock,
     ) -> None:
-        """All of the log is durable; its last batch ends at `behind`. `room` calls `write_again`. Raises OSError."""
+        """All of the log is durable; its last batch ends at `behind`. Raises OSError."""
+        self._disk = disk
         self._segments = segments
-        self._room = room
+        self._room = FullDisk(clock, events, self._write_again, self.stop)
         self._unrolled = False
-        self._mark = mark
+        self.mark = PromiseMark(disk, clock, self.stop)
         self._events = events
         self._eras = LogEras(segments, behind)
         self.synced = segments.end
@@ -73,6 +74,7 @@ class RawLog:
         self._clock = clock
         self._cutting = False
         self._waiting: list[Callable[[], None]] = []
+        self._retries: list[Callable[[], None]] = []
         self._closed = False
 
     @property
@@ -198,7 +200,7 @@ class RawLog:
                 self.stop("a sync of the log", error)
                 return
             self.synced = max(self.synced, min(target, self.written))
-            self._mark.synced(self.synced, self.store_ms, self._segments.active.base)
+            self.mark.synced(self.synced, self.store_ms, self._segments.active.base)
             waiting, self._waiting = self._waiting, []
             done()
             for each in waiting:
@@ -213,7 +215,7 @@ class RawLog:
 
         def held() -> None:
             self._cutting = True
-            self._mark.lower(position, lowered)
+            self.mark.lower(position, lowered)
 
         def lowered() -> None:
             self._cutting = False
@@ -250,7 +252,7 @@ class RawLog:
                 return
             done()
 
-        self._mark.raise_first(base, marked)
+        self.mark.raise_first(base, marked)
 
     @property
     def full(self) -> Failure | None:
@@ -264,11 +266,19 @@ class RawLog:
         elif self.broken is None and self.full is None:
             self._room.begin(what, error)
 
-    def write_again(self) -> None:
+    def when_room(self, again: Callable[[], None]) -> None:
+        """Call `again` once when the disk that is full has room."""
+        self._retries.append(again)
+
+    def _write_again(self) -> None:
         """Create the missing file, since there may be room again. Raises OSError."""
+        probe(self._disk)
         if self._unrolled:
             self._segments.roll()
             self._unrolled = False
+        retries, self._retries = self._retries, []
+        for again in retries:
+            self._clock.call_soon(again)
 
     def stop(self, what: str, error: OSError) -> None:
         """Break the log: `what` has failed with `error`."""
@@ -279,7 +289,7 @@ class RawLog:
             self._events.notify(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
         self._waiting.clear()
         self._room.end()
-        self._mark.close()
+        self.mark.close()
 
     def close(self) -> None:
         """Close the files; a running sync closes them at its end."""
@@ -292,4 +302,4 @@ class RawLog:
         self._closed = True
         self._room.end()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")
-        self._mark.close()
+        self.mark.close()

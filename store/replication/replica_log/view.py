@@ -11,7 +11,7 @@ from domain.replication.reads import LogReads
 from domain.store.store_ports import Metadata, ReadResult, State, StateChange
 from domain.store.store_request import ReadRequest
 from store.log.open_batch import Done
-from store.opening.recovered_log import StoreOpening
+from store.opening.recovered_log import RecoveredLog
 from store.reads.reading import Reading, WrittenLog
 from store.reads.repair_waits import RepairWaits
 
@@ -59,11 +59,11 @@ class FollowerLogReads:
 class FollowerView:
     """`domain.replication.reads.FollowerReads` of one opening."""
 
-    def __init__(self, opening: StoreOpening, applied: WrittenLog) -> None:
+    def __init__(self, log: RecoveredLog, applied: WrittenLog) -> None:
         """`applied`: has the applied position of the log."""
-        reading, metadata, state = opening.reads(applied, _refuse)
-        self._reads = FollowerLogReads(reading, opening.repairs)
-        self._opening = opening
+        reading, metadata, state = log.reads(applied, _refuse)
+        self._reads = FollowerLogReads(reading, log.repairs)
+        self._log = log
         self._applied = applied
         self.log: LogReads = self._reads
         self.metadata: Metadata = metadata
@@ -72,12 +72,12 @@ class FollowerView:
     def figures(self) -> dict[str, float]:
         """FollowerReads.figures."""
         end = self._applied.written
-        return {"log_end": end, "log_bytes": end - self._opening.files.segments.first}
+        return {"log_end": end, "log_bytes": end - self._log.files.segments.first}
 
     def close(self) -> None:
         """Refuse all reads; those that wait for a repair are refused soon."""
         self._reads.open = False
-        self._opening.repairs.mended()
+        self._log.repairs.mended()
 
 
 def _refuse(_changes: Sequence[StateChange], done: Done | None) -> None:

@@ -22,7 +22,7 @@ from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_polls import LiveTails
 from store.engine import open_store
-from store.opening.open_store import LogStore
+from store.opening.open_store import OpenStore
 from store.settings import StoreSettings
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.late_store import LATENESS, reached
@@ -39,7 +39,7 @@ class Bench:
     """
 
     clock: VirtualClock
-    store: LogStore
+    store: OpenStore
     handler: Dispatcher
     instead: Callable[[ClientConnection, Command], None] | None = None
 

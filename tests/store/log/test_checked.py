@@ -12,6 +12,7 @@ from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
 from domain.store.store_request import ReadRequest
 from store.log.checked import CheckedRanges
+from store.log.damage import SuspectedSegments
 from store.settings import StoreSettings
 from tests.store import version1
 from tests.store.driver import Driver, sure
@@ -104,7 +105,7 @@ def test_checks_in_any_order_agree_with_the_batches(seed: int) -> None:
     driver = filled()
     records = [Record(data) for data in read_all(driver)]
     segments = driver.store.parts.segments
-    checked = CheckedRanges(segments)
+    checked = CheckedRanges(SuspectedSegments(segments))
     name = "log/" + "0" * 20
     bad = generator.randrange(12)
     driver.disk.flip(name, records[bad].physical_offset + 60)

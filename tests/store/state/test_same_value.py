@@ -10,7 +10,7 @@ from domain.errors import Failure
 from domain.store.store_ports import Expected, StateChange
 from domain.topic import Group, Topic
 from store.engine import open_store
-from store.opening.open_store import LogStore
+from store.opening.open_store import OpenStore
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
@@ -24,7 +24,7 @@ class Stage:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.disk = MemoryDisk(self.clock)
-        self.store: LogStore = open_store(self.disk, self.clock, StoreSettings())
+        self.store: OpenStore = open_store(self.disk, self.clock, StoreSettings())
         self.clock.run_for(20)
 
     def written(self, act: Callable[[Done], None]) -> int:

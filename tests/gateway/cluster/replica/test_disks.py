@@ -104,7 +104,7 @@ def test_a_leader_that_is_deposed_before_it_serves_leaves_nothing_open(moment_ms
     world.clock.run_for(100)
     assert unserved is None or unserved.replica.broken is None, "a store that is closed has not failed"
     assert state.serves
-    assert unserved is None or elected.follower._opening.files.segments.open_files == 0
+    assert unserved is None or elected.follower._log.files.segments.open_files == 0
 
 
 def test_a_follower_without_room_waits_for_it_and_the_group_goes_on() -> None:

@@ -14,14 +14,14 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import InFlightMessage
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from store.engine import open_store
-from store.opening.open_store import LogStore
+from store.opening.open_store import OpenStore
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.stored_state import pairs
 
 
-def store() -> tuple[LogStore, VirtualClock]:
+def store() -> tuple[OpenStore, VirtualClock]:
     clock = VirtualClock()
     return open_store(MemoryDisk(clock), clock, StoreSettings()), clock
 
@@ -35,7 +35,7 @@ def fresh(out: MqttSession) -> MqttSession:
     return out
 
 
-def put(opened: LogStore, clock: VirtualClock, changes: list[StateChange]) -> None:
+def put(opened: OpenStore, clock: VirtualClock, changes: list[StateChange]) -> None:
     answers: list[None | Failure] = []
     opened.state.put(changes, answers.append)
     clock.run_for(20)

@@ -9,7 +9,7 @@ from domain.ports import Clock, Disk
 from domain.replication.ports import LeaderLog
 from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import Report
-from store.opening.open_store import LogStore
+from store.opening.open_store import OpenStore
 from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
@@ -47,24 +47,25 @@ class Leading:
         promoted = follower.promote(epoch)
         self.replica: LeaderLog = promoted.replica
 
-        def open_store(_disk: Disk, _clock: Clock, _config: Any, _report: Report) -> LogStore:
-            assert isinstance(promoted.store, LogStore)
+        def open_store(_disk: Disk, _clock: Clock, _config: Any, _report: Report) -> OpenStore:
+            assert isinstance(promoted.store, OpenStore)
             return promoted.store
 
         self.driver = Driver(CONFIG, disk, clock, StorageEngine(StoreSettings, open_store))
         self.disk = disk
         self.clock = clock
-        self._confirming = False
+        self.confirming = False
 
     def alone(self) -> Leading:
         """Confirm by itself from now on, as the only member of the SyncStateSet."""
-        self._confirming = True
+        self.confirming = True
         self.replica.follow_progress(self._confirm)
         self._confirm()
         return self
 
     def _confirm(self) -> None:
-        self.replica.confirm(self.replica.written, self.replica.synced)
+        if self.confirming:
+            self.replica.confirm(self.replica.written, self.replica.synced)
 
 
 def durable(follower: Follower, clock: VirtualClock) -> None:

@@ -65,7 +65,7 @@ def test_a_follower_that_gets_no_descriptor_to_read_what_it_applies_applies_it_l
     disk = again._disk  # what was just read for the start is not applied
     assert isinstance(disk, MemoryDisk)
     before = again.applied
-    again._opening.files.segments.close()
+    again._log.files.segments.close()
     disk.descriptors = 0
     again.confirm(again.written)
     two.clock.run_for(500)
@@ -83,7 +83,7 @@ def test_a_follower_without_a_descriptor_for_its_log_does_not_lead_and_nothing_i
     again = opened(two.disk.killed(two.clock), two.clock)
     disk = again._disk
     assert isinstance(disk, MemoryDisk)
-    again._opening.files.segments.close()
+    again._log.files.segments.close()
     disk.descriptors = 0
     with pytest.raises(StoreError, match="descriptor"):
         again.promote(2)
@@ -120,7 +120,7 @@ def test_a_cut_that_gets_no_descriptor_is_made_when_there_is_one() -> None:
 def test_a_mending_that_gets_no_descriptor_to_copy_with_writes_no_zeros_over_good_bytes() -> None:
     two = Two(40)
     two.caught_up()
-    segments = two.follower._opening.files.segments
+    segments = two.follower._log.files.segments
     first = segments.all[0]
     begin = next(header.position + header.size for header, _ in segments.walk(first.base, False))
     good = log_bytes(two.disk, 0, two.follower.written)
@@ -148,14 +148,14 @@ def test_a_mending_that_gets_no_descriptor_to_copy_with_writes_no_zeros_over_goo
 def test_a_replica_rolls_to_no_other_file_while_there_is_no_descriptor_for_one() -> None:
     two = Two(2)
     two.caught_up()
-    active = two.follower._opening.files.segments.active
+    active = two.follower._log.files.segments.active
     two.disk.descriptors = 0
     two.follower._raw.roll()
     assert two.follower.broken is None
-    assert two.follower._opening.files.segments.active is active
+    assert two.follower._log.files.segments.active is active
     two.disk.descriptors = -1
     two.follower._raw.roll()
-    assert two.follower._opening.files.segments.active is not active
+    assert two.follower._log.files.segments.active is not active
 
 
 def test_waiting_for_a_cut_ends_with_the_log() -> None:

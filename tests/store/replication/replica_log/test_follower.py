@@ -229,7 +229,7 @@ def test_a_leader_answers_when_its_replicas_have_it_and_a_deposed_one_says_so() 
     assert ready
     leading.alone()
     leading.driver.topic("orders", Durability.REPLICATED_FLUSHED)
-    leading.replica.follow_progress(lambda: None)
+    leading.confirming = False
     leading.driver.store.log.append([Message("orders", b"waits", b"", queue_id=0)], answers.append)
     two.clock.run_for(1_000)
     assert not answers
