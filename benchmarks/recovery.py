@@ -71,6 +71,7 @@ def kill(server: Server) -> None:
 
 async def opened(folder: Path) -> tuple[float, float]:
     """(seconds, processor time) that the store needs to open `folder`."""
+    from domain.store.store_event import unheard
     from gateway.runtime.clock import LoopClock
     from gateway.runtime.disk import DataDirectory
     from store.engine import open_store
@@ -79,7 +80,7 @@ async def opened(folder: Path) -> tuple[float, float]:
     loop = asyncio.get_running_loop()
     disk = DataDirectory(folder, loop)
     began, began_cpu = time.perf_counter(), time.process_time()
-    store = open_store(disk, LoopClock(loop), StoreSettings())
+    store = open_store(disk, LoopClock(loop), StoreSettings(), unheard)
     took = time.perf_counter() - began, time.process_time() - began_cpu
     figures = store.figures()
     print(f"{figures['recovered_batches']:.0f} batches read, {figures['recovered_copied_bytes']:,.0f} bytes copied", flush=True)

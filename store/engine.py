@@ -6,9 +6,8 @@ from typing import Final
 
 from domain.ports import Clock, Disk
 from domain.store.storage_engine import StorageEngine
-from domain.store.store_event import Report, StoreEventKind, unheard
-from store.checkpoint import derived_damage
-from store.checkpoint.derived_damage import DerivedDamageError
+from domain.store.store_event import Report
+from store.checkpoint.derived_damage import rebuilt
 from store.events import StoreEvents
 from store.opening.open_store import OpenStore
 from store.opening.recovered_log import RecoveredLog
@@ -17,25 +16,19 @@ from store.replication.replica_log.follower import open_follower
 from store.settings import StoreSettings
 
 
-def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> OpenStore:
+def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report) -> OpenStore:
     """Open the store in `disk`'s data directory, with recovery after a crash. Raises StoreError when an operator must act.
 
     `report` gets the events of the store. The log is read from the last checkpoint on before the return. Reads and leases wait
     until the recovered log is durable. Damaged files that are derived from the log are built again from the whole log.
     """
     events = StoreEvents(report)
-    try:
-        return _open(disk, clock, config, events)
-    except DerivedDamageError as error:
-        derived_damage.set_checkpoints_aside(disk)
-        cause = f"{error}; the checkpoints are set aside in {derived_damage.ASIDE}/, and the whole log is read"
-        events.notify(StoreEventKind.REBUILT, error.file, cause, "", error)
-        return _open(disk, clock, config, events)
 
+    def opened() -> OpenStore:
+        log = RecoveredLog(disk, clock, config, events, True)
+        return OpenStore(log, log.result, log.promise, log.files.points)
 
-def _open(disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> OpenStore:
-    log = RecoveredLog(disk, clock, config, events, True)
-    return OpenStore(log, log.result, log.promise, log.files.points)
+    return rebuilt(disk, events, opened)
 
 
 LOG: Final = StorageEngine(StoreSettings, open_store, open_follower, damaged_replica)

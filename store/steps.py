@@ -18,10 +18,7 @@ _LOOK_COST: Final = 256
 
 @final
 class Turns:
-    """Runs one piece of work at a time; the first turn begins within `run`.
-
-    busy   True while work is under way
-    """
+    """Runs one piece of work at a time; the first turn begins within `run`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -31,10 +31,8 @@ _TAGS_MAX = 16_384
 class Appender:
     """Places messages into the open batch of group commit.
 
-    messages             messages appended since the start
     unapplied            (space, key) -> number of changes that are accepted and not durable yet
     _unapplied_flushed   how many of these wait for a sync; changes take effect in log order, so later ones then wait too
-    _tags                tag -> hash
     """
 
     def __init__(

@@ -56,7 +56,6 @@ class OnceAppends:
 
     evicted    keys that were forgotten within their time, since there were too many
     repeated   appends that got the answer of an earlier one
-    _waiting   name -> append without an answer
     _order     (created ms, name) of the keys, oldest first; a key that was set again has an entry that is skipped
     """
 

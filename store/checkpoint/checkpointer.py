@@ -89,15 +89,9 @@ class Checkpointer:
 
     last, older        the newest two checkpoints
     _serial            the highest number of any file so far
-    _last_ns           when it was begun, monotonic
-    _snapshot_bytes    size of the newest snapshot
     _stood             `commit.state_bytes` where the snapshot of `last` stands
     _standing          the same of the snapshot being written
-    _ended_ns          when the last slice ended, monotonic
-    _running           True while a checkpoint is being written
     _snapshot_wanted   True when a waiter needs a checkpoint with a new snapshot
-    _waiters           called when it is written
-    _files             files that are being written
     """
 
     def __init__(

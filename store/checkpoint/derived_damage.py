@@ -6,10 +6,15 @@ found while running     the reader gets an error, and a note makes the next star
 
 from __future__ import annotations
 
-from typing import Final, final
+from collections.abc import Callable
+from typing import Final, TypeVar, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
+from domain.store.store_event import StoreEventKind
+from store.events import StoreEvents
+
+T = TypeVar("T")
 
 CHECKPOINTS: Final = "checkpoint"
 ASIDE: Final = "set-aside"
@@ -33,6 +38,17 @@ def set_checkpoints_aside(disk: Disk) -> None:
     for name in disk.names(CHECKPOINTS):
         set_aside(disk, f"{CHECKPOINTS}/{name}")
     disk.remove(REBUILD)
+
+
+def rebuilt(disk: Disk, events: StoreEvents, opened: Callable[[], T]) -> T:
+    """`opened()`; once more without the checkpoints when it meets damage of the derived files. Raises StoreError, OSError."""
+    try:
+        return opened()
+    except DerivedDamageError as error:
+        set_checkpoints_aside(disk)
+        cause = f"{error}; the checkpoints are set aside in {ASIDE}/, and the whole log is read"
+        events.notify(StoreEventKind.REBUILT, error.file, cause, "", error)
+        return opened()
 
 
 def note(disk: Disk, reason: str) -> None:

@@ -21,7 +21,7 @@ from store.log import batch
 from store.log.batch import Header
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, file_name
-from store.log.segment_ends import ends_with_filler, version_of, writer_of
+from store.log.segment_ends import ends_with_filler, find_gaps, reach, version_of, writer_of
 from store.log.survey import DamageError, LogSurvey, Stretch, damage
 from store.queue.index import QueueIndex
 from store.state import change, rows
@@ -40,8 +40,6 @@ class Recovered(NamedTuple):
     cut_bytes     bytes of an unsynced tail that were cut off
     cut_records   upper bound of the records in them
     copied_bytes  bytes that were not proven to be on the disk, and were copied
-    store_ms      newest store time, in epoch ms
-    batches       batches read since the checkpoint
     state_bytes   bytes of state records that were applied
     crashed       True when the last run ended without a clean close
     """
@@ -59,10 +57,6 @@ class Recovered(NamedTuple):
 class LogRecovery:
     """One recovery: of a store that opens, or of a replica that follows, which recovers until it is promoted.
 
-    applied      position behind the last batch that is applied
-    store_ms     newest store time applied, in epoch ms
-    state_bytes  bytes of state records applied
-    _loaded      position of the checkpoint that was loaded
     _proven      position below which the log was durable when it was opened
     """
 
@@ -208,7 +202,7 @@ class LogRecovery:
     def _require_files(self, proven: int) -> None:
         """Raise DamageError when a file of the log is missing, too short, or another one, or when the mark is missing."""
         segments, promise = self._segments, self._promise
-        segments.find_gaps()
+        find_gaps(segments)
         if promise is None and any(version_of(segment) == 2 for segment in segments.all):
             text = "promise/0 and promise/1 hold no valid mark, so nothing tells how far the log has to reach"
             raise DamageError(text, "promise/0", [])
@@ -220,7 +214,7 @@ class LogRecovery:
                 bad.append(survey.missing(expected, segment.base))
             elif segment.end > segment.base and segment.base < proven and not version_of(segment):
                 bad.append(next(found for found in survey.run(segment.base, 0) if isinstance(found, Stretch)))
-            expected = segments.reach(segment)
+            expected = reach(segments, segment)
         if expected < proven:
             bad.append(survey.missing(expected, proven))
         if bad:

@@ -39,8 +39,6 @@ class Columns(NamedTuple):
     """The body of a frame of columns.
 
     kind    TOPICS, QUEUES, LEASES or FILES
-    body    the columns
-    rows    number of rows
     """
 
     kind: int

@@ -24,9 +24,7 @@ from store.steps import Turns
 class Retention:
     """Deletes the oldest segments, one check at a time.
 
-    deleted    segments deleted since the start
     _pressed   True when the deletion under way comes before its time
-    _running   True while a check or a deletion is under way
     """
 
     def __init__(

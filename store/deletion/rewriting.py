@@ -42,7 +42,6 @@ class NeededValues(Protocol):
 class SegmentRewriting:
     """Writes the needed values of the oldest segments again, for one deletion at a time.
 
-    copied   records written again since the start
     _done    gets True when all is durable, False when it cannot be written
     """
 

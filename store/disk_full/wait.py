@@ -17,10 +17,7 @@ _AGAIN_NS: Final = 1_000_000_000
 
 @final
 class FullDisk:
-    """Wait of the log for room on the disk, or for a file descriptor.
-
-    failure   failure of writes during the wait; None without one
-    """
+    """Wait of the log for room on the disk, or for a file descriptor."""
 
     def __init__(
         self, clock: Clock, events: StoreEvents, write: Callable[[], None], stop: Callable[[str, OSError], None]

@@ -22,12 +22,10 @@ class AcceptedBatches:
     """The end of the log for appends.
 
     base        base of the segment of the next batch
-    end         position after the last accepted byte
     store_ms    newest store time, in epoch ms
     open        the batch that takes appends; None: the next append opens one
     sealed      closed batches to write, in order; None closes the segment
     scheduled   True when `_turn` will run at the end of this turn
-    _turn       writes these batches
     """
 
     __slots__ = ("_clock", "_config", "_turn", "base", "end", "open", "scheduled", "sealed", "store_ms")

@@ -68,11 +68,8 @@ class Header:
     """A decoded batch header.
 
     version       1 or 2
-    crc           CRC-32 of the batch
     size          bytes of the whole batch, header included; of a gap, the bytes up to the next segment
     head          bytes of the header, where the first record begins
-    position      position of the batch in the log
-    written_ms    time of the write, in epoch ms
     state_at      offset of the state record in the batch, 0 without one
     count         number of records; of a gap, an upper bound of the lost ones
     epoch         epoch of its writer; 0 in version 1

@@ -16,9 +16,7 @@ from store.log.segment import Segments
 class BatchWriter:
     """The written part of the log.
 
-    written         position up to which the log is written
     behind_batch    position behind the last batch written; a filler may follow it
-    writer          the writer named in the headers of new batches
     writes, written_bytes   counters since the start
     state_bytes     bytes of state records written, or applied by recovery, since the start
     recent          the newest bytes, for followers; None: this log is not replicated

@@ -19,10 +19,8 @@ _BACK_BYTES: Final = 65_536
 class CheckedRanges:
     """The parts of the log whose batches have been checked by this process.
 
-    failed     failed checks since the start
     suspects   gets the position of a failed check, or one near it
     _begins    positions at which checked parts begin, ascending; they begin and end at batches
-    _ends      ends of these parts
     """
 
     __slots__ = ("_begins", "_ends", "_segments", "failed", "suspects")

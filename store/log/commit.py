@@ -43,17 +43,10 @@ class GroupCommit:
     report success nevertheless. Later appends fail; reads continue.
 
     accepted         accepted batches that are not written; appends go there
-    log              writes batches
     synced           position up to which the log is durable
-    mark             records the promise of the log after each sync
     broken           failure after which nothing is written; None while the log works
     closed           True: the log was closed, and `broken` is no fault
-    timeouts         appends that waited too long, since the start
-    syncs            figures of the ended syncs and of the running one
     confirmation     the replicas that batches wait for; None: this log is not replicated
-    appends          time from the acceptance of appends to their answers
-    sync_times       time of syncs
-    _unsynced        written batches that wait for a sync
     """
 
     def __init__(

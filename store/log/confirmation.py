@@ -29,7 +29,6 @@ class Confirmation:
 
     written   position up to which all members of the SyncStateSet have written the log
     synced    position up to which it is durable on all of them
-    recent    the newest bytes of the log
     late      appends answered FLUSH_TIMEOUT, since the start
     stalled   failure of new appends, while waiting ones have waited for longer than the flush timeout without a confirmation;
               None: appends are taken

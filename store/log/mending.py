@@ -27,10 +27,7 @@ Ended = Callable[[Failure | None], None]
 class SegmentMending:
     """`domain.replication.ports.Mending` of one part of one segment.
 
-    position   Mending.position
-    end        Mending.end
     _segment   the segment whose file has the part; None: no file has it, and the part becomes a segment
-    _base      position of the first byte of the new file
     _epoch     epoch of all batches of the file (an epoch begins with a file); -1: unknown
     _least     epoch of the segment before; -1: unknown
     _most      epoch of the segment behind; -1: unknown

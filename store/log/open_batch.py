@@ -23,10 +23,8 @@ class Pending:
     """One append that waits for its durability level.
 
     done          its callback; None without a waiter, or after the answer
-    placed        places of its messages
     flushed       True when it waits for a sync, else for the write
     local         True when its answer does not wait for other replicas
-    accepted_ns   monotonic ns of the opening of its batch
     """
 
     __slots__ = ("accepted_ns", "changes", "done", "flushed", "local", "placed")
@@ -52,9 +50,7 @@ class Pending:
 class Effects:
     """Effects of a batch that has reached one durability level.
 
-    position   position of the batch in the log
     arrivals   queue -> records that become readable, in offset order
-    pending    appends to answer
     """
 
     __slots__ = ("arrivals", "pending", "position")
@@ -76,13 +72,10 @@ class Effects:
 class OpenBatch:
     """The batch that takes appends.
 
-    base          its position in the log
     end           position of the next record
     first_ms      lower bound of the store time of its oldest record, in epoch ms
-    accepted_ns   monotonic ns of its opening
     parts         encoded records, in order
     places        positions of the messages' records
-    changes       state changes, which `seal` encodes as one record
     reserved      bytes kept free for that record
     page          effects after the write (to the page cache of the operating system)
     flushed       effects after the sync

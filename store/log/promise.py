@@ -36,7 +36,6 @@ class Promise(NamedTuple):
 
     position       position below which this log was flushed
     epoch          epoch of the newest batch there
-    incarnation    identity of the log
     first          position of the first byte that must exist: retention has deleted the bytes before
     store_ms       newest store time, in epoch ms
     lost_records   records given up by repairs, since the log began
@@ -97,12 +96,7 @@ class PromiseMark:
     """Writes marks after the syncs of the log, at most one at a time.
 
     promise     the newest durable mark
-    _wanted     content of the next mark
-    _file       the file in use
-    _which      number of that file
-    _writing    True during the sync of a mark
     _again      True when another mark must follow at once
-    _waiters    called when the next mark is durable
     """
 
     def __init__(self, disk: Disk, clock: Clock, stop: Callable[[str, OSError], None]) -> None:

@@ -9,6 +9,7 @@ from domain.octets import uint32
 from store.log.cache import TailCache
 from store.log.checked import CheckedRanges
 from store.log.damage import LogDamageError, SuspectedSegments
+from store.log.gap import is_lost
 from store.queue.row import Row
 
 GAP_BYTES: Final = 8_192
@@ -25,9 +26,6 @@ class RecordReader:
     """Reads records; bytes from the disk are checked at their first read.
 
     Raises LogDamageError when the log disagrees with the index, or is damaged there, LogReadError when the disk fails.
-
-    disk_reads   reads of the disk since the start
-    checked      parts of the log that have been checked
     """
 
     def __init__(self, suspects: SuspectedSegments, cache: TailCache) -> None:
@@ -38,7 +36,7 @@ class RecordReader:
 
     def is_lost(self, row: Row) -> bool:
         """True when the record of `row` was lost: it is in a gap of the log."""
-        return bool(self._segments.gaps) and self._segments.is_lost(row[0])
+        return bool(self._segments.gaps) and is_lost(self._segments.gaps, row[0])
 
     def fetch(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of `rows`, in order; b"" for a lost one."""
@@ -107,7 +105,7 @@ class RecordReader:
         data = self._cached.get(position)
         if data is not None:
             return data
-        if position < 0 or position + 91 > end or (self._segments.gaps and self._segments.is_lost(position)):
+        if position < 0 or position + 91 > end or (self._segments.gaps and is_lost(self._segments.gaps, position)):
             return None
         front = self._segments.read(position, 8)
         if len(front) < 8 or front[4:] not in (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"):

@@ -12,9 +12,7 @@ RECENT_BYTES: Final = 16 * 1024 * 1024
 class RecentBytes:
     """The newest batches and fillers, contiguous, up to `RECENT_BYTES`.
 
-    _positions   position of each part, ascending
     _parts       the parts, b"" for a forgotten one
-    _bytes       bytes of all parts
     _gone        number of forgotten parts at the begin of the lists
     """
 

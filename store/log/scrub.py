@@ -22,12 +22,8 @@ _COST_BYTES: Final = 64
 class Scrubber:
     """Checks the CRCs of all durable batches, in repeated passes from the first to the last.
 
-    checked_bytes   bytes checked since the start
-    passes          complete passes since the start
     suspects        segments in which a reader has met damage; they are checked first
     damaged         known damaged parts, by their first position
-    _at             position of the next batch to check
-    _found          damaged parts found in this pass
     _owed           bytes to check in this second
     _pass_s         seconds since the begin of this pass
     _waits          True from the end of a pass to the begin of the next one

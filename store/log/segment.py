@@ -26,7 +26,6 @@ NEW: Final = ".new"
 class Segment:
     """One file of the log.
 
-    base        position of its first byte
     end         position after its last byte; the next segment begins there, unless bytes are missing or lost
     newest_ms   time of the write of its last batch, in epoch ms; 0 when not known yet
     """
@@ -67,11 +66,7 @@ class Segments:
     """A log as a sequence of segments. Only the last one is appended to.
 
     all         the segments, oldest first, never empty
-    left        unused files, left of deletions
-    gaps        parts whose records were lost, ascending; set by `find_gaps`
-    _opened     segments with an open file, in the order of opening
-    _unsynced   segments with bytes that no sync covers
-    _syncing    segments that the running sync covers
+    gaps        parts whose records were lost, ascending; set by `segment_ends.find_gaps`
     """
 
     def __init__(self, disk: Disk, folder: str, start: int = 0, kept_from: int = 0) -> None:
@@ -352,39 +347,6 @@ class Segments:
             segment.newest_ms = max(segment.newest_ms, header.written_ms)
             yield header, data
             position += header.size
-
-    def reach(self, segment: Segment) -> int:
-        """End of a segment with the gap at its end."""
-        for found in self.gaps:
-            if segment.base <= found.begin < segment.end:
-                return found.end
-        return segment.end
-
-    def find_gaps(self) -> None:
-        """Find the gaps: they are at the end of segments whose files are shorter than their part of the log."""
-        self.gaps.clear()
-        for index in range(len(self.all) - 1):
-            segment, follows = self.all[index], self._bases[index + 1]
-            found = self._gap_of(segment, follows) if segment.end < follows else None
-            if found is not None:
-                self.gaps.append(found)
-
-    def _gap_of(self, segment: Segment, follows: int) -> Gap | None:
-        for size in (batch.HEADER_BYTES, batch.FILLER_BYTES):
-            begin = segment.end - size
-            if begin >= segment.base and self.after(begin) >= follows:
-                found = batch.header(segment.file.read(begin - segment.base, size), begin)
-                return Gap(begin, follows, 0, 0) if found is None else Gap(begin, follows, found.count, found.written_ms)
-        return None
-
-    def is_lost(self, position: int) -> bool:
-        """True when `position` is in a gap: its record was lost."""
-        return any(found.begin <= position < found.end for found in self.gaps)
-
-    @property
-    def lost_records(self) -> int:
-        """Upper bound of the records lost in the gaps of the log: their offsets must not be used again."""
-        return sum(found.records for found in self.gaps)
 
     def close(self) -> None:
         """Close the files."""

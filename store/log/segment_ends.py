@@ -1,8 +1,9 @@
-"""Ends of segments: the batch that begins one, and the filler that ends the last one."""
+"""Ends of segments: the batch that begins one, the gap at its end, and the filler that ends the last one."""
 
 from __future__ import annotations
 
 from store.log import batch
+from store.log.gap import Gap
 from store.log.segment import Segment, Segments
 
 
@@ -44,3 +45,30 @@ def ends_with_filler(segments: Segments) -> bool:
     return last.file.size() >= batch.FILLER_BYTES and batch.is_filler(
         last.file.read(last.file.size() - batch.FILLER_BYTES, batch.FILLER_BYTES)
     )
+
+
+def reach(segments: Segments, segment: Segment) -> int:
+    """End of a segment with the gap at its end."""
+    for found in segments.gaps:
+        if segment.base <= found.begin < segment.end:
+            return found.end
+    return segment.end
+
+
+def find_gaps(segments: Segments) -> None:
+    """Find the gaps: they are at the end of segments whose files are shorter than their part of the log. Raises OSError."""
+    segments.gaps.clear()
+    for segment in segments.all[:-1]:
+        follows = segments.follows(segment)
+        found = _gap_of(segments, segment, follows) if segment.end < follows else None
+        if found is not None:
+            segments.gaps.append(found)
+
+
+def _gap_of(segments: Segments, segment: Segment, follows: int) -> Gap | None:
+    for size in (batch.HEADER_BYTES, batch.FILLER_BYTES):
+        begin = segment.end - size
+        if begin >= segment.base and segments.after(begin) >= follows:
+            found = batch.header(segment.file.read(begin - segment.base, size), begin)
+            return Gap(begin, follows, 0, 0) if found is None else Gap(begin, follows, found.count, found.written_ms)
+    return None

@@ -23,10 +23,7 @@ class Stretch(NamedTuple):
     """A part of the log that cannot be read.
 
     base      base of its segment; the file may be missing
-    begin     position of its first byte
-    end       position after its last byte
     records   number of its records; with `exact` False, an upper bound
-    reason    text for an operator
     """
 
     base: int
@@ -74,8 +71,6 @@ class LogSurvey:
     """One pass over a log.
 
     flushed       highest flushed position in the headers of good batches of this incarnation
-    good          number of good batches so far
-    good_records  number of records in them
     last_v1       position behind the newest good batch of version 1
     """
 

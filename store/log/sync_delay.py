@@ -22,7 +22,6 @@ class SyncDelay:
     """The delays of one log.
 
     _expected        number of waiting appends at which the next sync begins
-    _delay_ns        longest delay for them
     _without_delay   remaining syncs that begin at once
     """
 

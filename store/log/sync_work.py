@@ -13,8 +13,6 @@ from store.log.open_batch import Effects
 class SyncWork:
     """The syncs of one log, one at a time.
 
-    count      ended syncs
-    ns         total time of the ended syncs
     since_ns   monotonic ns of the begin of the running one; 0: none runs
     """
 
@@ -49,11 +47,7 @@ class SyncWork:
 
 @final
 class UnsyncedBatches:
-    """Written batches, in log order, with appends that wait for a sync.
-
-    appends   number of waiting appends
-    _ends     (position behind the batch, effects)
-    """
+    """Written batches, in log order, with appends that wait for a sync."""
 
     __slots__ = ("_ends", "appends")
 

@@ -29,7 +29,6 @@ class LateAppends(NamedTuple):
 class AppendTimeouts:
     """Answers late appends with FLUSH_TIMEOUT.
 
-    count     appends so answered, since the start
     stalled   failure of new appends that wait for a sync, while the running one exceeds the timeout; else None
     """
 

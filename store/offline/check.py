@@ -17,7 +17,7 @@ from store.keys.runs import SPAN_BYTES
 from store.log import batch, promise
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, is_left
-from store.log.segment_ends import writer_of
+from store.log.segment_ends import find_gaps, writer_of
 from store.log.survey import LogSurvey, Stretch
 from store.offline.finding import CheckFinding, Severity
 from store.queue import block
@@ -36,13 +36,10 @@ _READ_ROWS: Final = 8_192
 class LogState(NamedTuple):
     """The result of the survey of a log.
 
-    promise    promise of the newest mark, None without one
     proven     position below which the log is known to have been durable
     flushed    position below which the log was flushed by the headers of good batches, or `proven`
     bound      end of the promised part: `flushed`, or the last good batch of version 1
     bad        bad parts, neighbours joined
-    end        position behind the last good batch, gap or file
-    store_ms   newest store time of a good batch, in epoch ms
     times      begin of a bad part -> store time of the good batch before it
     """
 
@@ -64,7 +61,7 @@ def log_segments(disk: Disk) -> Segments | None:
     if all(is_left(disk, FOLDER, name, first) for name in names):
         return None
     segments = Segments(disk, FOLDER, first, first)
-    segments.find_gaps()
+    find_gaps(segments)
     return segments
 
 

@@ -22,11 +22,9 @@ class CheckFinding(NamedTuple):
 
     part       log, promise, checkpoint, snapshot, index or keys
     file       name within the data directory
-    begin      first byte of the file that it concerns
     end        byte after the last one
     records    number of records that it concerns; -1 when that is unknown or does not apply
     exact      False when `records` is the most that there can be
-    cause      text about the fault
     remedy     advice to the operator, or the work of the next start
     """
 

@@ -34,7 +34,6 @@ class Repaired(NamedTuple):
 
     done      a sentence for each step
     records   records that were set aside, at most
-    size      bytes of the log that held them
     folder    the folder with the damaged files, "" when nothing was set aside
     """
 

@@ -33,12 +33,7 @@ Begun = Callable[[tuple[int, BackupPlan] | Failure], None]
 
 @final
 class HeldBackups:
-    """The port `Backups`.
-
-    _holds     hold -> the timer that ends it
-    _waiting   hold -> the callback that waits for its plan
-    _newest    number of the newest hold
-    """
+    """The port `Backups`."""
 
     def __init__(
         self, disk: BackupDisk, clock: Clock, segments: Segments, commit: GroupCommit, checkpointer: Checkpointer,

@@ -29,9 +29,7 @@ _LOOKS: Final = 9
 class Housekeeping:
     """Starts the parts of a store, runs their periodic work, and stops them.
 
-    _spills   writes out index rows when memory is above its bound
     _rests    packs lease tables that have not changed for a while, and counts
-    _scrubs   checks the log for damage
     _polls    remaining calls of `_rest` before the next second
     """
 

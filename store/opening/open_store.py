@@ -48,10 +48,7 @@ from store.state.port import StoredState
 
 @final
 class OpenStore:
-    """`domain.store.message_store.MessageStore` over one recovered log. The attributes without a comment are its ports.
-
-    parts   the parts under the ports
-    """
+    """`domain.store.message_store.MessageStore` over one recovered log. The attributes without a comment are its ports."""
 
     def __init__(self, log: RecoveredLog, recovered: Recovered, promise: Promise, points: Points, leads: bool = False) -> None:
         """Begin to append behind the recovered log, with `promise`, write checkpoints behind `points`, and start.

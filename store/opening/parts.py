@@ -34,12 +34,9 @@ from store.transaction.open_transactions import OpenTransactions
 class StoreParts:
     """The parts of an open store that run once a second, that a clean end stops, or that have figures.
 
-    ledger     lease tables and positions
-    wheel      delayed messages
     accompaniment   changes that go with late deliveries
-    census     counts of leases
-    once       keys of appends that are carried out once
-    repairs    reads that wait for a repair of the log
+    census          counts of leases
+    once            keys of appends that are carried out once
     """
 
     segments: Segments

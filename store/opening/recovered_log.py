@@ -35,6 +35,7 @@ from store.log.batch_writer import BatchWriter
 from store.log.cache import TailCache
 from store.log.commit import GroupCommit
 from store.log.damage import SuspectedSegments
+from store.log.gap import lost_records
 from store.log.open_batch import Effects
 from store.log.promise import Promise, incarnation_at
 from store.log.reader import RecordReader
@@ -59,7 +60,6 @@ from store.transaction.open_transactions import OpenTransactions
 class StoreFiles:
     """The files that an opening store finds on the disk.
 
-    points     the checkpoints
     promise    content of the promise mark; None in a new directory
     index      the queues, without what the log holds behind the checkpoint
     """
@@ -75,12 +75,8 @@ class StoreFiles:
 class RecoveredLog:
     """A log, and the parts that recovery fills or that append to it. Nothing is appended before a store is opened over it.
 
-    result     result of recovery
     promise    promise of the last run; in a new directory the first one of this log
-    recovery   reads the log
     source     what a checkpoint has besides the index
-    repairs    reads that wait for a repair of the log
-    suspects   segments in which a reader has met damage
     """
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents, whole: bool) -> None:
@@ -158,7 +154,7 @@ class RecoveredLog:
         self.commit.failed(what, error)
 
     def _first_offset(self, topic: str, queue_id: int) -> int:
-        return max(empty_at(self.state, topic, queue_id), self.files.segments.lost_records)
+        return max(empty_at(self.state, topic, queue_id), lost_records(self.files.segments.gaps))
 
     def apply(self, header: Header, data: bytes) -> None:
         """Apply the next batch of a log that was not recovered as a whole."""

@@ -18,11 +18,7 @@ _WHAT: Final = "a listener of the store"
 
 @final
 class StoreListeners:
-    """The listeners of all queues. One that raises costs the others nothing.
-
-    all     listeners of the queues of topics
-    lite    listeners of the queues of lite topics
-    """
+    """The listeners of all queues. One that raises costs the others nothing."""
 
     __slots__ = ("_events", "all", "lite")
 

@@ -43,9 +43,6 @@ class _Read(NamedTuple):
     """A read that waits.
 
     until_ns   deadline, monotonic
-    text       text of the error that it has met
-    done       gets the failure after a wait in vain
-    again      repeats the read
     """
 
     until_ns: int
@@ -59,8 +56,6 @@ class RepairWaits:
     """The reads of one log that wait.
 
     active    True: other replicas repair this log. Else nothing waits
-    waited    reads that have begun to wait since the start
-    in_vain   of these, reads that got a failure
     refused   reads that could not wait, because too many did
     _again    reads that are about to be repeated
     _until_ns deadline of the read that is being repeated; 0: none is

@@ -15,7 +15,6 @@ class StartupQueue:
     """Calls that may only run once everything that opening found in the log is durable. They run in the order of the calls.
 
     holding   calls have to wait: `add` them
-    repairs   reads that wait for a repair
     """
 
     __slots__ = ("_calls", "_events", "holding", "repairs")

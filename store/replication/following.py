@@ -27,7 +27,6 @@ class Following:
 
     follows   True while the leader accepts this replica
     confirmed newest confirmed position that the leader has sent; this log may be shorter
-    heard_ns  monotonic ns of the last message of the leader
     refuses   error of this version of the program with the format of the leader's batches; "": none known
     """
 

@@ -18,9 +18,10 @@ from domain.replication.ports import LeaderLog
 from store.replication.ack_times import AckTimes, PathTimes
 from store.replication.eras import NOTHING, common_end
 from store.replication.members import SyncStateSet
-from store.replication.pace import UNKNOWN, Pace, ProcessorTime
+from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
 from store.replication.progress import WINDOW_BYTES, ReplicaProgress
+from store.replication.set_review import LOST_NS, SetReview, member_of
 
 PART_BYTES: Final = 1024 * 1024
 """Bytes of one LogBytes, unless a single batch is larger."""
@@ -30,26 +31,9 @@ REST_NS: Final = 4 * MILLISECOND_NS
 """Least pause after a read from the disk: a turn of the loop costs about as much as the copies of a small part."""
 CONFIRMED_NS: Final = 4 * MILLISECOND_NS
 """Time after which a confirmed position is sent to followers without log bytes: they apply up to it."""
-NEAR_BYTES: Final = 1024 * 1024
-"""Largest distance from the end at which a follower may become a member."""
 TICK_NS: Final = 100 * MILLISECOND_NS
 SIGN_NS: Final = 200 * MILLISECOND_NS
 """Time after the last message to a follower at which it gets an empty part."""
-LOST_NS: Final = 300 * MILLISECOND_NS
-"""Time without a connection after which a member is left out."""
-ABSENT_NS: Final = 1_500 * MILLISECOND_NS
-"""The same for a member that has not followed yet in this epoch."""
-STUCK_NS: Final = 1_500 * MILLISECOND_NS
-"""Time without progress after which a member that is behind is left out."""
-
-
-NOT_SLOW_MIN: Final = 2
-"""Least number of members, with the leader, that remain when slow ones are left out; `min_in_sync` if that is larger."""
-
-
-def member_of(replica: int, incarnation: int) -> SetMember:
-    """Member with the incarnation of its log, in the form of the controllers."""
-    return SetMember(replica, str(incarnation))
 
 
 @final
@@ -57,19 +41,16 @@ class Leading:
     """One leadership, in one epoch.
 
     written, synced   confirmed positions
-    slow              ids of replicas that the controllers judge slow: they do not count for the confirmed positions while
-                      NOT_SLOW_MIN others do
     """
 
     def __init__(
         self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None],
-        busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
+        busy: Callable[[], ProcessorTime],
     ) -> None:  # fmt: skip
         """`group`: the group at the election of this replica in the epoch of `log`. `step_down(reason)` is called once, at the
         end of the leadership; nothing is confirmed from then on. `busy`: processor time of this thread, as in Pace."""
         self.written = 0
         self.synced = 0
-        self.slow: frozenset[int] = frozenset()
         self._acks = AckTimes(clock)
         self._paths = PathTimes(clock)
         self._log = log
@@ -77,14 +58,15 @@ class Leading:
         self._keeper = keeper
         self._clock = clock
         self._stepped_down = step_down
-        self._begun_ns = self._ticked_ns = clock.monotonic_ns()
+        self._ticked_ns = clock.monotonic_ns()
         self.followers: dict[int, ReplicaProgress] = {}
         self._set = SyncStateSet(group, own_id, keeper, clock, self._counted, self._step_down)
+        self.review = SetReview(log, self._set, self._own, self.followers, self._ticked_ns)
         self._ended = False
         self._marked = False
         self._pauses: dict[int, Timer] = {}
         self._word: Timer | None = None
-        self._pace = Pace(self._begun_ns, log.written, busy)
+        self._pace = Pace(self._ticked_ns, log.written, busy)
         self._timer: Timer | None = None
 
     @property
@@ -323,7 +305,7 @@ class Leading:
         if now - self._ticked_ns > LOST_NS:
             for follower in self.followers.values():
                 follower.forgive(now)
-            self._begun_ns = now
+            self.review.begun_ns = now
         self._ticked_ns = now
         self._set_pace(now)
         for follower in self.followers.values():
@@ -331,49 +313,4 @@ class Leading:
                 self._part(follower, follower.connection, b"")
             if follower.written >= self._log.written and follower.synced >= self._log.synced:
                 follower.moved_ns = now
-        self._review(now)
-
-    # Members
-
-    def _review(self, now_ns: int) -> None:
-        """Leave out members that do not follow, and add followers that may join."""
-        kept = [member for member in self._set.members if member == self._own or not self._is_out(member, now_ns)]
-        joined = [
-            member_of(each.id, each.incarnation)
-            for each in self.followers.values()
-            if self._may_join(each, now_ns) and member_of(each.id, each.incarnation) not in kept
-        ]
-        if self.slow:
-            kept, joined = self._without_slow(kept, joined)
-        ids = {member.id for member in joined}
-        wanted = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
-        if wanted != tuple(sorted(self._set.members)):
-            self._set.ask(wanted)
-
-    def _without_slow(self, kept: list[SetMember], joined: list[SetMember]) -> tuple[list[SetMember], list[SetMember]]:
-        """(kept, joined) without slow replicas, if enough other members remain."""
-        ordinary = [each for each in kept if each == self._own or each.id not in self.slow]
-        if len(ordinary) < max(NOT_SLOW_MIN, self.group.min_in_sync):
-            return kept, joined
-        return ordinary, [each for each in joined if each.id not in self.slow]
-
-    def _is_out(self, member: SetMember, now_ns: int) -> bool:
-        follower = self.followers.get(member.id)
-        if follower is None or str(follower.incarnation) != member.incarnation:
-            return now_ns - self._begun_ns >= ABSENT_NS
-        if follower.connection is None and now_ns - follower.lost_ns >= LOST_NS:
-            return True
-        return now_ns - follower.moved_ns >= STUCK_NS
-
-    def _may_join(self, follower: ReplicaProgress, now_ns: int) -> bool:
-        """True for a follower that has all confirmed bytes, and all bytes of this log at the election: the previous leader may
-        have confirmed them. A member without progress always has all confirmed bytes, since it holds the confirmation back; it
-        must not join again at the moment at which it is left out."""
-        known = self.group.replica(follower.id)
-        if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
-            return False
-        if now_ns - follower.moved_ns >= STUCK_NS:
-            return False
-        least = max(self.written, self._log.begin)
-        durable = max(self.synced, self._log.begin)
-        return follower.written >= least and follower.synced >= durable and self._log.written - follower.written <= NEAR_BYTES
+        self.review.review(now, self.written, self.synced)

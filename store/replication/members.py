@@ -26,7 +26,6 @@ _DEPOSED: Final = (GroupRefusal.NOT_THE_LEADER, GroupRefusal.OLD_LEADER_EPOCH, G
 class SyncStateSet:
     """The members; only an answer of the controllers adds or removes them.
 
-    group     the last known state of the store group
     asked     members of the pending alteration; empty: none is pending
     unsure    True: an answer was lost, and the alteration may still be made
     """

@@ -36,7 +36,6 @@ LATE_NS: Final = 100 * MILLISECOND_NS
 class ProcessorTime(NamedTuple):
     """Busy time of a thread, since any begin.
 
-    ran_ns      time in which it ran
     waited_ns   time in which it waited for a processor; 0 also where the kernel does not count it
     """
 
@@ -53,11 +52,9 @@ class Pace:
     """Sets `rate` and `due_ns` of followers.
 
     _cost_ns        estimated cost of a MiB
-    _written        end of the log at the last `poll`
     _written_rate   recent growth of the log, in bytes a second
     _extra          bytes a second for all followers together while the leader is idle; 0: it is busy
     _read_ns        time of the reads since the last `poll`
-    _read           bytes of these reads
     """
 
     def __init__(self, now_ns: int, written: int, busy: Callable[[], ProcessorTime]) -> None:

@@ -19,17 +19,12 @@ AWAY_NS: Final = 1_000 * MILLISECOND_NS
 class ReplicaProgress:
     """State of one follower: its reports, and the bytes sent to it. Times are monotonic ns.
 
-    id           id of the replica
-    incarnation  identity of its log
     connection   None: it is not connected
     sent         position up to which the log was sent
     written      last reported position up to which its log is written
     synced       last reported position up to which its log is durable
     moved_ns     last progress: a report of higher positions, or of the whole log. A new connection is no progress: a follower
                  that reconnects again and again without progress must not stay a member
-    lost_ns      end of its last connection
-    sent_ns      last message to it
-    confirmed    confirmed position that was last sent
     proven       position from which on only the follower checks the checksums
     has_room     last report: True when its volume takes messages
     serves       `host:port` at which it serves readers; "": nowhere

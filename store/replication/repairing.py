@@ -39,9 +39,7 @@ class PartSource(Protocol):
 class RepairCounts:
     """Figures of all repairs of a replica since the start of its process.
 
-    parts      repaired parts
     size       bytes of the repaired parts
-    failures   failed attempts
     given      parts given to other replicas
     """
 

@@ -13,6 +13,7 @@ from controller.raft.disk_storage import RaftDiskStorage
 from controller.raft.entry import EntryKind
 from domain.command import Command
 from domain.controller.controller_list import SetControllers
+from domain.store.store_event import unheard
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
 from store.replication.replica_log.follower import open_follower
 from tests.gateway.usecase.event_recorder import EventRecorder
@@ -73,7 +74,7 @@ def replica_facts(files: Files) -> dict[str, Any]:
     clock = VirtualClock()
     disk = disk_of(files, clock)
     known = ReplicaIdentity(disk, SeededEntropy(1))
-    follower = open_follower(disk, clock, replace(CONFIG, boot="boot 0", fresh_incarnation=99))
+    follower = open_follower(disk, clock, replace(CONFIG, boot="boot 0", fresh_incarnation=99), unheard)
     return {
         "identity": [known.node, known.id],
         "controllers": [list(each) for each in KnownControllers(disk).read()],

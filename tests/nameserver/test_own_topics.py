@@ -10,6 +10,7 @@ import pytest
 from domain.address import host_bytes
 from domain.nameserver.route import DataVersion, TopicQueues
 from domain.store.message_store import MessageStore
+from domain.store.store_event import unheard
 from domain.topic import Topic
 from nameserver import own_topics
 from nameserver.own_topics import OwnTopics
@@ -46,7 +47,8 @@ class Own:
 @pytest.fixture
 def own() -> Own:
     clock = VirtualClock()
-    return Own(clock, open_store(MemoryDisk(clock), clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 1))))
+    settings = StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 1))
+    return Own(clock, open_store(MemoryDisk(clock), clock, settings, unheard))
 
 
 def test_the_state_of_a_version_is_the_epoch_of_the_leader(own: Own) -> None:

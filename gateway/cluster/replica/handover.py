@@ -12,7 +12,8 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.ports import LeaderLog
 from gateway.cluster.replica.controllers import GroupControllers
-from store.replication.leading import Leading, member_of
+from store.replication.leading import Leading
+from store.replication.set_review import member_of
 
 POLL_MS: Final = 500
 """Time between two checks of a leader's disk space."""

@@ -15,8 +15,9 @@ from domain.replication.ports import LeaderStore
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.handover import Handover
 from gateway.cluster.replica.term_owner import TermOwner
-from store.replication.leading import Leading, member_of
+from store.replication.leading import Leading
 from store.replication.pace import ProcessorTime
+from store.replication.set_review import member_of
 
 log: Final = logging.getLogger("headgate.replica")
 
@@ -105,9 +106,9 @@ class LeadingState:
 
     def heard_slow(self, slow: frozenset[int]) -> None:
         """The controllers have reported the slow replicas."""
-        if self.leading.slow != slow:
+        if self.leading.review.slow != slow:
             log.info("store group %s: replicas that are slow: %s", self.leading.group.name, sorted(slow) or "none")
-            self.leading.slow = slow
+            self.leading.review.slow = slow
 
     def hand_over(self, done: Callable[[], None]) -> None:
         """See ReplicaTerm."""

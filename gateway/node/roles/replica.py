@@ -272,7 +272,7 @@ class ReplicaRole(SinglePurposeRole):
         return {
             **found,
             "replica_leads": 1,
-            "replica_slow": len(leading.slow),
+            "replica_slow": len(leading.review.slow),
             "replica_followers": sum(each.connection is not None for each in leading.followers.values()),
             "replica_members": len(leading.group.members),
             "replica_lacking": len(leading.group.lacking),

@@ -35,8 +35,6 @@ class LostLog:
     """The part of a log from `begin` on, which leaves the log.
 
     begin     position of its first byte, where a batch begins
-    end       position behind its last byte
-    folder    folder in which it is set aside
     records   number of its records; a lower bound if bytes are damaged or unreadable
     """
 

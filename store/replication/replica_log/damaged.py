@@ -19,6 +19,7 @@ from store.log import promise as promises
 from store.log.mending import SegmentMending
 from store.log.promise import Promise
 from store.log.segment import FOLDER, NEW, Segments, file_name
+from store.log.segment_ends import find_gaps
 from store.log.survey import DamageError
 from store.replication.replica_log.beginning import OURS, SUCCESSOR
 
@@ -56,11 +57,7 @@ class DamagedParts:
 
 @final
 class DamagedReplica:
-    """`domain.replication.ports.DamagedLog` over a data directory.
-
-    fault   DamagedLog.fault
-    parts   DamagedLog.parts
-    """
+    """`domain.replication.ports.DamagedLog` over a data directory."""
 
     def __init__(self, disk: Disk, clock: Clock, fault: DamageError) -> None:
         """Raises OSError."""
@@ -69,7 +66,7 @@ class DamagedReplica:
         self._mark = promises.newest(disk)[1]
         first = 0 if self._mark is None else self._mark.first
         segments = self._segments = Segments(disk, FOLDER, first, first)
-        segments.find_gaps()
+        find_gaps(segments)
         point, _ = checkpoints.poll(disk)
         self._covered = point.position
         self._begin = min([each.begin for each in fault.stretches], default=segments.end)

@@ -15,9 +15,8 @@ from domain.ports import Clock, Disk, Timer
 from domain.replication.message import Era
 from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
 from domain.replication.reads import FollowerReads
-from domain.store.store_event import Report, StoreEventKind, unheard
-from store.checkpoint import derived_damage
-from store.checkpoint.derived_damage import DerivedDamageError
+from domain.store.store_event import Report, StoreEventKind
+from store.checkpoint.derived_damage import rebuilt
 from store.checkpoint.recovery import ABORT, lost_power, running
 from store.disk_full.errors import probe
 from store.events import StoreEvents
@@ -39,14 +38,7 @@ _SECOND_NS: Final = 1_000_000_000
 
 @final
 class Follower:
-    """`domain.replication.ports.FollowerLog` over a data directory. See `open_follower`.
-
-    incarnation   identity of the log
-    continues     FollowerLog.continues
-    foreign       FollowerLog.foreign
-    parts         FollowerLog.parts
-    has_room      FollowerLog.has_room
-    """
+    """`domain.replication.ports.FollowerLog` over a data directory. See `open_follower`."""
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreSettings, events: StoreEvents) -> None:
         self._disk, self._clock, self._config, self._events = disk, clock, config, events
@@ -321,16 +313,10 @@ def _behind(log: RecoveredLog) -> int:
     return behind
 
 
-def open_follower(disk: Disk, clock: Clock, config: StoreSettings, report: Report = unheard) -> Follower:
+def open_follower(disk: Disk, clock: Clock, config: StoreSettings, report: Report) -> Follower:
     """Open the log in `disk`'s data directory as that of a replica. Raises StoreError when an operator must act, and OSError.
 
     After a power failure the log has a new identity, `config.fresh_incarnation`: acknowledged unsynced batches may be lost.
     """
     events = StoreEvents(report)
-    try:
-        return Follower(disk, clock, config, events)
-    except DerivedDamageError as error:
-        derived_damage.set_checkpoints_aside(disk)
-        cause = f"{error}; the checkpoints are set aside in {derived_damage.ASIDE}/, and the whole log is read"
-        events.notify(StoreEventKind.REBUILT, error.file, cause, "", error)
-        return Follower(disk, clock, config, events)
+    return rebuilt(disk, events, lambda: Follower(disk, clock, config, events))

@@ -22,10 +22,7 @@ from store.replication.replica_log.mendable import MendableSegments
 class StoredLeaderLog:
     """`domain.replication.ports.LeaderLog` over group commit.
 
-    epoch         leader epoch
-    incarnation   identity of the log
     begin         position of its end at the promotion
-    parts         LeaderLog.parts
     """
 
     def __init__(self, parts: StoreParts, eras: list[Era], begin: int, clock: Clock) -> None:

@@ -42,10 +42,7 @@ class RawLog:
 
     synced    position below which the log is durable
     fresh     its newest batches, which are not applied
-    store_ms  newest store time, in epoch ms
-    mark      records the promise of the log after each sync
     broken    failure of the disk, after which the log takes no more bytes; None while it works
-    syncs     figures of the ended syncs and of the running one
     _unrolled True: the last file has its filler, and the next file does not exist yet
     """
 

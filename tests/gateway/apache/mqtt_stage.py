@@ -7,6 +7,7 @@ from functools import partial
 
 import orjson
 
+from domain.store.store_event import unheard
 from gateway.apache.store import RocketmqStore
 from gateway.apache.topics.broker_capabilities import ClusterCapabilities
 from gateway.apache.topics.metadata import RocketmqMetadata
@@ -131,7 +132,7 @@ class ClusterGateway(Broker):
             self.queues = {name: HoldingQueues(server, clock) for name, server in self.servers.items()}
         if self.rocketmq is not None:
             self.rocketmq.close()
-        local = open_store(self.disk, clock, StoreSettings(segment_bytes=1024 * 1024))
+        local = open_store(self.disk, clock, StoreSettings(segment_bytes=1024 * 1024), unheard)
         links = Brokers([("10.0.0.9", 9876)], self.cluster, clock, FixedEntropy())
         self.map = ClusterMap(links, clock, local.state)
         self.map.start()

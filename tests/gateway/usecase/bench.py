@@ -16,6 +16,7 @@ from domain.event import Event, Pulled, Received, Refused, Sent
 from domain.message import property as properties
 from domain.message.message import Message, Placed
 from domain.message.record import Record
+from domain.store.store_event import unheard
 from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.dispatcher import Dispatcher
@@ -86,7 +87,7 @@ def bench() -> Bench:
 def open_bench(config: StoreSettings) -> Bench:
     """A dispatcher over a new store."""
     clock = VirtualClock()
-    store = open_store(MemoryDisk(clock), clock, config)
+    store = open_store(MemoryDisk(clock), clock, config, unheard)
     # With late answers, what came between the answer of a read and the begin of the wait is read again.
     tails = LiveTails(lambda _topic: True, lambda _topic, _begins: None) if LATENESS.late else None
     handler = Dispatcher(

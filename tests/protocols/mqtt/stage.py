@@ -10,6 +10,7 @@ from domain.errors import Failure
 from domain.event import Event
 from domain.message.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE
+from domain.store.store_event import unheard
 from domain.store.store_ports import MessageLog, ReadResult
 from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
@@ -74,7 +75,7 @@ class Broker:
 
     def start(self) -> None:
         clock, entropy = self.clock, self.entropy
-        self.store = open_store(self.disk, clock, StoreSettings(segment_bytes=1024 * 1024))
+        self.store = open_store(self.disk, clock, StoreSettings(segment_bytes=1024 * 1024), unheard)
         self.log = CountedLog(self.store.log)
         self.store.log = cast("MessageLog", self.log)
         store = reached(self.store, clock)

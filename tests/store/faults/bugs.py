@@ -18,6 +18,7 @@ from store.events import StoreEvents
 from store.lease.call import LeaseCall
 from store.log.commit import GroupCommit
 from store.log.segment import Segments
+from store.log.segment_ends import find_gaps
 from store.queue.row import Row
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, LEASE, TOPIC, failure_only
@@ -45,7 +46,7 @@ def deletion_first(patch: Patch) -> None:
 def damage_is_a_tail(patch: Patch) -> None:
     """Recovery cuts the log at a wrong bit or a missing file."""
     patch.setattr(LogRecovery, "_refuse_damage", lambda self, end, proven: 0)
-    patch.setattr(LogRecovery, "_require_files", lambda self, proven: self._segments.find_gaps())
+    patch.setattr(LogRecovery, "_require_files", lambda self, proven: find_gaps(self._segments))
 
 
 @BUGS.found_by(live, 60)

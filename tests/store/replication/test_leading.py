@@ -11,6 +11,7 @@ from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from store.replication.leading import Leading
+from store.replication.pace import UNKNOWN
 from tests.simulation.kit.clock import VirtualClock
 
 GROUP = "broker-a"
@@ -89,7 +90,7 @@ class Stage:
         members = tuple(each.member for each in replicas)
         self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7)
         any_log: Any = self.log
-        self.leading = Leading(any_log, self.group, 1, self, self.clock, self.stepped_down.append)
+        self.leading = Leading(any_log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN)
         self.leading.start()
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:

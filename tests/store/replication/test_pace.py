@@ -15,7 +15,7 @@ from domain.errors import Failure
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LogWork, MendableLog
 from store.replication.leading import DISK_PART_BYTES, PART_BYTES, Leading
-from store.replication.pace import SOCKET_NS, ProcessorTime
+from store.replication.pace import SOCKET_NS, UNKNOWN, ProcessorTime
 from tests.simulation.kit.clock import VirtualClock
 
 MIB = 1024 * 1024
@@ -180,7 +180,7 @@ class Busy:
 
 def led(clock: VirtualClock) -> tuple[Leading, SlowLog]:
     log = SlowLog(clock)
-    leading = Leading(log, GROUP, 1, Nobody(), clock, pytest.fail)
+    leading = Leading(log, GROUP, 1, Nobody(), clock, pytest.fail, lambda: UNKNOWN)
     leading.start()
     return leading, log
 
@@ -210,7 +210,7 @@ def test_a_leader_that_gets_half_a_processor_gives_half_as_much() -> None:
 def test_a_leader_of_which_it_is_not_known_how_busy_it_is_is_taken_for_busy() -> None:
     leader = Busy(rate=0, share=0)
     leader.leading.close()
-    leader.leading = Leading(leader.log, GROUP, 1, Nobody(), leader.clock, pytest.fail)
+    leader.leading = Leading(leader.log, GROUP, 1, Nobody(), leader.clock, pytest.fail, lambda: UNKNOWN)
     leader.leading.start()
     Reader(leader.leading, 2)
     leader.run_for(500)

@@ -10,7 +10,9 @@ from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.event import Event
 from domain.replication.message import Era, Follow, LogHeld
-from store.replication.leading import STUCK_NS, Leading
+from store.replication.leading import Leading
+from store.replication.pace import UNKNOWN
+from store.replication.set_review import STUCK_NS
 from tests.simulation.kit.clock import VirtualClock
 
 GROUP = StoreGroup(
@@ -77,7 +79,7 @@ class Follower:
 
 def test_a_member_that_stands_still_is_left_out_though_it_has_all_that_is_confirmed() -> None:
     clock, log, keeper, follower = VirtualClock(), Log(), Keeper(), Follower()
-    leading = Leading(log, GROUP, 1, keeper, clock, lambda reason: None)  # type: ignore[arg-type]
+    leading = Leading(log, GROUP, 1, keeper, clock, lambda reason: None, lambda: UNKNOWN)  # type: ignore[arg-type]
     leading.start()
     leading.follow(follower, Follow(None, "g", 2, 22, 1, (Era(1, 0),), 0, 1_000))
     leading.held(follower, LogHeld(1, 1_000, 1_000))

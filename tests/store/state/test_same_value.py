@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.errors import Failure
+from domain.store.store_event import unheard
 from domain.store.store_ports import Expected, StateChange
 from domain.topic import Group, Topic
 from store.engine import open_store
@@ -24,7 +25,7 @@ class Stage:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.disk = MemoryDisk(self.clock)
-        self.store: OpenStore = open_store(self.disk, self.clock, StoreSettings())
+        self.store: OpenStore = open_store(self.disk, self.clock, StoreSettings(), unheard)
         self.clock.run_for(20)
 
     def written(self, act: Callable[[Done], None]) -> int:

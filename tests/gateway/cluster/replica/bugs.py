@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from store.replication import leading, members
+from store.replication import leading, members, set_review
 from store.replication.replica_log import follower
 from tests.gateway.cluster.replica.world import run
 from tests.simulation.kit.bugs import Bugs, Patch
@@ -28,11 +28,11 @@ def forgets_the_asked(patch: Patch) -> None:
 def joins_too_early(patch: Patch) -> None:
     """A newcomer is taken in before it has what is confirmed."""
 
-    def may_join(self: Any, follower: Any, _now_ns: int) -> bool:
-        known = self.group.replica(follower.id)
+    def may_join(self: Any, follower: Any, *_at: int) -> bool:
+        known = self._set.group.replica(follower.id)
         return follower.connection is not None and known is not None and known.incarnation == str(follower.incarnation)
 
-    patch.setattr(leading.Leading, "_may_join", may_join)
+    patch.setattr(set_review.SetReview, "_may_join", may_join)
 
 
 @BUGS.found_by(run, 50)

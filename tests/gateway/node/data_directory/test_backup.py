@@ -416,13 +416,14 @@ class LiveNode:
     async def _serve(self) -> None:
         import socket
 
+        from domain.store.store_event import unheard
         from gateway.runtime.clock import LoopClock
         from store.engine import open_store
 
         loop = asyncio.get_running_loop()
         disk = DataDirectory(self.folder, loop)
         clock = LoopClock(loop)
-        store = open_store(disk, clock, CONFIG)
+        store = open_store(disk, clock, CONFIG, unheard)
         bound = socket.create_server(("127.0.0.1", 0))
         self.port = bound.getsockname()[1]
         health = Health(time.monotonic_ns)

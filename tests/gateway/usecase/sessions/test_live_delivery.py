@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import chain
 
 from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Deliveries, MqttSubscription
+from domain.store.store_event import unheard
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.sessions.live_delivery import RUN_RECORDS, TURN_DELIVERIES, TURN_OFFERS, LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
@@ -44,7 +45,7 @@ class Audience:
 
 def stage() -> tuple[Turns, LiveDelivery]:
     clock = Turns()
-    store = open_store(MemoryDisk(VirtualClock()), VirtualClock(), StoreSettings())
+    store = open_store(MemoryDisk(VirtualClock()), VirtualClock(), StoreSettings(), unheard)
     return clock, LiveDelivery(store.state, clock, lambda _lease: None)
 
 

@@ -9,6 +9,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message.message import Message
 from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
 from domain.store.message_store import MessageStore
+from domain.store.store_event import unheard
 from domain.store.store_ports import State, StateChange
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import InFlightMessage
@@ -23,7 +24,7 @@ from tests.stored_state import pairs
 
 def store() -> tuple[OpenStore, VirtualClock]:
     clock = VirtualClock()
-    return open_store(MemoryDisk(clock), clock, StoreSettings()), clock
+    return open_store(MemoryDisk(clock), clock, StoreSettings(), unheard), clock
 
 
 def fresh(out: MqttSession) -> MqttSession:

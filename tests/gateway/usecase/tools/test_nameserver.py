@@ -41,6 +41,7 @@ from domain.nameserver.route import (
     UnregisterBroker,
     WritableChanged,
 )
+from domain.store.store_event import unheard
 from domain.topic import Group, Topic
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.tools.nameserver import NameServer
@@ -83,7 +84,7 @@ class Place:
 
 
 def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
-    store = open_store(disk, clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    store = open_store(disk, clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)), unheard)
     policy = NodePolicy()
     handler = Dispatcher(
         store=store, clock=clock, entropy=FixedEntropy(), cluster="c1", broker="b-a",
@@ -209,7 +210,8 @@ def test_a_broker_whose_connection_ends_is_gone_unless_it_came_back_by_another(p
 
 def test_a_name_server_alone_knows_registered_brokers_only() -> None:
     clock = VirtualClock()
-    store = open_store(MemoryDisk(clock), clock, StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    settings = StoreSettings(broker="b-a", store_host=host_bytes("127.0.0.1", 10911))
+    store = open_store(MemoryDisk(clock), clock, settings, unheard)
     alone = NameServer(RouteTable(), StoredSettings(store.state), clock, LongQuestions(clock))
     recorder = EventRecorder()
 

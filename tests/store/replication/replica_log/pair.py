@@ -8,7 +8,7 @@ from typing import Any
 from domain.ports import Clock, Disk
 from domain.replication.ports import LeaderLog
 from domain.store.storage_engine import StorageEngine
-from domain.store.store_event import Report
+from domain.store.store_event import Report, unheard
 from store.opening.open_store import OpenStore
 from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
@@ -25,7 +25,7 @@ SHIP_BYTES = 1_500
 
 def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreSettings = CONFIG) -> Follower:
     """A replica that follows."""
-    return open_follower(disk, clock, config)
+    return open_follower(disk, clock, config, unheard)
 
 
 def anew(follower: Follower, first: int, incarnation: int, behind: bool = False) -> None:

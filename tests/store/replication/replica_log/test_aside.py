@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind, unheard
 from store.log.segment import Segments
 from store.replication.replica_log.aside import BEHIND
 from store.replication.replica_log.follower import Follower, open_follower
@@ -193,7 +193,10 @@ def test_wherever_the_machine_dies_the_records_are_in_the_log_or_set_aside(lose:
         died = seen[0] > at
         disk = life.disk.powered_off(life.clock, chance=chance) if seed % 2 else life.disk.killed(life.clock)
         again: Follower = open_follower(
-            disk, life.clock, CONFIG.__class__(segment_bytes=4_096, boot="two", fresh_incarnation=4_711)
+            disk,
+            life.clock,
+            CONFIG.__class__(segment_bytes=4_096, boot="two", fresh_incarnation=4_711),
+            unheard,
         )
         kept = log_bytes(disk, 0, len(life.whole))
         copies = [aside(disk, f"set-aside/log-{begin}") for begin in (0, life.cut)]

@@ -12,6 +12,7 @@ from domain.errors import StoreError
 from domain.ports import Clock
 from domain.replication.message import LogPart, LogPartRefused
 from domain.replication.ports import DamagedPart, MendableLog, PartRefusedError
+from domain.store.store_event import unheard
 from store.replication.repairing import REST_NS, Given, PartSource, RepairCounts, Repairing
 from store.replication.replica_log.damaged import DamagedReplica, damaged_replica
 from store.replication.replica_log.follower import Follower, open_follower
@@ -284,7 +285,7 @@ def _started(group: Group, disk: MemoryDisk, clock: VirtualClock, renounced: lis
     config = replace(QUICK, boot=str(id(disk)), fresh_incarnation=4_711)
     for _ in range(5):
         try:
-            return open_follower(disk, clock, config)
+            return open_follower(disk, clock, config, unheard)
         except StoreError as error:
             damaged = damaged_replica(disk, clock, error)
             assert isinstance(damaged, DamagedReplica)
@@ -315,7 +316,7 @@ def test_what_a_checkpoint_covers_is_mended_at_the_start(harm: str, number: int)
     follower = None
     for _ in range(5):
         try:
-            follower = open_follower(disk, clock, config)
+            follower = open_follower(disk, clock, config, unheard)
             break
         except StoreError as error:
             damaged = damaged_replica(disk, clock, error)
@@ -394,7 +395,7 @@ def test_a_crash_while_a_log_is_renounced_loses_nothing_of_what_is_set_aside() -
                 raise Crash
 
         with pytest.raises(StoreError) as caught:
-            open_follower(disk, clock, QUICK)
+            open_follower(disk, clock, QUICK, unheard)
         damaged = damaged_replica(disk, clock, caught.value)
         assert damaged is not None
         disk.watch = watch

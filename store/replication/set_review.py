@@ -1,0 +1,92 @@
+"""The review of the SyncStateSet: members that do not follow are left out, and followers that have the log join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from domain.controller.group import SetMember
+from domain.limits import MILLISECOND_NS
+from domain.replication.ports import LeaderLog
+from store.replication.members import SyncStateSet
+from store.replication.progress import ReplicaProgress
+
+NEAR_BYTES: Final = 1024 * 1024
+"""Largest distance from the end at which a follower may become a member."""
+LOST_NS: Final = 300 * MILLISECOND_NS
+"""Time without a connection after which a member is left out."""
+ABSENT_NS: Final = 1_500 * MILLISECOND_NS
+"""The same for a member that has not followed yet in this epoch."""
+STUCK_NS: Final = 1_500 * MILLISECOND_NS
+"""Time without progress after which a member that is behind is left out."""
+NOT_SLOW_MIN: Final = 2
+"""Least number of members, with the leader, that remain when slow ones are left out; `min_in_sync` if that is larger."""
+
+
+def member_of(replica: int, incarnation: int) -> SetMember:
+    """Member with the incarnation of its log, in the form of the controllers."""
+    return SetMember(replica, str(incarnation))
+
+
+@final
+class SetReview:
+    """Asks for another set when the members are not those that should be.
+
+    slow       ids of replicas that the controllers judge slow: they do not count for the confirmed positions while
+               NOT_SLOW_MIN others do
+    begun_ns   since when an absent member is waited for, monotonic
+    """
+
+    def __init__(
+        self, log: LeaderLog, members: SyncStateSet, own: SetMember, followers: Mapping[int, ReplicaProgress], begun_ns: int
+    ) -> None:
+        self.slow: frozenset[int] = frozenset()
+        self.begun_ns = begun_ns
+        self._log = log
+        self._set = members
+        self._own = own
+        self._followers = followers
+
+    def review(self, now_ns: int, written: int, synced: int) -> None:
+        """Ask for the members that follow, and the followers that may join. `written`, `synced`: confirmed positions."""
+        kept = [member for member in self._set.members if member == self._own or not self._is_out(member, now_ns)]
+        joined = [
+            member_of(each.id, each.incarnation)
+            for each in self._followers.values()
+            if self._may_join(each, now_ns, written, synced) and member_of(each.id, each.incarnation) not in kept
+        ]
+        if self.slow:
+            kept, joined = self._without_slow(kept, joined)
+        ids = {member.id for member in joined}
+        wanted = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
+        if wanted != tuple(sorted(self._set.members)):
+            self._set.ask(wanted)
+
+    def _without_slow(self, kept: list[SetMember], joined: list[SetMember]) -> tuple[list[SetMember], list[SetMember]]:
+        """(kept, joined) without slow replicas, if enough other members remain."""
+        ordinary = [each for each in kept if each == self._own or each.id not in self.slow]
+        if len(ordinary) < max(NOT_SLOW_MIN, self._set.group.min_in_sync):
+            return kept, joined
+        return ordinary, [each for each in joined if each.id not in self.slow]
+
+    def _is_out(self, member: SetMember, now_ns: int) -> bool:
+        follower = self._followers.get(member.id)
+        if follower is None or str(follower.incarnation) != member.incarnation:
+            return now_ns - self.begun_ns >= ABSENT_NS
+        if follower.connection is None and now_ns - follower.lost_ns >= LOST_NS:
+            return True
+        return now_ns - follower.moved_ns >= STUCK_NS
+
+    def _may_join(self, follower: ReplicaProgress, now_ns: int, written: int, synced: int) -> bool:
+        """True for a follower that has all confirmed bytes, and all bytes of this log at the election: the previous leader may
+        have confirmed them. A member without progress always has all confirmed bytes, since it holds the confirmation back; it
+        must not join again at the moment at which it is left out."""
+        known = self._set.group.replica(follower.id)
+        if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
+            return False
+        if now_ns - follower.moved_ns >= STUCK_NS:
+            return False
+        begin = self._log.begin
+        if follower.written < max(written, begin) or follower.synced < max(synced, begin):
+            return False
+        return self._log.written - follower.written <= NEAR_BYTES
