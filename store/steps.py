@@ -52,9 +52,21 @@ class Turns:
         self.busy = False
         done()
 
+    def run_unwatched(self, steps: Iterator[int]) -> None:
+        """Run `steps` without a waiter; an OSError ends them, and the next run begins anew."""
+        self.run(steps, _ended, _failed)
+
     def stop(self) -> None:
         """Abandon the work under way: neither `done` nor `failed` is called."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _ended() -> None:
+    return
+
+
+def _failed(_error: OSError) -> None:
+    return

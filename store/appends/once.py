@@ -139,7 +139,7 @@ class OnceAppends:
     def check(self) -> None:
         """Forget keys whose time has passed, and the oldest of too many. The store calls this every second."""
         if not self._turns.busy and self._due() and self._writer.refusal() is None:
-            self._turns.run(self._forget(), lambda: None, lambda _: None)
+            self._turns.run_unwatched(self._forget())
 
     def stop(self) -> None:
         """The store is closed."""

@@ -76,7 +76,6 @@ class ReplayedQueues:
             queue.first = queue.next = queue.tail_first = offset
 
     def _add_lite_rows(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
-        """Add the rows of a message to its lite queues, whose names and offsets are in the record."""
         stored = record.properties
         for lite_topic, offset in zip(lite.names_in(stored, entry.name), lite.offsets_in(stored), strict=False):
             queue = (entry.lite_queues or {}).get(lite_topic)

@@ -113,7 +113,6 @@ class Retention:
             self._go()
 
     def _go(self) -> None:
-        """Delete the oldest segment: no topic holds it."""
         if self._commit.broken is not None:
             self._running = False
             return

@@ -82,7 +82,6 @@ class SegmentRewriting:
         self._turns.run(steps, lambda: self._copy(pending, 0), lambda _: self._fail())
 
     def _copy(self, pending: list[tuple[int, Row]], at: int) -> None:
-        """Write timers again, in batches, then half messages."""
         if at == len(pending):
             self._copy_halves()
             return
@@ -98,7 +97,6 @@ class SegmentRewriting:
         self._needed.keep(messages, changes, partial(self._copied, lambda: self._copy(pending, end)))
 
     def _copy_halves(self) -> None:
-        """Write open half messages again, in batches, then state."""
         try:
             messages, changes = self._open_transactions.copies(self._base)
         except (OSError, StoreError):
@@ -118,7 +116,6 @@ class SegmentRewriting:
         go_on()
 
     def _carry(self, slices: Iterator[list[StateChange] | None]) -> None:
-        """Write the next slice of live state again."""
         if self._commit.broken is not None:
             self._fail()
             return

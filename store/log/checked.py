@@ -56,7 +56,6 @@ class CheckedRanges:
                 self._add(start, position)
 
     def _check(self, segment: Segment, position: int) -> int:
-        """Check the batch at `position`; returns the position behind it."""
         at = position - segment.base
         front = segment.file.read(at, batch.HEADER_BYTES)
         if position + batch.FILLER_BYTES == segment.end and batch.is_filler(front):

@@ -357,7 +357,6 @@ class GroupCommit:
         self._segments.sync(synced)
 
     def _reach(self, effects: Effects) -> None:
-        """Carry out the effects of a batch that has reached its level."""
         if effects.pending:
             waited_ns = self._clock.monotonic_ns() - effects.pending[0].accepted_ns
             self.appends.add(waited_ns / 1e9, len(effects.pending))
@@ -413,7 +412,6 @@ class GroupCommit:
             self.accepted.wake()
 
     def _fail(self, failure: Failure) -> None:
-        """Answer the written appends that wait for their level with `failure`."""
         self._full.end()
         self.mark.close()
         unsynced = self._unsynced.clear()

@@ -113,7 +113,6 @@ class Confirmation:
                 effects.fail(failure, self._events)
 
     def _moves(self) -> None:
-        """Take appends again, after a stall."""
         self.stalled = None
         self._events.notify(StoreEventKind.MOVING, "", "what waited for the other replicas is answered: writes are taken")
 
@@ -122,7 +121,6 @@ class Confirmation:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + part_ns, self._poll)
 
     def _poll(self) -> None:
-        """Answer appends that have waited for longer than the flush timeout."""
         self._timer = None
         limit_ns = self._clock.monotonic_ns() - self._timeout_ms * 1_000_000
         late: list[Done] = overdue([effects for waiting in (self._page, self._flushed) for _, effects in waiting], limit_ns)

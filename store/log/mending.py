@@ -126,7 +126,6 @@ class SegmentMending:
         return at
 
     def _filled(self, place: int, at: int) -> int:
-        """End the file with a filler batch: the next batch belongs to another file."""
         behind = place + batch.FILLER_BYTES
         if behind > self.end or (self._segment is not None and behind != self._segment.end):
             raise ReplicaDataError(f"a filler cannot be at {place}")

@@ -128,5 +128,4 @@ class RecordReader:
 
 
 def _size_of(record: bytes) -> int:
-    """Size of a record by its first four bytes; 0 for fewer bytes."""
     return uint32(record, 0) if len(record) >= 4 else 0

@@ -98,7 +98,6 @@ class Scrubber:
             yield checked // _COST_BYTES + 1
 
     def _suspected(self) -> Iterator[int]:
-        """Check the suspected segments, from begin to end."""
         bases = self.suspects.bases
         while bases:
             at = next(iter(bases))

@@ -255,7 +255,6 @@ class Segments:
             segment.file.truncate(begin - segment.base)
 
     def _copy(self, segment: Segment, begin: int) -> None:
-        """Copy the bytes of `segment` from position `begin` on to another file, named by `begin`."""
         name = file_name(self._folder, begin)
         copy = self._disk.open(name + NEW)
         try:

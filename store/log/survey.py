@@ -163,7 +163,6 @@ class LogSurvey:
         return self.missing(position, following) if position < following else None
 
     def _bad(self, segment: Segment, position: int, found: Header | None, reason: str) -> Stretch:
-        """Stretch from `position` to the next batch of the segment, or to its end."""
         stop = self._search(segment, position + 1)
         if found is not None and found.version == 2 and not found.is_gap:
             behind = position + found.size
@@ -172,7 +171,6 @@ class LogSurvey:
         return Stretch(segment.base, position, stop, _most(stop - position), False, reason)
 
     def _search(self, segment: Segment, position: int) -> int:
-        """Position of the next batch or gap of `segment` from `position` on; the segment's end without one."""
         while position < segment.end:
             data = _read(segment, position, _WINDOW_BYTES + batch.HEADER_BYTES)
             at = data.find(batch.MAGIC_BYTES, 4)
@@ -219,7 +217,6 @@ def _read(segment: Segment, position: int, size: int) -> bytes:
 
 
 def _most(size: int) -> int:
-    """Upper bound of the number of records in `size` bytes."""
     return size // batch.RECORD_BYTES_MIN
 
 

@@ -103,7 +103,6 @@ class Repair:
         return records, size
 
     def _replace(self, bad: Stretch, store_ms: int) -> None:
-        """Let a gap take the place of one bad part, which may reach over several files."""
         segments = Segments(self._disk, FOLDER, bad.begin)
         try:
             self._keep_what_follows(segments, bad)

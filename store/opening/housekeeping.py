@@ -67,7 +67,7 @@ class Housekeeping:
             parts.commit.when_synced(self._held.release)
         else:
             self._held.release()
-        self._rests.run(parts.census.steps(), _nothing, _ignored)
+        self._rests.run_unwatched(parts.census.steps())
         self._tick()
 
     def _tick(self) -> None:
@@ -95,7 +95,7 @@ class Housekeeping:
         parts.group_removal.check()
         parts.keys.drop_before(parts.segments.first)
         if not self._scrubs.busy:
-            self._scrubs.run(parts.scrubber.second(), _nothing, _ignored)
+            self._scrubs.run_unwatched(parts.scrubber.second())
 
     def _rest(self) -> None:
         """Pack lease tables that have not changed for a while, when that is due; poll again soon while many change."""
@@ -105,7 +105,7 @@ class Housekeeping:
             self._polls = _LOOKS
         if (many or now - self._rest_ns >= REST_NS) and not self._rests.busy:
             self._rest_ns = now
-            self._rests.run(chain(turn.rest(), self._parts.census.steps()), _nothing, _ignored)
+            self._rests.run_unwatched(chain(turn.rest(), self._parts.census.steps()))
         if self._polls and self._poll_timer is None:
             self._poll_timer = self._clock.call_at(now + _LOOK_NS, self._poll)
 
@@ -158,11 +158,3 @@ class Housekeeping:
         parts.commit.close()
         parts.index.files.segments.close()
         parts.keys.close()
-
-
-def _nothing() -> None:
-    """Callback of work without a waiter."""
-
-
-def _ignored(error: OSError) -> None:
-    """The failure of work that reads no file."""

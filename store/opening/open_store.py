@@ -118,7 +118,6 @@ class OpenStore:
 
 
 def _begin(log: RecoveredLog, recovered: Recovered, promise: Promise, leads: bool) -> None:
-    """Begin to append behind the applied log."""
     commit, segments, skew_ms = log.commit, log.files.segments, log.config.clock_skew_ms
     date_segments(segments, log.clock.wall_ms())
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms), log.recovery.applied)
@@ -134,7 +133,6 @@ def _begin(log: RecoveredLog, recovered: Recovered, promise: Promise, leads: boo
 def _parts(
     log: RecoveredLog, recovered: Recovered, promise: Promise, checkpointer: Checkpointer, once: OnceAppends
 ) -> StoreParts:
-    """Make the parts that only an open store has."""
     clock, config, events, index, commit = log.clock, log.config, log.events, log.index, log.commit
     rewriting = SegmentRewriting(log.wheel, log.transactions, log.source, checkpointer, commit, clock)
     trimming = Trimming(index, config, ReadHolds(log.state, index))

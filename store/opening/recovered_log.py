@@ -186,14 +186,12 @@ class RecoveredLog:
         return 1.0 if self.files.disk.held else self.admission.free_ratio
 
     def _damaged(self, stretch: Stretch) -> None:
-        """Report a damaged part of the log that the scrubber has found."""
         cause = f"{stretch}; who reads it is refused, and the rest is served"
         remedy = "look at the disk; `headgate repair` sets the part aside while the node is stopped"
         self.events.notify(StoreEventKind.DAMAGED, stretch.file, cause, remedy)
 
 
 def _files(disk: Disk, config: StoreSettings, events: StoreEvents) -> StoreFiles:
-    """Find the newest checkpoint, and open the files of the index and of the log."""
     held_disk = BackupDisk(disk)
     points = checkpoints.find(held_disk, events)
     index = QueueIndex(held_disk, config, points.newest.index_first, points.newest.index_end)

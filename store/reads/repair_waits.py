@@ -132,7 +132,6 @@ class RepairWaits:
             self._clock.call_soon(self._try)
 
     def _poll(self) -> None:
-        """Answer the reads whose deadline has passed."""
         self._timer = None
         now = self._clock.monotonic_ns()
         over = [each for each in self._reads if each.until_ns <= now]

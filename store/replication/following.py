@@ -189,7 +189,6 @@ class Following:
         self._mark()
 
     def _keep(self, event: LogBytes) -> None:
-        """Keep parts that arrive before the cut is done."""
         self._early_bytes += len(event.data)
         if self._cutting and not self._wants and self._early_bytes <= 2 * WINDOW_BYTES:
             self._early.append(event)
@@ -202,7 +201,6 @@ class Following:
             self._clock.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Report the positions of the log to the leader, and sync the part that is not durable yet."""
         self._marked = False
         log = self._log
         if self._closed or not self.follows or self._connection is None:

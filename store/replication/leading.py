@@ -76,7 +76,7 @@ class Leading:
 
     def start(self) -> None:
         """Begin to lead."""
-        self._log.follow_progress(self._notified)
+        self._log.follow_progress(self._mark)
         self._counted()
         self._tick()
 
@@ -187,7 +187,6 @@ class Leading:
     # Confirmed positions
 
     def _counted(self) -> None:
-        """Update the log after a change of the counted members or of the group."""
         if not self._ended:
             self._log.members(len(self.group.members), self.group.min_in_sync)
             self._mark()
@@ -202,7 +201,6 @@ class Leading:
         return follower.written, follower.synced
 
     def _confirm(self) -> None:
-        """Confirm the positions that all counted members have."""
         positions = [self._has(member) for member in {self._own, *self._set.counted()}]
         written = max(self.written, min(each for each, _ in positions))
         synced = max(self.synced, min(each for _, each in positions))
@@ -211,10 +209,6 @@ class Leading:
             self._log.confirm(written, synced)
 
     # Turns
-
-    def _notified(self) -> None:
-        """Note the progress of the log: further bytes are written or synced."""
-        self._mark()
 
     def _mark(self) -> None:
         if not self._marked and not self._ended:
@@ -278,7 +272,6 @@ class Leading:
         self._pace.poll(now_ns, self._log.written, behind)
 
     def _notify(self) -> None:
-        """Send the confirmed position to the followers that lack it."""
         self._word = None
         for follower in self.followers.values():
             if follower.connection is not None and follower.confirmed < self.written:

@@ -100,7 +100,6 @@ class SyncStateSet:
             self._changed()
 
     def _settle(self, group: StoreGroup) -> None:
-        """End the pending alteration, which is made or will never be."""
         if group.leader_epoch != self._epoch:
             self._step_down(f"replica {group.leader or 'none'} leads in epoch {group.leader_epoch}")
             return

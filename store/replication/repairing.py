@@ -150,7 +150,6 @@ class Repairing:
         self._next(mending, f"{source.name}: {answer.text if isinstance(answer, Failure) else answer.reason.value}")
 
     def _next(self, mending: Mending, why: str) -> None:
-        """Ask the next replica after a refusal or an error of the current one."""
         self._left.pop(0)
         if self._left:
             self.why = why
@@ -172,7 +171,6 @@ class Repairing:
         self._clock.call_soon(self._again)
 
     def _again(self) -> None:
-        """Poll for further parts at once."""
         if self._timer is not None:
             self._timer.cancel()
         self._poll()

@@ -30,7 +30,6 @@ def code_of(result: object) -> ErrorCode:
 
 
 def sure(result: Result | Failure) -> Result:
-    """The result, which is not a Failure."""
     assert not isinstance(result, Failure), result
     return result
 
@@ -62,7 +61,6 @@ class Driver:
             raise event.error
 
     def notified(self, kind: StoreEventKind) -> list[StoreEvent]:
-        """The events of one kind so far."""
         return [event for event in self.events if event.kind is kind]
 
     def call(self, function: Callable[..., None], *arguments: Any) -> Any:
@@ -74,32 +72,27 @@ class Driver:
         return answers[0]
 
     def topic(self, name: str, durability: Durability = Durability.FLUSHED, **facts: Any) -> None:
-        """Make a topic of one queue."""
         facts = {"read_queues": 1, "write_queues": 1, **facts}
         assert self.call(self.store.metadata.put_topic, Topic(name, durability=durability, **facts)) is None
 
     def append(self, messages: Sequence[Message], changes: Sequence[StateChange] = ()) -> list[Placed] | Failure:
-        """Append and wait."""
         answers: list[list[Placed] | Failure] = []
         self.store.log.append(messages, answers.append, changes)
         self.clock.run_until(lambda: bool(answers))
         return answers[0]
 
     def send(self, topic: str, *bodies: bytes, queue_id: int = 0, properties: bytes = b"") -> list[Placed]:
-        """Append plain messages."""
         return sure(self.append([Message(topic, body, properties, queue_id=queue_id) for body in bodies]))
 
     def read(
         self, topic: str, offset: int = 0, limit: int = 1_000, queue_id: int = 0, tags: TagFilter | None = None
     ) -> ReadResult:
-        """Read from a queue."""
         result: ReadResult | Failure = self.call(
             self.store.log.read, ReadRequest(topic, queue_id, offset, limit, 1 << 30, tags)
         )
         return sure(result)
 
     def bodies(self, topic: str, queue_id: int = 0) -> list[bytes]:
-        """All bodies that can be read from a queue."""
         found: list[bytes] = []
         first, end = self.bounds(topic, queue_id)
         while first < end:
@@ -109,7 +102,6 @@ class Driver:
         return found
 
     def bounds(self, topic: str, queue_id: int = 0) -> tuple[int, int]:
-        """First and next offset."""
         result: tuple[int, int] | Failure = self.call(self.store.log.bounds, topic, queue_id)
         return sure(result)
 
@@ -126,7 +118,6 @@ class Driver:
         attempt_id: str = "",
         fleeting: bool = False,
     ) -> LeaseResult:
-        """Lease messages."""
         request = LeaseRequest(
             group, topic, limit, invisible_ms, queue_id=queue_id, wanted=tags, from_first=from_first, ordered=ordered,
             attempt_id=attempt_id, fleeting=fleeting,
@@ -135,7 +126,6 @@ class Driver:
         return sure(result)
 
     def settle(self, group: str, topic: str, *leased: Leased) -> list[Failure | None]:
-        """Settle leases."""
         return sure(self.call(self.store.leases.settle, group, topic, [message.receipt for message in leased]))
 
     def killed(self) -> Driver:
@@ -144,12 +134,10 @@ class Driver:
         return Driver(self.config, self.disk.killed(clock), clock, self.engine)
 
     def powered_off(self, keep: Keep | None = None) -> Driver:
-        """Power failure, and a new start."""
         clock = VirtualClock(self.clock.wall_ms())
         return Driver(self.config, self.disk.powered_off(clock, keep), clock, self.engine)
 
     def restarted(self) -> Driver:
-        """A clean stop, and a new start."""
         ended: list[bool] = []
         self.store.drain(lambda: ended.append(True))
         self.clock.run_until(lambda: bool(ended))
@@ -158,16 +146,12 @@ class Driver:
 
 
 class RecordingListener:
-    """A StoreListener that records its calls."""
-
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
         self.frees: list[tuple[str, str]] = []
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """Record topic, queue and offset of every record."""
         self.seen += [(topic, queue_id, Record(data).queue_offset) for data in records]
 
     def freed(self, group: str, topic: str) -> None:
-        """Record the group and the topic."""
         self.frees.append((group, topic))

@@ -77,7 +77,6 @@ ENGINE = StorageEngine(InFolderSettings, open_in_folder)
 
 
 def installed() -> list[str]:
-    """Names of the storage engines that are installed now."""
     return sorted({point.name for point in entry_points(group=STORES)})
 
 

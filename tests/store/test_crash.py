@@ -235,7 +235,6 @@ def test_a_long_log_keeps_64_files_open_at_most() -> None:
 
 
 def sure_offset(driver: Driver) -> int:
-    """Position of group g on queue 0 of t."""
     offset = driver.call(driver.store.positions.offset, "g", "t", 0)
     assert isinstance(offset, int)
     return offset

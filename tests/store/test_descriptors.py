@@ -26,18 +26,15 @@ USED_UP = pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
 
 
 def use_up(driver: Driver, number: int = errno.EMFILE) -> None:
-    """No file can be opened from now on."""
     driver.disk.no_descriptor = number
     driver.disk.descriptors = 0
 
 
 def give_back(driver: Driver) -> None:
-    """Files can be opened again."""
     driver.disk.descriptors = -1
 
 
 def until_refused(driver: Driver) -> Failure:
-    """Send until the store refuses a message."""
     for count in range(100):
         found = driver.append([Message("t", b"%d " % count + bytes(600), queue_id=0)])
         if isinstance(found, Failure) and found.code is ErrorCode.STORE_UNAVAILABLE:

@@ -107,7 +107,6 @@ def test_replicas_that_confirm_slowly_are_no_reason_to_refuse() -> None:
 
 
 def test_what_a_failed_write_has_left_behind_counts_for_nothing() -> None:
-    """It is answered, and no more is taken: nobody has to wait for that."""
     driver = Driver()
     driver.topic("t")
 

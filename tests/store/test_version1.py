@@ -16,7 +16,6 @@ DERIVED = ("checkpoint/", "index/", "keys/", "snapshot/", "abort")
 
 
 def check(driver: Driver) -> None:
-    """All that the directory holds is there."""
     driver.clock.run_for(10)
     assert driver.bodies("orders", 0) == [*ORDERS[0], b"half-0"]
     assert driver.bodies("orders", 1) == ORDERS[1]

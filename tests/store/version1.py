@@ -27,7 +27,6 @@ CONFIG: Final = StoreSettings(
 
 
 def files(path: Path = ARCHIVE) -> dict[str, bytes]:
-    """Name -> content of the files of a data directory."""
     found: dict[str, bytes] = {}
     with tarfile.open(path) as archive:
         for member in archive:

@@ -248,7 +248,6 @@ class Follower:
     # Work
 
     def _end(self) -> None:
-        """Stop the work of every second, applying, and serving."""
         self._view.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -267,7 +266,7 @@ class Follower:
         if not self._spills.busy:
             self._spills.run(index.spill(), lambda: None, lambda error: self._raw.failed("a write of the index", error))
         if not self._scrub.busy:
-            self._scrub.run(self._scrubs.second(), lambda: None, lambda _error: None)
+            self._scrub.run_unwatched(self._scrubs.second())
         self._checkpointer.check()
         self._log.keys.drop_before(self._raw.first)
         self._drop()

@@ -35,8 +35,6 @@ def damage(driver: Driver, place: Placed) -> None:
 
 
 class Raising:
-    """A listener that raises."""
-
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Fail, as a bug would."""
         raise ValueError("of the listener")
@@ -55,7 +53,6 @@ class Waiting:
         self._topic = topic
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """Lease one message."""
         if topic == self._topic:
             request = LeaseRequest("g", topic, 1, 10_000, from_first=True)
             self._driver.store.leases.lease(request, self.answers.append)

@@ -17,7 +17,6 @@ from tests.store.driver import Driver, sure
 
 
 def once(driver: Driver, key: bytes, body: bytes = b"x", scope: str = "s", stored: bytes = b"") -> list[Placed] | Failure:
-    """Append a message with a key, whose digest is that of the body."""
     message = Message("t", body, properties.entry(properties.UNIQ_KEY, f"id-{key.decode()}") + stored, queue_id=0)
     message.message_id = f"id-{key.decode()}"
     result: list[Placed] | Failure = driver.call(driver.store.log.append_once, OnceKey(scope, key, digest(body)), [message])

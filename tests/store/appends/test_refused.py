@@ -20,18 +20,15 @@ from tests.store.lease.test_lite_queues import send
 
 
 def nearly_full(driver: Driver) -> None:
-    """The volume has no room for messages."""
     driver.disk.free = 0.01
     driver.clock.run_for(1_100)
 
 
 def draining(driver: Driver) -> None:
-    """The store is being closed."""
     driver.store.drain(lambda: None)
 
 
 def failed(driver: Driver) -> None:
-    """The disk has failed a sync."""
     driver.disk.fail_syncs = True
     driver.store.state.put([], None)
     driver.clock.run_for(20)

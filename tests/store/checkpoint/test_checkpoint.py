@@ -27,7 +27,6 @@ SMALL = StoreSettings(
 
 
 def snapshot_now(driver: Driver) -> None:
-    """Write a checkpoint with a snapshot."""
     ended: list[bool] = []
     driver.store.parts.checkpointer.begin(True, lambda: ended.append(True))
     driver.clock.run_until(lambda: bool(ended))
@@ -67,12 +66,10 @@ def empty(data: bytearray) -> None:
 
 
 def flip(data: bytearray) -> None:
-    """One bit is wrong."""
     data[len(data) // 2] ^= 1
 
 
 def torn(data: bytearray) -> None:
-    """The end is missing."""
     del data[-3:]
 
 

@@ -161,7 +161,6 @@ def test_tables_whose_messages_were_settled_behind_the_checkpoint_are_idle_and_o
 
 
 def content(driver: Driver) -> list[object]:
-    """What changes have made of topics, groups, lease tables and state."""
     parts = driver.store.parts
     found: list[object] = [driver.store.metadata.topics(), driver.store.metadata.groups(), parts.state.bytes]
     found += [(place, parts.ledger.tables.floor(place)) for place in parts.ledger.tables.places()]

@@ -20,7 +20,6 @@ def hold(driver: Driver, topic: str, offset: int, for_ms: int) -> None:
 
 
 def brief() -> Driver:
-    """A store whose topic keeps messages for 5 s."""
     driver = Driver(SHORT)
     driver.topic("brief", retention_ms=5_000)
     fill(driver, "brief", 10)

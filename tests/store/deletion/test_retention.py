@@ -31,7 +31,6 @@ MINUTE = StoreSettings(
 
 
 def fill(driver: Driver, topic: str, minutes: int) -> None:
-    """Traffic for so many minutes."""
     for _ in range(minutes * 6):
         driver.send(topic, *[b"x" * 900] * 5)
         driver.clock.run_for(10_000)

@@ -23,8 +23,6 @@ LOOK = StoreSettings(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_m
 
 
 class Count:
-    """Counts the index rows that retention reads."""
-
     def __init__(self, driver: Driver) -> None:
         self.rows_read = 0
         self._driver = driver
@@ -36,7 +34,6 @@ class Count:
         return getattr(self._index, name)
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
-        """QueueIndex.rows."""
         found = self._index.rows(queue, offset, limit)
         self.rows_read += len(found)
         return found
@@ -49,7 +46,6 @@ class Count:
 
 
 def fill(driver: Driver, topic: str, messages: int, size: int = 10, queues: int = 1, name: str = "") -> None:
-    """So many messages, spread over the queues."""
     properties = f"__LITE_TOPIC\x01{name}\x02INNER_MULTI_DISPATCH\x01%LMQ%${topic}${name}\x02".encode() if name else b""
     for begin in range(0, messages, 500):
         batch = range(begin, min(begin + 500, messages))
@@ -57,7 +53,6 @@ def fill(driver: Driver, topic: str, messages: int, size: int = 10, queues: int 
 
 
 def stored_bytes(driver: Driver, topic: str, queue_id: int = 0) -> int:
-    """Bytes of all readable records of a queue."""
     total, (offset, end) = 0, driver.bounds(topic, queue_id)
     while offset < end:
         result = driver.read(topic, offset, queue_id=queue_id)

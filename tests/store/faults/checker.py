@@ -46,7 +46,6 @@ class Life:
         clock.run_for(20)
 
     def check(self) -> None:
-        """Check what can be read: topics, messages, state, positions."""
         if self.driver.store.broken is None:
             self._topics(self.promises.until())
         expected = self.promises.until()
@@ -88,7 +87,6 @@ class Life:
         return Life(disk, clock, Promises(self.promises.events), True, self.chance.randrange(1 << 30))
 
     def ended(self) -> Life:
-        """The next life, after a clean end. The start may read its checkpoint alone."""
         ended: list[bool] = []
         self.driver.store.drain(lambda: ended.append(True))
         try:
@@ -240,7 +238,6 @@ class Life:
         return found
 
     def _decide_all(self) -> None:
-        """Commit every open half message: it must still be there."""
         for body, sent in self.promises.until().sent.items():
             if sent.decision == "" and sent.acknowledged:
                 name = f"half-{int(body.split(b':')[0])}"
@@ -251,7 +248,6 @@ class Life:
                 self.promises.note("decided", body, self.clock.wall_ms())
 
     def _timers(self) -> None:
-        """Every acknowledged timer of the load is due by now."""
         expected = self.promises.until()
         seen = {record.body for topic, count in QUEUES.items() for at in range(count) for record in self._queue(topic, at)}
         for body, sent in expected.sent.items():

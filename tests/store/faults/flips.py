@@ -55,7 +55,6 @@ class Directory:
         return check(driver, self.promises.until())
 
     def files(self) -> list[str]:
-        """Files that are not empty."""
         return sorted(name for name, content in self.disk.files.items() if content.data)
 
 

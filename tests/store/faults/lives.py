@@ -54,7 +54,6 @@ class Weather:
         self._fails_in = -1
 
     def change(self) -> None:
-        """Perhaps begin a fault, or end one."""
         disk, chance = self._disk, self._chance
         if disk.free < 0.05 or disk.capacity or disk.hold_syncs or disk.unreadable:
             if chance.random() < 0.3:
@@ -68,7 +67,6 @@ class Weather:
         chance.choice(faults)()
 
     def clear(self) -> None:
-        """End all faults."""
         self._disk.mend()
         self._disk.free, self._disk.sync_ms = 0.5, 1.0
         self._work.wait(1_100)
@@ -91,14 +89,12 @@ class Weather:
         self._disk.hold_syncs = True
 
     def _unreadable(self) -> None:
-        """Some sectors of the log cannot be read."""
         self._work.promises.note("unreadable", "")
         name = self._chance.choice([name for name in self._disk.files if name.startswith("log/")])
         begin = self._chance.randrange(len(self._disk.files[name].data) + 1)
         self._disk.unreadable.append((name, begin, begin + self._chance.choice((1, 512, 4_096))))
 
     def _fail(self) -> None:
-        """One of the next writes, syncs or changes of names fails."""
         left = self._chance.randrange(20)
         code = self._chance.choice((errno.EIO, errno.ENOSPC))
 
@@ -161,7 +157,6 @@ def _load(life: Life, chance: random.Random) -> None:
 
 
 def _mend(life: Life) -> None:
-    """The disk works again."""
     disk = life.driver.disk
     disk.mend()
     disk.watch, disk.free, disk.sync_ms = None, 0.5, 1.0

@@ -98,7 +98,6 @@ class Promises:
         self.events = list(events)
 
     def note(self, kind: str, key: object, value: object = None) -> None:
-        """Add an event."""
         self.events.append((kind, key, value))
 
     def until(self, count: int = -1) -> Expected:

@@ -26,7 +26,6 @@ SURVIVORS = 4 if SOAK else 1
 
 @cache
 def found(seed: int) -> list[Moment]:
-    """The moments of one run: every STEPth operation, and the end."""
     return moments(seed, script, lambda number: number % STEP == seed % STEP)
 
 

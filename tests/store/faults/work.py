@@ -45,13 +45,11 @@ class Work:
         self._halves: list[tuple[bytes, Placed]] = []
 
     def begin(self) -> None:
-        """Make the topics."""
         for name in (FLUSHED, PAGE, MORTAL, UNDECIDED_TOPIC):
             self._put_topic(name)
         self.wait(20)
 
     def wait(self, milliseconds: float) -> None:
-        """Let time pass."""
         self.driver.clock.run_for(milliseconds)
 
     def body(self, size: int = 0) -> bytes:
@@ -60,23 +58,19 @@ class Work:
         return b"%d:" % self.serial + self.chance.randbytes(size or self.chance.choice((1, 40, 300, 900)))
 
     def send(self, topic: str = "", count: int = 1) -> None:
-        """Send messages to random queues."""
         topic = topic or self.chance.choice((FLUSHED, PAGE, MORTAL))
         if self.promises.until().topics[topic].may_be() == [True]:
             self._append([self._message(topic) for _ in range(count)])
 
     def send_with_state(self) -> None:
-        """A message and a session's state, in one commit."""
         message, value = self._message(FLUSHED), b"%d" % self.serial
         self._append([message], [StateChange("session", b"device", value)])
 
     def timer(self) -> None:
-        """A message for later."""
         due = self.driver.clock.wall_ms() + self.chance.choice((50, 700, 4_000))
         self._append([self._message(FLUSHED, b"TIMER_DELIVER_MS\x01%d\x02" % due, due)])
 
     def half(self) -> None:
-        """A half message, which a later call decides."""
         name = b"half-%d" % (self.serial + 1)
         stored = b"UNIQ_KEY\x01%s\x02TRAN_MSG\x01true\x02PGROUP\x01producers\x02" % name
         message = self._message(FLUSHED, stored, 0, "")
@@ -84,7 +78,6 @@ class Work:
         self._append([message], then=lambda placed: self._halves.append((message.body, placed[0])))
 
     def decide(self, commit: bool) -> None:
-        """Commit a half message, or roll it back."""
         if not self._halves:
             return
         body, place = self._halves.pop(0)
@@ -94,7 +87,6 @@ class Work:
         self.driver.store.transactions.end(PRODUCERS, place.message_id, offset, position, commit, done)
 
     def put(self) -> None:
-        """Change a session's state, or remove it."""
         key = b"s%d" % self.chance.randrange(4)
         self.serial += 1
         value = None if self.chance.random() < 0.2 else b"%d" % self.serial + bytes(self.chance.choice((1, 1_500)))
@@ -103,7 +95,6 @@ class Work:
         self.driver.store.state.put([StateChange("session", key, value)], done)
 
     def commit_position(self, topic: str = "") -> None:
-        """Commit a position below the readable end."""
         topic = topic or self.chance.choice((FLUSHED, PAGE))
         bounds = self.driver.call(self.driver.store.log.bounds, topic, 0)
         first, end = (0, 0) if isinstance(bounds, Failure) else bounds
@@ -114,7 +105,6 @@ class Work:
             self.driver.store.positions.commit(COMMITTER, [(topic, 0, offset)], done)
 
     def lease(self, topic: str = "") -> None:
-        """Lease some messages."""
         topic = topic or self.chance.choice((FLUSHED, PAGE))
 
         def leased(result: LeaseResult) -> None:
@@ -128,7 +118,6 @@ class Work:
         self.driver.store.leases.lease(request, self._call("lease", leased))
 
     def settle(self, topic: str = "") -> None:
-        """Settle some of the leases."""
         topic = topic or self.chance.choice((FLUSHED, PAGE))
         leased, self._leased[topic] = self._leased[topic], []
         leased = [each for each in leased if each.receipt.pop_ms + LEASE_MS > self.driver.clock.wall_ms()]
@@ -148,7 +137,6 @@ class Work:
         self.driver.store.leases.settle(RECEIVER, topic, [each.receipt for each in leased], self._call("settle", settled))
 
     def delete_topic(self) -> None:
-        """Delete the mortal topic, or make it again."""
         value = self.promises.until().topics[MORTAL]
         if value.asked:
             return
@@ -161,7 +149,6 @@ class Work:
         self.driver.store.metadata.delete_topic(MORTAL, self._call("deletion of a topic", done, failures=True))
 
     def _notified(self, name: str, exists: bool) -> Callable[[Failure | None], None]:
-        """What notes the answer to the creation or deletion of a topic."""
 
         def done(result: Failure | None) -> None:
             if result is None:
@@ -259,7 +246,6 @@ def script(work: Work) -> None:
 
 
 def random_step(work: Work) -> None:
-    """One step of a long run."""
     steps: tuple[Callable[[], None], ...] = (
         work.send, work.send, lambda: work.send(FLUSHED, 3), lambda: work.send(PAGE, 2), work.send_with_state, work.timer,
         work.half, lambda: work.decide(True), lambda: work.decide(False), work.put, work.commit_position, work.lease,

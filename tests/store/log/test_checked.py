@@ -29,7 +29,6 @@ def filled() -> Driver:
 
 
 def read_all(driver: Driver) -> list[bytes]:
-    """The records that can be read one by one."""
     found: list[bytes] = []
     for offset in range(12):
         result = driver.call(driver.store.log.read, ReadRequest("t", 0, offset, 1, 1 << 20))

@@ -12,7 +12,6 @@ from tests.store.driver import Driver, sure
 
 
 def message(topic: str = "t", size: int = 10) -> Message:
-    """A message for queue 0."""
     return Message(topic, b"x" * size, queue_id=0)
 
 
@@ -91,7 +90,6 @@ def test_page_appends_during_a_sync_are_flushed_within_half_a_second() -> None:
 
 
 def _changed_during_a_sync() -> Driver:
-    """A position is committed without a callback while a sync is under way."""
     driver = Driver()
     driver.topic("p", Durability.PAGE)
     driver.clock.run_for(1_000)

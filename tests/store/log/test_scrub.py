@@ -26,7 +26,6 @@ def filled(config: StoreSettings = CONFIG, count: int = 30) -> Driver:
 
 
 def flip(driver: Driver, position: int) -> str:
-    """Flip a bit of a byte of the log. Returns the file."""
     segment = driver.store.parts.segments.at(position)
     assert segment is not None
     name = f"log/{segment.base:020d}"

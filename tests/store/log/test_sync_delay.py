@@ -10,7 +10,6 @@ from store.log.sync_delay import DELAY_NS_MAX, SYNCS_WITHOUT_DELAY, WAVE_MIN, Sy
 
 
 def after(answered: int, waiting: int = 0, took_ns: int = 400_000) -> SyncDelay:
-    """The delay after one sync."""
     delay = SyncDelay()
     delay.synced(answered, waiting, took_ns)
     return delay

@@ -13,7 +13,6 @@ from store.log.waiters import SyncWaiters
 
 
 def raised(event: StoreEvent) -> None:
-    """No callback of these tests may raise."""
     assert event.error is not None
     raise event.error
 

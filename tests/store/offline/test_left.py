@@ -30,7 +30,6 @@ def test_segments_that_a_power_failure_brings_back_are_notes() -> None:
 
 
 def test_a_cut_that_was_interrupted_is_left_as_it_is() -> None:
-    """A check writes nothing: the next start deletes the copy."""
     last = moments(1, script, lambda _: False)[-1]
     disk = last.disk.killed(VirtualClock(last.now_ms))
     name = max(name for name in disk.files if name.startswith("log/"))

@@ -67,7 +67,6 @@ def segments(disk: MemoryDisk) -> list[str]:
 
 
 def bodies(driver: Driver) -> dict[int, dict[int, bytes]]:
-    """Queue -> offset -> body of all that can be read, by steps of one reader."""
     found: dict[int, dict[int, bytes]] = {}
     for queue_id in (0, 1):
         offset, end = driver.bounds("t", queue_id)

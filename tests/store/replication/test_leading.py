@@ -12,6 +12,7 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from store.replication.leading import Leading
 from store.replication.pace import UNKNOWN
+from store.replication.set_review import STUCK_NS
 from tests.simulation.kit.clock import VirtualClock
 
 GROUP = "broker-a"
@@ -56,7 +57,6 @@ class FakeLog:
         """Nothing waits here."""
 
     def write(self, size: int) -> None:
-        """So many bytes more."""
         self.written += size
         self.synced = self.written
         self._notified()
@@ -94,7 +94,6 @@ class Stage:
         self.leading.start()
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
-        """SetKeeper.alter."""
         self.altered.append(change)
         if self.answers:
             before = self.group
@@ -104,7 +103,6 @@ class Stage:
             self.clock.call_soon(lambda: done(GroupAnswer(None, self.group)))
 
     def poll(self) -> None:
-        """SetKeeper.look."""
         self.looks += 1
 
     def follow(self, replica: int, end: int, connection: FakeConnection | None = None) -> FakeConnection:
@@ -120,12 +118,10 @@ class Stage:
 
     @property
     def members(self) -> list[int]:
-        """Ids of the SyncStateSet as the controllers know it."""
         return [each.id for each in self.group.members]
 
 
 def keep_up(stage: Stage, connection: FakeConnection, milliseconds: int) -> None:
-    """Replica 2 takes everything that it is sent, for so long."""
     for _ in range(milliseconds // 50):
         stage.clock.run_for(50)
         stage.held(connection, stage.leading.followers[2].sent)
@@ -176,6 +172,27 @@ def test_a_member_that_the_leader_cannot_serve_is_left_out() -> None:
         stage.follow(3, 500)
         keep_up(stage, good, 100)
     assert stage.members == [1, 2]
+
+
+def test_a_member_that_stands_still_is_left_out_though_it_has_all_that_is_confirmed() -> None:
+    stage = Stage()
+    good, still = stage.follow(2, 1_000), stage.follow(3, 1_000)
+    for each in (good, still):
+        stage.held(each, 1_000)
+    stage.clock.run_for(500)
+    assert stage.log.confirmed == (1_000, 1_000)
+    assert not stage.altered
+    stage.log.write(1_000)
+    keep_up(stage, good, STUCK_NS // 1_000_000 - 300)
+    assert stage.log.confirmed == (1_000, 1_000), "it is a member, and lacks the rest"
+    keep_up(stage, good, 1_000)
+    assert stage.members == [1, 2]
+    assert stage.log.confirmed == (2_000, 2_000)
+    keep_up(stage, good, 5_000)
+    assert len(stage.altered) == 1, "it lacks what is confirmed by now"
+    stage.held(still, 2_000)
+    keep_up(stage, good, 500)
+    assert stage.members == [1, 2, 3]
 
 
 def test_a_leader_whose_disk_has_failed_leads_no_more() -> None:

@@ -31,7 +31,6 @@ GROUP = StoreGroup(
 
 @cache
 def zeros(size: int) -> bytes:
-    """So many bytes, once."""
     return bytes(size)
 
 
@@ -157,7 +156,6 @@ class Busy:
         return ProcessorTime(int(both * (1 - self.starved)), int(both * self.starved))
 
     def run_for(self, milliseconds: int) -> None:
-        """Turn by turn: nothing else runs within one."""
         clock = self.clock
         end = clock.monotonic_ns() + milliseconds * 1_000_000
         while (before := clock.monotonic_ns()) < end:
@@ -171,7 +169,6 @@ class Busy:
             clock.run_turn()
 
     def cost(self, milliseconds: int) -> float:
-        """The share of the time that followers cost, for so long."""
         began, disk, spent = self.clock.monotonic_ns(), self.log.disk, self.log.spent_ns
         self.run_for(milliseconds)
         took = self.log.spent_ns - spent + (self.log.disk - disk) * SOCKET_NS // MIB

@@ -24,7 +24,6 @@ SHIP_BYTES = 1_500
 
 
 def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreSettings = CONFIG) -> Follower:
-    """A replica that follows."""
     return open_follower(disk, clock, config, unheard)
 
 
@@ -38,8 +37,6 @@ def anew(follower: Follower, first: int, incarnation: int, behind: bool = False)
 
 
 class Leading:
-    """A store that leads, driven by calls."""
-
     def __init__(
         self, follower: Follower, disk: MemoryDisk, clock: VirtualClock, epoch: int, config: StoreSettings = CONFIG
     ) -> None:
@@ -69,12 +66,10 @@ class Leading:
 
 
 def durable(follower: Follower, clock: VirtualClock) -> None:
-    """Make all of its log durable."""
     wait(clock, follower.sync)
 
 
 def wait(clock: VirtualClock, call: Callable[[Callable[[], None]], None]) -> None:
-    """Call with a callback, and run until it is called."""
     done: list[int] = []
     call(lambda: done.append(1))
     clock.run_until(lambda: bool(done))

@@ -41,12 +41,10 @@ class Loser(Life):
 
 
 def aside(disk: MemoryDisk, folder: str) -> bytes:
-    """The bytes that are set aside in a folder."""
     return b"".join(disk.read_all(f"{folder}/log/{name}") or b"" for name in disk.names(f"{folder}/log") if name.isdigit())
 
 
 def records(disk: MemoryDisk, folder: str, begin: int) -> int:
-    """Records that are read from what is set aside, as from any log."""
     segments = Segments(disk, f"{folder}/log")
     return sum(header.count for header, _ in segments.walk(begin, True))
 

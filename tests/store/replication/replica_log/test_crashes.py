@@ -17,8 +17,6 @@ SOAK = bool(os.environ.get("SOAK"))
 
 
 class Life:
-    """A leader that is alone, and a follower of it whose disk can die."""
-
     def __init__(self, sends: int = 60) -> None:
         self.clock = VirtualClock()
         self.leader_disk = MemoryDisk(self.clock)
@@ -126,7 +124,6 @@ def test_a_new_beginning_is_whole_wherever_the_machine_dies(seed: int) -> None:
 
 
 def ship_again(life: Life, follower: Follower, disk: MemoryDisk) -> None:
-    """What the follower has is the leader's, and the rest can follow."""
     end = life.leader.replica.written
     if follower.written < life.leader.replica.first or follower.written > end:
         anew(follower, life.leader.replica.first, 5_000)

@@ -37,7 +37,6 @@ class Damaged:
         self.flip()
 
     def flip(self) -> None:
-        """Damage it, or make it whole again."""
         self.disk.flip(self._name, self._at)
 
 

@@ -14,8 +14,6 @@ from tests.store.replication.replica_log.pair import Leading, apply_all, durable
 
 
 class Two:
-    """A leader with a log, and a replica that follows."""
-
     def __init__(self, count: int) -> None:
         self.clock = VirtualClock()
         self.leader_disk, self.disk = MemoryDisk(self.clock), MemoryDisk(self.clock)
@@ -25,7 +23,6 @@ class Two:
         self.send(count)
 
     def send(self, count: int) -> None:
-        """Messages that the follower does not have."""
         for number in range(count):
             self.leader.driver.send("orders", b"%d " % number + b"x" * 1_000)
 

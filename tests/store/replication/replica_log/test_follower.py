@@ -19,8 +19,6 @@ from tests.store.replication.replica_log.pair import CONFIG, Leading, anew, appl
 
 
 class Two:
-    """A leader that is alone in its set, and a replica that follows."""
-
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.first_disk = MemoryDisk(self.clock)

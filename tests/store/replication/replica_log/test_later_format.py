@@ -19,7 +19,6 @@ SEGMENT = f"log/{0:020d}"
 
 
 def led(messages: int = 10) -> tuple[VirtualClock, Leading, MemoryDisk]:
-    """A leader, alone in its set, with messages."""
     clock = VirtualClock()
     disk = MemoryDisk(clock)
     leading = Leading(opened(disk, clock), disk, clock, 1).alone()
@@ -66,12 +65,10 @@ def test_a_log_that_a_later_version_has_written_on_is_not_opened_and_not_changed
 
 
 def alone(disk: MemoryDisk, clock: VirtualClock) -> None:
-    """Open the store of a single node."""
     LOG.open(disk, clock, CONFIG, unheard)
 
 
 def last_batch(data: bytes) -> int:
-    """Where the last batch of a segment begins."""
     at = last = 0
     while (found := batch.header(data[at:], at)) is not None:
         last, at = at, at + found.size

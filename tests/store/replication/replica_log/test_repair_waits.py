@@ -32,7 +32,6 @@ class SilentReplica:
 
 
 def damage(disk: MemoryDisk, position: int) -> None:
-    """Flip a bit of the record at a position of the log."""
     name = max(each for each in disk.names("log") if each.isdigit() and int(each) <= position)
     disk.flip(f"log/{name}", position - int(name) + 85)
 
@@ -56,7 +55,6 @@ class Damaged:
         checked._ends.clear()
 
     def ask(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Ask, and note the answer."""
         function(*arguments, self.answers.append)
 
     def figure(self, name: str) -> float:
