@@ -9,13 +9,12 @@ from typing import Final, final
 from domain.admin.subscription import Attempt, ChangeStatus, RecordAttempts
 from domain.event import Event, Leased, Refused
 from domain.limits import RECEIVE_MESSAGES_MAX, SECOND_NS
-from domain.ports import Clock, Entropy, Timer
-from domain.subscription.courier import Courier
+from domain.ports import Timer
 from domain.subscription.filters import predicate
 from domain.subscription.subscription import Payload, Status, WebhookSubscription
 from gateway.webhooks.delivery.batches import chains_of
 from gateway.webhooks.delivery.breaker import Breaker
-from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.leasing import Leasing
 from gateway.webhooks.delivery.lost_attempts import LostAttempts
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
@@ -35,7 +34,6 @@ class Deliverer:
     """Delivers for one subscription until it is stopped. Leases only messages that can be sent at once.
 
     epoch      of the claim
-    counters   counts by the names in `deliverers.COUNTED`; shared with other deliverers
     left_out   number of topics over WILD_TOPICS_MAX, which the source does not read
     """
 
@@ -43,27 +41,18 @@ class Deliverer:
         self,
         subscription: WebhookSubscription,
         epoch: int,
-        term: ClaimExpiry,
+        process: DeliveringProcess,
         asker: InternalClient,
         outbox: DeliveryOutbox,
-        courier: Courier,
-        clock: Clock,
-        entropy: Entropy,
-        origin: str,
-        counters: dict[str, int],
         topics: tuple[Sequence[str], int],
-        callback: str = "",
     ) -> None:
-        """`term`: the expiry of the claim; `topics`: (topics that the source reads, number of topics left out).
-
-        `callback`: as for SinkConsent.
-        """
+        """`topics`: (topics that the source reads, number of topics left out)."""
         self.subscription = subscription
         self.epoch = epoch
-        self.counters = counters
-        self._term = term
+        self._counters = process.counters
+        self._term = process.term
         self._asker = asker
-        self._clock = clock
+        self._clock = process.clock
         filtered = subscription.filters or subscription.types
         self._wanted = predicate(subscription.filters, subscription.types) if filtered else None
         self._leasings: dict[str, Leasing] = {}
@@ -72,13 +61,9 @@ class Deliverer:
         self._pace = SinkRateLimit(subscription.rate_per_minute)
         self._started = self._stopped = False
         self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self.counted)
-        earlier = LostAttempts(subscription, asker, clock, self._settlement.note, self.counted)
-        self._requests = SinkRequests(
-            subscription, self._settlement, earlier, self._breaker, self._pace, courier, clock, entropy, origin, self
-        )
-        self._consenting = SinkConsent(
-            subscription, courier, clock, entropy, origin, self._agreed, self.suspend, self._wait, callback
-        )
+        earlier = LostAttempts(subscription, asker, process.clock, self._settlement.note, self.counted)
+        self._requests = SinkRequests(subscription, process, self._settlement, earlier, self._breaker, self._pace, self)
+        self._consenting = SinkConsent(subscription, process, self._agreed, self.suspend, self._wait)
         self._timer: Timer | None = None
         self._timer_ns = 0
         self.left_out = 0
@@ -225,7 +210,7 @@ class Deliverer:
 
     def counted(self, what: str, number: int = 1) -> None:
         """See Sender."""
-        self.counters[what] += number
+        self._counters[what] += number
 
     # Consent and status
 

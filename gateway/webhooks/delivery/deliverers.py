@@ -14,6 +14,7 @@ from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
 from gateway.connection.handler import Handler
 from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
 from gateway.webhooks.delivery.deliverer import Deliverer
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.wildcard_sources import topics_in
@@ -50,20 +51,17 @@ class Deliverers:
     ) -> None:
         self._handler = handler
         self._asker = InternalClient(handler, self._lost)
-        self._courier = courier
         self._clock = clock
-        self._entropy = entropy
-        self._origin = origin
-        self._callback = callback
         self._owner = entropy.token(8).hex()
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
         self._left: list[DeliveryReport] = []
         self._version = -1
-        self._term = ClaimExpiry()
         self._question = 0
         self._timer: Timer | None = None
         self._stopped = False
         self.counters = dict.fromkeys(COUNTED, 0)
+        self._term = ClaimExpiry()
+        self._process = DeliveringProcess(courier, clock, entropy, origin, callback, self.counters, self._term)
         self._outbox = self._make_outbox()
 
     def start(self) -> None:
@@ -187,9 +185,8 @@ class Deliverers:
         if known is not None:
             known[1].stop(release=True)
         made = Deliverer(
-            subscription, claim.epoch, self._term, self._asker, self._outbox, self._courier, self._clock, self._entropy,
-            self._origin, self.counters, topics_in(claim.record, subscription), self._callback,
-        )  # fmt: skip
+            subscription, claim.epoch, self._process, self._asker, self._outbox, topics_in(claim.record, subscription)
+        )
         self._known[claim.id] = (claim.record, made)
         made.start()
         return made

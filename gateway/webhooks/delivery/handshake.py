@@ -6,7 +6,7 @@ from domain.subscription.courier import SinkAnswer, SinkRequest
 from domain.subscription.subscription import WebhookSubscription, granted_rate
 
 
-def question(subscription: WebhookSubscription, origin: str, callback: str = "") -> SinkRequest:
+def question(subscription: WebhookSubscription, origin: str, callback: str) -> SinkRequest:
     """OPTIONS request to the exact URL of the sink. `callback`: URL at which it may consent later; "": none."""
     fields = [("webhook-request-origin", origin)]
     if callback:

@@ -9,12 +9,12 @@ from typing import Final, Protocol, final
 from domain.admin.subscription import Attempt
 from domain.event import Leased
 from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, Entropy
-from domain.subscription.courier import Courier, SinkAnswer, SinkRequest, Trouble
+from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
 from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.delivery.attempt import Try, attempt_of
 from gateway.webhooks.delivery.batches import Chain, Item, leased_of
 from gateway.webhooks.delivery.breaker import Breaker
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.lost_attempts import LostAttempts
 from gateway.webhooks.delivery.rate_limit import SinkRateLimit
 from gateway.webhooks.delivery.request_format import Form, form_of_test, message_id, request_of
@@ -54,14 +54,11 @@ class SinkRequests:
     def __init__(
         self,
         subscription: WebhookSubscription,
+        process: DeliveringProcess,
         settlement: Settlement,
         earlier: LostAttempts,
         breaker: Breaker,
         pace: SinkRateLimit,
-        courier: Courier,
-        clock: Clock,
-        entropy: Entropy,
-        origin: str,
         sender: Sender,
     ) -> None:
         self._subscription = subscription
@@ -69,11 +66,11 @@ class SinkRequests:
         self._earlier = earlier
         self._breaker = breaker
         self._pace = pace
-        self._courier = courier
-        self._clock = clock
-        self._entropy = entropy
+        self._courier = process.courier
+        self._clock = process.clock
+        self._entropy = process.entropy
         self._sender = sender
-        self._same = [*subscription.headers, ("webhook-request-origin", origin)]
+        self._same = [*subscription.headers, ("webhook-request-origin", process.origin)]
         self._tries: dict[Try, None] = {}
         self._waiting: dict[bytes, list[tuple[str, Chain, int]]] = {}
         self._ended = False

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.ports import Clock, Entropy, Timer
-from domain.subscription.courier import Courier, SinkAnswer
+from domain.ports import Timer
+from domain.subscription.courier import SinkAnswer
 from domain.subscription.subscription import WebhookSubscription
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.handshake import consent, question
 from gateway.webhooks.delivery.retry_policy import RETRIED, Verdict, delay_ms, verdict
 
@@ -32,37 +33,32 @@ class SinkConsent:
     def __init__(
         self,
         subscription: WebhookSubscription,
-        courier: Courier,
-        clock: Clock,
-        entropy: Entropy,
-        origin: str,
+        process: DeliveringProcess,
         agreed: Callable[[], None],
         refused: Callable[[str], None],
         waits: Callable[[], None],
-        callback: str = "",
     ) -> None:
         """Start with the consent stored in the subscription, if it is less than 24 hours old.
 
-        agreed     called when the sink consents
-        refused    called with the reason when it refuses and has no callback URL
-        waits      called when it refuses and may consent at the callback URL
-        callback   the setting `callback`; "": sinks receive no callback URL
+        agreed    called when the sink consents
+        refused   called with the reason when it refuses and has no callback URL
+        waits     called when it refuses and may consent at the callback URL
         """
         self._subscription = subscription
-        self._courier = courier
-        self._clock = clock
-        self._entropy = entropy
-        self._origin = origin
+        self._courier = process.courier
+        self._clock = process.clock
+        self._entropy = process.entropy
+        self._origin = process.origin
         self._agreed = agreed
         self._refused = refused
         self._tries = 0
         self._timer: Timer | None = None
         self._ended = False
         self._waits = waits
-        self._callback = f"{callback}/subscriptions/{subscription.id}:consent?key={subscription.consent_key}"
-        if not callback or not subscription.consent_key:
+        self._callback = f"{process.callback}/subscriptions/{subscription.id}:consent?key={subscription.consent_key}"
+        if not process.callback or not subscription.consent_key:
             self._callback = ""
-        fresh_ms = subscription.consented_ms + AGAIN_NS // MILLISECOND_NS - clock.wall_ms()
+        fresh_ms = subscription.consented_ms + AGAIN_NS // MILLISECOND_NS - process.clock.wall_ms()
         fresh = subscription.consented_ms > 0 and fresh_ms > 0
         self.given = not subscription.verify or fresh
         self.asking = False

@@ -7,6 +7,8 @@ import pytest
 from domain.limits import SECOND_NS
 from domain.subscription.courier import SinkRequest, Trouble
 from domain.subscription.subscription import SinkRetry, WebhookSubscription
+from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.sink_consent import AGAIN_NS, TRIES_MAX, SinkConsent
 from tests.gateway.webhooks.held_courier import HeldCourier
 from tests.simulation.kit.clock import VirtualClock
@@ -30,10 +32,10 @@ class Sender:
         self.courier, self.clock = HeldCourier(), VirtualClock()
         self.agreed = self.waits = 0
         self.refusals: list[str] = []
-        self.consenting = SinkConsent(
-            subscription, self.courier, self.clock, SeededEntropy(1), "me.example", self._agree,
-            self.refusals.append, self._wait, callback,
-        )  # fmt: skip
+        process = DeliveringProcess(
+            self.courier, self.clock, SeededEntropy(1), "me.example", callback, counters={}, term=ClaimExpiry()
+        )
+        self.consenting = SinkConsent(subscription, process, self._agree, self.refusals.append, self._wait)
 
     def _agree(self) -> None:
         self.agreed += 1
