@@ -30,11 +30,10 @@ from protocols.http2.engine import (
     SETTINGS_TIMEOUT,
     EngineFactory,
 )
-from protocols.http2.frame import FrameOutline, goaway_frame, pieces
+from protocols.http2.frame import CONTROL_FRAMES_MAX, RESETS_MAX, STREAMS_MAX, FrameOutline, goaway_frame, pieces
 from protocols.http2.head import RequestHead
-from protocols.http2.stream import RequestStream
+from protocols.http2.stream import RequestStream, Stalls
 
-STREAMS_MAX: Final = 128
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of answers queued since the last `outgoing` at which reading stops."""
@@ -48,14 +47,9 @@ LARGE_ANSWER_BYTES: Final = 8 * 1024 * 1024
 TICK_NS: Final = limits.SECOND_NS
 REQUEST_NS: Final = 10 * limits.SECOND_NS
 """Time for the body of a request, without the time that its bytes earn (`RequestStream.due`)."""
-STALL_NS: Final = 60 * limits.SECOND_NS
 IDLE_NS: Final = 120 * limits.SECOND_NS
 SILENCE_NS: Final = 60 * limits.SECOND_NS
 PING_NS: Final = 20 * limits.SECOND_NS
-
-BUDGET_NS: Final = 10 * limits.SECOND_NS
-CONTROL_FRAMES_MAX: Final = 1_000
-RESETS_MAX: Final = 200
 
 _NOT_FOUND: Final[Headers] = [(b":status", b"404"), (b"content-length", b"0")]
 
@@ -65,10 +59,10 @@ class Http2Connection:
     """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
-        "_answers", "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway",
-        "_heard_at", "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at",
-        "_outline", "_pinged", "_queued", "_refused", "_resets_base", "_sent", "_served", "_share", "_stalls", "_streams",
-        "_tick_at", "_tunnels", "_uploads_bytes", "_used", "_waiting_bytes", "_work_base", "closed", "reading", "spoken",
+        "_answers", "_applications", "_draining", "_engine", "_eof", "_finished", "_goaway", "_heard_at", "_idle_at",
+        "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at", "_outline", "_pinged",
+        "_queued", "_refused", "_sent", "_served", "_share", "_stalls", "_streams", "_tick_at", "_tunnels", "_uploads_bytes",
+        "_used", "_waiting_bytes", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -84,10 +78,10 @@ class Http2Connection:
         self.reading = True  # False while too many answers are queued
         self.closed = False
         self._engine = engine(STREAMS_MAX)
-        self._outline = FrameOutline()
+        self._outline = FrameOutline(now)
         self._streams: dict[int, RequestStream] = {}  # requests whose response is not complete
-        self._stalls: dict[int, tuple[int, int]] = {}  # stream id -> (bytes held back by its window, since when)
-        self._now = self._opened_at = self._heard_at = self._idle_at = self._budget_at = self._inside_at = now
+        self._stalls = Stalls()
+        self._now = self._opened_at = self._heard_at = self._idle_at = self._inside_at = now
         self._inside_count = 0  # frames before the one that is incomplete since _inside_at
         self._pinged = False  # True: no bytes since a PING was sent
         self._served = False  # True: a whole request has arrived, or one was answered
@@ -96,14 +90,13 @@ class Http2Connection:
         self._goaway = b""  # a frame behind the next output
         self._last_stream = 0  # the last stream that was opened
         self._eof = False  # True: the peer has sent all its bytes
-        self._queued = self._sent = 0
+        self._queued = 0
+        self._finished = self._sent = 0  # responses, and bytes of all output
         self._uploads_bytes = 0  # bytes of incomplete, unanswered requests, and of those that wait for their turn
         self._waiting_bytes = 0  # bytes of requests that wait for their turn
         self._share = HostShare(HostShares() if uploads is None else uploads, peer.host)  # holds them from turn to turn
         self._answers = HostShare(HostShares() if unread is None else unread, peer.host)  # unread bytes of answers
         self._refused = refused
-        # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
-        self._control_base = self._work_base = self._resets_base = self._finished = 0
         self._tick_at = now + limits.HANDSHAKE_NS  # next check of the peer
         self.spoken = ""  # name of the application of the first stream
         self._names = [factory.name for factory in factories]
@@ -128,8 +121,8 @@ class Http2Connection:
         if fault:
             return self._end(fault, "flood" if fault == ENHANCE_YOUR_CALM else "protocol-error", commands)
         if (
-            outline.control - self._control_base > CONTROL_FRAMES_MAX or outline.resets - self._resets_base > RESETS_MAX
-        ) and self._flooded(now):
+            outline.control - outline.control_base > CONTROL_FRAMES_MAX or outline.resets - outline.resets_base > RESETS_MAX
+        ) and outline.is_flood(now, self._finished, self._sent, self._uploads_bytes):
             return self._end(ENHANCE_YOUR_CALM, "flood", commands)
         if outline.cuts or self._later:
             first = not self._later
@@ -221,7 +214,7 @@ class Http2Connection:
             data, self._goaway = data + self._goaway, b""
         self._queued = 0
         if self._answers.held:
-            self._count_unread()
+            self._answers.hold(self._engine.held)
         self.reading = not self._later and not self._waiting_bytes
         if self._engine.held and self._tick_at > self._now + TICK_NS:
             self._tick_at = self._now + TICK_NS
@@ -290,7 +283,7 @@ class Http2Connection:
             self.reading = False
         self._engine.send(stream_id, data, end)
         if self._engine.held > UNCOUNTED_BYTES_MAX:
-            self._count_unread()
+            self._answers.hold(self._engine.held)  # made when there was room, and may exceed it a little
         if end:
             self._finish(stream_id)
 
@@ -322,10 +315,6 @@ class Http2Connection:
     def is_full(self) -> bool:
         """True when the unread answers of this peer's host leave no room for a large one."""
         return self._engine.held > HELD_BYTES_MAX or self._answers.room < LARGE_ANSWER_BYTES
-
-    def _count_unread(self) -> None:
-        """Count the bytes that wait for the peer's window. They were made when there was room, and may exceed it a little."""
-        self._answers.hold(self._engine.held)
 
     def hold(self, size: int) -> None:
         """Count bytes of complete requests that wait for their turn."""
@@ -398,20 +387,6 @@ class Http2Connection:
 
     # Checks of the peer
 
-    def _flooded(self, now: int) -> bool:
-        """True when control frames or resets exceed the number that the requests of the last ten seconds allow."""
-        outline = self._outline
-        if now - self._budget_at > BUDGET_NS:
-            self._budget_at = now
-            self._control_base, self._work_base, self._resets_base = outline.control, outline.work, outline.resets
-            self._finished = self._sent = 0
-            return False
-        if outline.resets - self._resets_base > RESETS_MAX + self._finished:
-            return True
-        earned = 8 * min(outline.work - self._work_base, self._finished + STREAMS_MAX) + self._sent // 512
-        earned += (self._uploads_bytes // 512) + CONTROL_FRAMES_MAX
-        return outline.control - self._control_base > earned
-
     def _schedule_tick(self, now: int) -> None:
         """Check the peer within TICK_NS: a frame or request is incomplete, or answers are held back."""
         outline = self._outline
@@ -430,7 +405,7 @@ class Http2Connection:
         for stream_id, stream in list(self._streams.items()):
             if not (stream.complete or stream.answered) and stream.due() <= now:
                 self._cancel(stream_id, stream, CANCEL, now, commands)
-        if self._engine.held or self._stalls:
+        if self._engine.held or self._stalls.held_back:
             self._end_stalls(now, commands)
         if not self._streams:
             if not self._served and now - self._opened_at >= limits.HANDSHAKE_NS:
@@ -460,17 +435,9 @@ class Http2Connection:
 
     def _end_stalls(self, now: int, commands: list[Command]) -> None:
         """Reset streams whose peer has accepted no bytes of a pending body for STALL_NS."""
-        stalls: dict[int, tuple[int, int]] = {}
-        for stream_id, size in self._engine.stalled():
-            known, since = self._stalls.get(stream_id, (-1, now))
-            if known != size:
-                since = now
-            if now - since < STALL_NS:
-                stalls[stream_id] = (size, since)
-                continue
+        for stream_id in self._stalls.late(self._engine.stalled(), now):
             stream = self._streams.get(stream_id)
             if stream is not None:
                 self._cancel(stream_id, stream, CANCEL, now, commands)
             else:
                 self._engine.reset(stream_id, CANCEL)
-        self._stalls = stalls

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from domain.limits import SECOND_NS
+
 DATA: Final = 0x0
 HEADERS: Final = 0x1
 RST_STREAM: Final = 0x3
@@ -27,6 +29,14 @@ HEADER_BLOCK_BYTES_MAX: Final = 64 * 1024
 TURN_WEIGHT_MAX: Final = 384
 """Weight of the frames that one turn handles of a connection: a request weighs 4, another frame 1, large ones more. 64 KiB of
 gRPC calls of 1 KB weigh 285."""
+STREAMS_MAX: Final = 128
+"""SETTINGS_MAX_CONCURRENT_STREAMS."""
+BUDGET_NS: Final = 10 * SECOND_NS
+"""Time in which floods are counted."""
+CONTROL_FRAMES_MAX: Final = 1_000
+"""Control frames in BUDGET_NS without any request."""
+RESETS_MAX: Final = 200
+"""RST_STREAM frames in BUDGET_NS without any response."""
 FRAME_SIZE_ERROR: Final = 0x6
 ENHANCE_YOUR_CALM: Final = 0xB
 
@@ -40,20 +50,22 @@ class FrameOutline:
     resets           RST_STREAM frames
     inside           True: a frame, a header block or the preface is incomplete
     acknowledged     True: a SETTINGS frame with ACK has begun, which must answer this node's SETTINGS
+    control_base     `control` when the time began in which floods are counted, and so `resets_base`
     cuts             positions in the bytes of the last `follow` at which the frames of a turn end
     _skip            bytes to skip to the next frame header
     _head            part of a frame header
     _open            True: a header block is incomplete
     _continuations   CONTINUATION frames of the current header block
     _block           bytes of the current header block
+    _since           monotonic ns from which floods are counted; the values then are in the fields ending in `_base`
     """
 
     __slots__ = (
-        "_block", "_continuations", "_head", "_open", "_skip", "acknowledged", "control", "cuts", "inside", "resets",
-        "work",
+        "_block", "_continuations", "_finished_base", "_head", "_open", "_sent_base", "_since", "_skip", "_work_base",
+        "acknowledged", "control", "control_base", "cuts", "inside", "resets", "resets_base", "work",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, now: int) -> None:
         self._skip: int = PREFACE_BYTES
         self._head: bytes = b""
         self._open: bool = False
@@ -65,6 +77,29 @@ class FrameOutline:
         self.resets: int = 0
         self.inside: bool = True
         self.acknowledged: bool = False
+        self.control_base: int = 0
+        self.resets_base: int = 0
+        self._work_base: int = 0
+        self._finished_base: int = 0
+        self._sent_base: int = 0
+        self._since: int = now
+
+    def is_flood(self, now: int, finished: int, sent: int, uploads: int) -> bool:
+        """True when control frames or resets exceed the number that the requests of the last ten seconds allow.
+
+        `finished`, `sent`: responses and bytes of output of this connection so far; `uploads`: bytes of incomplete requests.
+        """
+        if now - self._since > BUDGET_NS:
+            self._since = now
+            self.control_base, self._work_base, self.resets_base = self.control, self.work, self.resets
+            self._finished_base, self._sent_base = finished, sent
+            return False
+        finished -= self._finished_base
+        if self.resets - self.resets_base > RESETS_MAX + finished:
+            return True
+        earned = 8 * min(self.work - self._work_base, finished + STREAMS_MAX) + (sent - self._sent_base) // 512
+        earned += uploads // 512 + CONTROL_FRAMES_MAX
+        return self.control - self.control_base > earned
 
     def follow(self, data: bytes) -> int:
         """Take the next bytes -> 0, or the error code with which to close the connection.

@@ -13,7 +13,8 @@ from protocols.host_shares import HostShares
 from protocols.http2 import connection as limits
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
-from protocols.http2.frame import TURN_WEIGHT_MAX, FrameOutline
+from protocols.http2.frame import CONTROL_FRAMES_MAX, RESETS_MAX, TURN_WEIGHT_MAX, FrameOutline
+from protocols.http2.stream import STALL_NS
 from tests.protocols.http2.peer import (
     EMPTY_SETTINGS,
     PEER,
@@ -65,7 +66,7 @@ def headers(stream_id: int, flags: int = 0x5) -> bytes:
 def test_rapid_reset_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
     server, notes = fresh(engine)
     commands: list[Command] = []
-    for at in range(limits.RESETS_MAX + 2):
+    for at in range(RESETS_MAX + 2):
         stream_id = 2 * at + 1
         commands += server.receive(headers(stream_id) + frame(3, 0, stream_id, b"\x00\x00\x00\x08"), SECOND)
         if server.closed:
@@ -73,13 +74,13 @@ def test_rapid_reset_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
     assert server.closed
     assert reason(commands) == "flood"
     assert goodbye(server) == CALM
-    assert len(notes.notified) <= 3 * (limits.RESETS_MAX + 2)
+    assert len(notes.notified) <= 3 * (RESETS_MAX + 2)
 
 
 @both_engines
 def test_resets_of_a_working_client_are_no_flood(engine: EngineFactory) -> None:
     client, notes = connected(engine)
-    for _ in range(limits.RESETS_MAX + 50):
+    for _ in range(RESETS_MAX + 50):
         done = client.request("/note", b"x")
         client.server.answer(LatestValue((notes, done), b"y"), 0)
         given_up = client.request("/note", b"x")
@@ -103,7 +104,7 @@ def test_resets_of_a_working_client_are_no_flood(engine: EngineFactory) -> None:
 def test_control_flood_ends_in_enhance_your_calm(engine: EngineFactory, flood: bytes) -> None:
     server, _ = fresh(engine)
     commands: list[Command] = []
-    for _ in range(2 * limits.CONTROL_FRAMES_MAX):
+    for _ in range(2 * CONTROL_FRAMES_MAX):
         commands += server.receive(flood, SECOND)
         server.outgoing() if not server.closed else None
         if server.closed:
@@ -116,7 +117,7 @@ def test_control_flood_ends_in_enhance_your_calm(engine: EngineFactory, flood: b
 def test_empty_data_flood_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
     server, _ = fresh(engine)
     server.receive(headers(1, 0x4), 0)
-    server.receive(frame(0, 0, 1) * (3 * limits.CONTROL_FRAMES_MAX), 0)
+    server.receive(frame(0, 0, 1) * (3 * CONTROL_FRAMES_MAX), 0)
     assert server.closed
     assert goodbye(server) == CALM
 
@@ -124,7 +125,7 @@ def test_empty_data_flood_ends_in_enhance_your_calm(engine: EngineFactory) -> No
 @both_engines
 def test_slow_pings_are_welcome(engine: EngineFactory) -> None:
     server, _ = fresh(engine)
-    for at in range(3 * limits.CONTROL_FRAMES_MAX):
+    for at in range(3 * CONTROL_FRAMES_MAX):
         server.receive(frame(6, 0, 0, bytes(8)), at * SECOND // 50)
         assert not server.closed
         server.outgoing()
@@ -330,8 +331,8 @@ def test_reader_that_holds_its_window_shut_loses_the_stream(engine: EngineFactor
         client.server.expire(at)
         client.connection.ping(bytes(8))
         client.exchange()
-        assert at <= limits.STALL_NS + 5 * SECOND
-    assert at >= limits.STALL_NS
+        assert at <= STALL_NS + 5 * SECOND
+    assert at >= STALL_NS
     assert client.resets() == {stream: 8}
 
 
@@ -437,7 +438,7 @@ def test_frames_of_one_segment_are_handled_over_turns(engine: EngineFactory, sha
         segment = b"".join([frame(1, 0x5, 2 * at + 1, block) for at in range(100)])
     else:
         segment = frame(4, 0, 0, b"\x00\x04\x00\x01\x00\x00" * 2_000) * 20
-    outline = FrameOutline()
+    outline = FrameOutline(0)
     outline.follow(PREFACE)
     outline.follow(segment)
     server.receive(segment, 1)

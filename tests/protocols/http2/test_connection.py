@@ -7,8 +7,9 @@ from hpack import Encoder
 
 from domain.command import Disconnected, QueryLatest
 from domain.event import LatestValue
-from protocols.http2.connection import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, STREAMS_MAX, Http2Connection
+from protocols.http2.connection import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, Http2Connection
 from protocols.http2.engine import EngineFactory
+from protocols.http2.frame import STREAMS_MAX
 from tests.protocols.http2.peer import PEER, PREFACE, SECOND, Client, Notebooks, both_engines, connected, frame
 
 

@@ -173,7 +173,7 @@ def test_one_wrong_byte_never_raises(engine: EngineFactory, at: int, value: int)
 @settings(max_examples=60)
 @given(cuts=st.lists(st.integers(min_value=0, max_value=1_000_000), max_size=30))
 def test_outline_is_the_same_for_any_split(cuts: list[int]) -> None:
-    outline = FrameOutline()
+    outline = FrameOutline(0)
     for piece in split(CONVERSATION, cuts):
         assert outline.follow(piece) == 0
     assert (outline.work, outline.control, outline.resets) == (11, 4, 1)
@@ -182,7 +182,7 @@ def test_outline_is_the_same_for_any_split(cuts: list[int]) -> None:
 
 
 def test_outline_knows_that_it_is_inside_a_frame() -> None:
-    outline = FrameOutline()
+    outline = FrameOutline(0)
     outline.follow(PREFACE[:5])
     assert outline.inside
     outline.follow(PREFACE[5:] + EMPTY_SETTINGS)
@@ -196,10 +196,10 @@ def test_outline_knows_that_it_is_inside_a_frame() -> None:
 
 
 def test_outline_refuses_what_no_engine_should_buffer() -> None:
-    outline = FrameOutline()
+    outline = FrameOutline(0)
     outline.follow(PREFACE)
     assert outline.follow(b"\x00\x40\x01\x00\x00\x00\x00\x00\x01") == FRAME_SIZE_ERROR
-    outline = FrameOutline()
+    outline = FrameOutline(0)
     outline.follow(PREFACE + frame(1, 0, 1))
     assert outline.follow(frame(9, 0, 1) * 64) == 0
     assert outline.follow(frame(9, 0, 1)) == ENHANCE_YOUR_CALM
