@@ -34,8 +34,6 @@ class _Stream(RequestRun):
     """A request on its stream.
 
     began          monotonic ns at which the stream was opened
-    body           content so far
-    size           bytes of content so far
     reset          True: the peer has reset the stream while its command was in progress
     linger_until   monotonic ns; the refusal has been sent, and content is discarded until then. 0: no refusal sent
     """
@@ -61,16 +59,9 @@ class _Stream(RequestRun):
 class HttpApplication:
     """`protocols.http2.application.Application`. A ticket is (application, stream id).
 
-    _refused         counts a refusal
-    _router          finds handlers
-    _date            the Date field
-    _reply           writes to the streams of the HTTP/2 connection
-    _peer            address and certificate of the client
     _arriving        stream id -> a request that is not complete
     _handled         stream id -> a request whose command is in progress
     _sliced          stream id -> a large request that is handled in slices
-    _share           bytes that large requests hold
-    _flows           responses that are written in parts
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     """
 

@@ -40,22 +40,11 @@ HELD_BYTES_MAX: Final = 16 * 1024 * 1024
 class HttpConnection:
     """Sans-IO; `protocols.adapter.Connection`. A ticket is the Exchange itself.
 
-    closed           True: no more bytes are read or written
-    _refused         counts a refusal
-    _reader          parses requests
-    _date            the Date field
     _exchanges       unanswered requests, in order
-    _out             responses to write
-    _unread          bytes of responses that the client has not read
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
-    _patience        the deadline of the request that is arriving, or of an idle connection
     _half_closed     True: the peer has sent all its bytes
-    _sliced          the request that is handled in slices
-    _waiting         complete requests behind it
+    _waiting         complete requests behind the one that is handled in slices
     _held            bytes of content of unanswered requests
-    _stream          the response that is written in parts; None: there is none
-    _reason          the reason in the event of the closed connection
-    _now             monotonic ns of the last call
     """
 
     __slots__ = (
@@ -305,14 +294,11 @@ class HttpConnection:
             return 0
         if self._sliced is not None and self._sliced.slices is not None:
             return self._sliced.slices.due
+        late = self._patience.deadline(reader, len(self._exchanges) > 0)
         if self._stream is None:
-            return self._request_due()
-        due, late = self._stream.deadline(), self._request_due()
+            return late
+        due = self._stream.deadline()
         return due if late is None or (due is not None and due < late) else late
-
-    def _request_due(self) -> int | None:
-        """The deadline of an incomplete request, or of an idle connection."""
-        return self._patience.deadline(self._reader, len(self._exchanges) > 0)
 
     def expire(self, now: int) -> Sequence[Command]:
         """Too slow: 408 when a request has begun, else the connection is closed without a response."""
@@ -333,7 +319,7 @@ class HttpConnection:
         if self._reader.behind and self._may_parse:
             return self._parse(b"")
         if self._stream is not None:
-            late = self._request_due()
+            late = self._patience.deadline(self._reader, len(self._exchanges) > 0)
             if late is None or now < late:
                 return self._run_stream(self._stream, now)
         if self._reader.begun:

@@ -24,12 +24,10 @@ BEAT_NS: Final = 15_000_000_000
 class Flow(ABC):
     """One stream.
 
-    ticket      the ticket of its commands
     over        True: when `take` returns b"", the response is complete
     uploads     True: the request's content belongs to it, and is passed to `feed` as it arrives
     principal   the sender of the request; None: access is not controlled
     refusal     the word under which its end is counted; "": it has ended in order
-    _commands   commands for the next `expire`
     """
 
     __slots__ = ("_commands", "over", "principal", "refusal", "ticket")

@@ -18,9 +18,6 @@ GONE_MAX: Final = 128
 class FlowStreams:
     """The flows of one connection, by stream.
 
-    _reply     writes to the streams
-    _refused   counts the refusal with which a flow has ended
-    _flows     stream id -> flow
     _paused    streams whose window is not returned, since their flow is not reading
     _gone      flows that have ended, and may still get events that have to be undone
     """

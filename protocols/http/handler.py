@@ -33,15 +33,10 @@ Outcome = tuple[Command | None, Response | None]
 class HandlerContext:
     """Facts of the node that handlers need.
 
-    wall_ms          epoch milliseconds
-    routes           the table of routes
-    site             which hosts and web pages are served
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
-    expressions      compiled filters of requests
     authority        verifies credentials; None without access control
     uploads          bounds the bytes of unfinished requests
-    documents        encodes messages for streams
     cloudevents_03   True: events of CloudEvents 0.3 are accepted
     refused          counts a refusal inside a response that goes on
     webhook_tls      True: WebHooks from other machines use TLS
@@ -77,8 +72,6 @@ class Match:
     names     decoded values of the `{name}` parts
     topic     domain topic of a `{path…}` part; "" without one
     path      `originMqttTopic` of a `{path…}` part; "" when it equals the topic
-    query     the raw query
-    context   facts of the node
     allow     value of the Allow field: the methods of the route
     """
 

@@ -63,10 +63,7 @@ INFLATED_BYTES_PER_SLICE: Final = 512 * 1024
 class Request:
     """One request.
 
-    method     as sent
-    target     the raw request target
     fields     all header fields in order, names in lower case, values raw
-    peer       address and certificate of the client
     body       the content; complete, and decoded by `content`, when `Handler.start` is called
     length     bytes of content by Content-Length; 0: it is absent or empty, -1: it is no number of at most 12 digits
     tunnel     True: an extended CONNECT of HTTP/2 for a WebSocket (RFC 8441), with the method GET

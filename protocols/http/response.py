@@ -43,10 +43,7 @@ class Response:
 class DateLine:
     """The Date field, encoded once a second (RFC 9110, 6.6.1): the clock is not read for each response.
 
-    _wall_ms    epoch milliseconds
     _until_ns   monotonic ns at which the second of `_field` is over
-    _value      its value
-    _field      its name and value
     """
 
     __slots__ = ("_field", "_until_ns", "_value", "_wall_ms")

@@ -19,7 +19,6 @@ class SlicedRequest:
     """One request that is handled in slices.
 
     due        monotonic ns of its next slice: at once, in the next turn that has time for it
-    over       True: there are no more slices
     response   its response, when it is known without an event
     """
 

@@ -30,7 +30,6 @@ class Header(NamedTuple):
 
     source        address of the client; None: the header names none, the peer is the proxy
     destination   address that the client connected to; None with `source`
-    size          bytes of the header
     """
 
     source: Address | None

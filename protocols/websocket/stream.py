@@ -40,9 +40,7 @@ HELD_BYTES_PER_TURN: Final = 64 * 1024
 class _Stream:
     """One client.
 
-    inner       the connection of the protocol inside
     messages    puts whole messages together for it; None: to it this is a stream of bytes
-    frames      the codec of WebSocket frames
     outline     cuts bytes into pieces for one turn each
     held        such pieces, received while `paused`, and whether a turn ends with them; at most the stream's window and one
                 read of the socket

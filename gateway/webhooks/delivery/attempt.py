@@ -20,7 +20,6 @@ ANSWER_SHOWN_BYTES: Final = 1_024
 class Try:
     """One request in flight.
 
-    topic    of its messages
     leased   its messages; empty for a test
     identity webhook-id
     number   of the try, from 1

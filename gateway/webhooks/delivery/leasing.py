@@ -43,7 +43,6 @@ class Leasing:
     lease, and a Receive follows when it has messages: thus the messages of all topics together are within the limit.
 
     topic       topic to lease from, its messages in the group's retry topic included
-    receiving   True: a Receive is in flight
     """
 
     def __init__(

@@ -29,14 +29,9 @@ _TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r
 class ChunkReader:
     """Decodes the chunks and the trailer of one request; the trailer is discarded.
 
-    over        True: the content is complete
-    size        bytes of content so far
-    _content_max  most bytes of content
-    _state      the element that comes next
     _left       bytes of the current chunk that have not arrived
     _line       part of a size line or trailer line, or of the CRLF after a chunk
     _framing    bytes so far that are not content
-    _trailer    bytes of the trailer so far
     """
 
     __slots__ = ("_content_max", "_framing", "_left", "_line", "_state", "_trailer", "over", "size")

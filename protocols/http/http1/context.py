@@ -16,11 +16,8 @@ from protocols.http.router import Router
 class ConnectionContext:
     """Facts and tables for every connection.
 
-    router    finds handlers
-    date      the Date field
     refused   counts a refusal: (protocol, reason)
     unread    the bound of answers that clients have not read
-    heads     reads plain heads
     """
 
     router: Router

@@ -14,7 +14,6 @@ from protocols.http.response import Response
 class Exchange(RequestRun):
     """A request and its place in the order of its connection.
 
-    http10       True: the request is HTTP/1.0
     output       the encoded response, b"" until known; it is written after the responses of earlier requests
     keep_alive   False: the connection is closed after this response
     flow         makes the content of a response in parts; None: the response is whole

@@ -16,10 +16,7 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 class FlowOutput:
     """The response that is being written in parts; the responses of later requests wait behind it.
 
-    exchange   its request
-    flow       makes the parts
     raw        True: further bytes of the client belong to the flow (a WebSocket)
-    ended      True: the last part is written
     _unfed     True: content came while the response of another request was written, and the flow has not got it
     _bare      True: parts are not chunks, and the end of the connection is that of the content
     _again     True: a part was written, and there may be another one. The connection is asked for output only while the client

@@ -16,7 +16,6 @@ class Patience:
     """The deadline of the request that is arriving, or of a connection without one.
 
     silent     True: no request has been complete
-    _began     monotonic ns at which the current request began
     _idle_at   monotonic ns at which a connection without requests is closed
     """
 

@@ -59,19 +59,11 @@ class Reader:
     _segments         bytes for `resume`: further requests or chunks
     _at               position in the first of them
     _parser           llhttp for heads, calling the `on_` methods; None: it is made for the next head that is not plain
-    _router           finds handlers
-    _heads            reads plain heads
-    _peer             address and certificate of the client
-    _target           request target so far
-    _fields           header fields so far
-    _field_bytes      bytes of header fields so far
-    _head_bytes       bytes of the head so far
     _tail             the last three bytes of an incomplete head
     _empty_lines      ends of heads since the last request that had none before them
     _length           bytes of content of the current request by its Content-Length
     _counting         True: llhttp counts the content of the current request by its Content-Length, too
     _chunks           decodes the content of the current request; None: it has a length
-    _body             content so far
     _ended            True: the last request closes the connection; further bytes are discarded
     """
 

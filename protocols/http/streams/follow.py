@@ -40,7 +40,6 @@ class FollowSource(Source):
     _command   the FollowTopic that begins the stream; the next ones have its filters
     _offsets   queue id -> offset behind the records that were read
     _at        queue id -> offset behind the records that were taken; `_offsets` itself when all are
-    _epoch     the topic's epoch
     _text      True: bodies that are UTF-8 are sent as text
     """
 

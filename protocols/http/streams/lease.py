@@ -37,14 +37,10 @@ SETTLEMENTS_MAX: Final = 64
 class LeaseSource(Source):
     """A member of a group: it leases at most `_max` messages that are not settled yet.
 
-    _max         messages in flight at most
     _in_flight   leased and not known to have ended
     _fresh       leased, and not watched yet: the client gets them when their settlement cannot be missed
-    _messages    messages to take
-    _receiving   True: a Receive is not answered
     _watching    AwaitSettled commands that are not answered
     _settling    settlements that the client asked for, in order: (receipts as sent, those that are valid, True: an extension)
-    _wall_ms     epoch milliseconds
     """
 
     __slots__ = (

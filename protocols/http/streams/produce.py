@@ -53,11 +53,8 @@ class ProduceFlow(Flow):
     _tail       the incomplete record
     _share      bytes of both, in the bound of unfinished requests
     _batch      the records that are being stored; None: there are none
-    _seq        number of the next record
     _out        results that the client has not taken
     _began      monotonic ns of the first byte of the incomplete record
-    _heard_at   monotonic ns of the last byte
-    _ended      True: no more content comes
     _fault      the problem document of invalid content; b"": it is valid
     """
 

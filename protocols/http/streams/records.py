@@ -29,8 +29,6 @@ RECORD_BYTES_MAX: Final = limits.ENVELOPE_BYTES_MAX
 class Record:
     """A record that is a message.
 
-    at        its place in the batch
-    message   the message to store
     due_ms    its delivery time; 0: at once
     once      its key, with the digest of the record; None: it has none
     """

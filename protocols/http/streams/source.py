@@ -23,7 +23,6 @@ class Source(Flow):
     """A stream of messages.
 
     credit     messages that may still be sent; -1: no bound
-    _writer    the format
     _said      encoded parts that are no messages, before the next message
     _rest      the rest of a part that was larger than one `take`
     _beat_at   monotonic ns of the next heartbeat; 0: not set yet

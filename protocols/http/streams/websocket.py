@@ -45,8 +45,6 @@ _DURATIONS: Final = {"ack": "", "nack": "delay_ms", "extend": "invisible_ms"}
 class SocketFlow(Flow):
     """`Source` in a WebSocket.
 
-    _source    the messages, in frames
-    _frames    the codec of frames
     _outline   cuts received bytes into pieces for one turn each
     _later     such pieces
     _text      the parts of an incomplete message
