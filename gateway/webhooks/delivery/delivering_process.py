@@ -1,4 +1,4 @@
-"""What all deliveries of one process share: its means to send requests, its origin, and its counters."""
+"""The process that delivers: its means to send requests, its origin, and its counters, which all deliveries share."""
 
 from __future__ import annotations
 
