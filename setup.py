@@ -50,7 +50,7 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "application", "connection", "documents", "flow", "flow_streams", "handler", "options", "path", "problem", "request",
+        "application", "connection", "documents", "flow", "flow_streams", "handler", "path", "problem", "request",
         "request_run", "response", "router", "routes", "site", "status",
     ),
     "protocols/http/description": ("openapi",),

@@ -5,17 +5,28 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.host_shares import HostShares
-from protocols.http.handler import Handler, HandlerContext, Match, Route
-from protocols.http.options import Options
+from protocols.http.handler import Handler, HandlerContext, Match, Outcome, Route
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
+from protocols.http.response import Response
 from protocols.http.site import Site
 
 REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
 
 _PATH: Final = "{path…}".encode()
+
+
+@final
+class Options(Handler):
+    """OPTIONS for routes without a handler of their own for it (RFC 9110, 9.3.7)."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """204 with Allow; with the fields of CORS for a preflight request."""
+        return None, Response(204, self.options(request))
 
 
 @final

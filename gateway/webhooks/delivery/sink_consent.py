@@ -1,4 +1,4 @@
-"""Consent of a sink to deliveries: requested at the start, after a 401, and every 24 hours."""
+"""Consent of a sink (CloudEvents HTTP WebHook 1.0.2, section 4): requested at the start, after a 401, and every 24 hours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Final, final
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Timer
-from domain.subscription.courier import SinkAnswer
-from domain.subscription.subscription import WebhookSubscription
+from domain.subscription.courier import SinkAnswer, SinkRequest
+from domain.subscription.subscription import WebhookSubscription, granted_rate
 from gateway.webhooks.delivery.delivering_process import DeliveringProcess
-from gateway.webhooks.delivery.handshake import consent, question
 from gateway.webhooks.delivery.retry_policy import RETRIED, Verdict, delay_ms, verdict
 
 AGAIN_NS: Final = 24 * 3600 * SECOND_NS
@@ -113,3 +112,25 @@ class SinkConsent:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, self.ask)
+
+
+def question(subscription: WebhookSubscription, origin: str, callback: str) -> SinkRequest:
+    """OPTIONS request to the exact URL of the sink. `callback`: URL at which it may consent later; "": none."""
+    fields = [("webhook-request-origin", origin)]
+    if callback:
+        fields.append(("webhook-request-callback", callback))
+    if subscription.rate_per_minute:
+        fields.append(("webhook-request-rate", str(subscription.rate_per_minute)))
+    return SinkRequest("OPTIONS", subscription.sink, fields, b"", subscription.retry.timeout_ms, subscription.credential)
+
+
+def consent(answer: SinkAnswer, origin: str) -> tuple[bool, int]:
+    """(True when the sink consents, deliveries per minute that it grants; 0: unlimited).
+
+    A sink consents by the field WebHook-Allowed-Origin with this origin or `*`, with any status.
+    """
+    found = {name: value.strip() for name, value in answer.fields}
+    allowed = found.get("webhook-allowed-origin", "")
+    if allowed != "*" and allowed.lower() != origin.lower():
+        return False, 0
+    return True, granted_rate(found.get("webhook-allowed-rate", "*"))

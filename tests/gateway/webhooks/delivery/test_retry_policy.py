@@ -8,9 +8,9 @@ from domain.limits import SECOND_NS
 from domain.subscription.courier import SinkAnswer, Trouble
 from domain.subscription.subscription import RETRY_MS_MAX, Credential, Scheme, SinkRetry
 from gateway.webhooks.delivery.breaker import CLOSED, FAILURES_MAX, HALF_OPEN, OPEN, OPEN_NS, OPEN_NS_MAX, Breaker
-from gateway.webhooks.delivery.handshake import consent
 from gateway.webhooks.delivery.retry_policy import ASKED_MS_MAX, Verdict, delay_ms, retry_after_ms, verdict
 from gateway.webhooks.delivery.signature import identity_fields
+from gateway.webhooks.delivery.sink_consent import consent
 from tests.simulation.kit.entropy import SeededEntropy
 
 
