@@ -53,7 +53,7 @@ class Turns:
         done()
 
     def run_unwatched(self, steps: Iterator[int]) -> None:
-        """Run `steps` without a waiter; an OSError ends them, and the next run begins anew."""
+        """Run `steps` without a waiter; an OSError ends them, and the next run begins from the start."""
         self.run(steps, _ended, _failed)
 
     def stop(self) -> None:

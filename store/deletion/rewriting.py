@@ -29,7 +29,7 @@ _BEHIND_NS: Final = 20_000_000
 
 
 class NeededValues(Protocol):
-    """What segments hold besides timers and half messages."""
+    """The values of segments besides timers and half messages."""
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Write the needed values of a segment again; durable before `done`."""
