@@ -22,6 +22,7 @@ def soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "soak", module)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # plugins of this tree are not in that one
     loader.exec_module(module)
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     (tmp_path / "tests" / "interop").mkdir(parents=True)
