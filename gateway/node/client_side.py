@@ -73,20 +73,54 @@ class ClientSide:
 class ClientPlace:
     """The environment that every side of clients is made from.
 
-    ports   listener -> port in use
-    host    host name or address that routes and offset ids carry
+    ports          listener -> port in use
+    host           host name or address that routes and offset ids carry
+    broker         name of the store's broker
+    is_controller  as in `Setting`, and so is `is_replica`
     """
 
     config: Config
     ports: Mapping[str, int]
     host: str
+    broker: str
     clock: Clock
     entropy: Entropy
     protocols: Protocols
+    is_controller: bool = False
+    is_replica: bool = False
 
     def counters(self) -> CounterRegistry:
         """Counters of all protocols, for one side."""
         return CounterRegistry(self.protocols.words, self.clock.wall_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUsers:
+    """Users and policies, and the authority over them.
+
+    access      None: access is not controlled
+    elsewhere   True: another node keeps them, and this one a copy of them
+    """
+
+    records: AccessRecords
+    access: Access | None
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPath:
+    """The way of a client's commands.
+
+    gate      the access gate, or what is behind it where access is not controlled
+    first     throttle or gate -> what takes them first; None: these do
+    entries   places besides connections at which commands enter
+    forwards  True: another node carries them out, and limits rates of messages
+    """
+
+    gate: Handler
+    first: Callable[[Handler], Handler] | None = None
+    entries: Sequence[CommandEntry] = ()
+    forwards: bool = False
 
 
 Side = TypeVar("Side", bound=ClientSide)
@@ -100,43 +134,30 @@ def access_of(config: Config) -> AccessSettings:
 def make_client_side(
     place: ClientPlace,
     kind: Callable[..., Side],
-    gate: Handler,
-    access: Access | None,
-    records: AccessRecords,
+    path: CommandPath,
+    users: ClientUsers,
     counters: CounterRegistry,
-    *,
-    broker: str = "",
-    first: Callable[[Handler], Handler] | None = None,
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] | None = None,
     extended: bool = True,
-    is_controller: bool = False,
-    is_replica: bool = False,
-    entries: Sequence[CommandEntry] = (),
-    forwards: bool = False,
-    users_elsewhere: bool = False,
 ) -> Side:
-    """Limits, setting and adapters before `gate`, as a `kind`. Raises ConfigError for settings that are not valid.
+    """Limits, setting and adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
 
-    gate       the access gate, or what is behind it where access is not controlled
-    broker     name of the store's broker; "": this node's
-    first      throttle or gate -> what takes the commands of clients; None: these do
     streams    adapters in place of those of the same name
     extended   False: clients of this side have nothing of the installed use cases
-    forwards   True: rates of messages are limited where the commands are carried out
     """
-    config, clock = place.config, place.clock
+    config, clock, access = place.config, place.clock, users.access
     limits = config.part(LimitsSettings, "limits")
-    throttle = Throttle(limits, gate, clock) if limits.limits_messages and not forwards else None
-    entry = throttle or gate
-    if first is not None:
-        entry = first(entry)
-    for each in entries:
+    throttle = Throttle(limits, path.gate, clock) if limits.limits_messages and not path.forwards else None
+    entry = throttle or path.gate
+    if path.first is not None:
+        entry = path.first(entry)
+    for each in path.entries:
         each.handler = entry
     declared = installed_use_cases().values() if extended else ()
     extensions = [each.client(config, clock) for each in declared if each.client is not None]
     setting = Setting(
-        config.cluster, broker or config.broker, place.host, place.ports, place.entropy, clock.wall_ms, access,
-        counters.refused, is_controller=is_controller, is_replica=is_replica,
+        config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, counters.refused,
+        is_controller=place.is_controller, is_replica=place.is_replica,
         contexts=access.contexts if access is not None else None,
     )  # fmt: skip
     for extension in extensions:
@@ -147,7 +168,7 @@ def make_client_side(
     return kind(
         gate=entry,
         access=access,
-        access_records=records,
+        access_records=users.records,
         adapters=adapters,
         limits=limits,
         throttle=throttle,
@@ -155,7 +176,7 @@ def make_client_side(
         uploads=setting.uploads,
         unread=setting.unread,
         extensions=extensions,
-        entries=entries,
-        forwards=forwards,
-        users_elsewhere=users_elsewhere,
+        entries=path.entries,
+        forwards=path.forwards,
+        users_elsewhere=users.elsewhere,
     )

@@ -32,7 +32,7 @@ from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
 from gateway.connection.handler import Handler
 from gateway.guard.settings import LimitsSettings, ProxySettings
-from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.protocols import Protocols, installed
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config, Known
@@ -181,7 +181,9 @@ def compose(
     if side is None:
         opened = open_store(config, protocols.store_host(host, ports), disk, clock, entropy, hot_bytes, report)
         side = StoreSide(store=opened, recall_broker=config.broker)
-    place = ClientPlace(config=config, ports=ports, host=host, clock=clock, entropy=entropy, protocols=protocols)
+    place = ClientPlace(
+        config=config, ports=ports, host=host, broker=config.broker, clock=clock, entropy=entropy, protocols=protocols
+    )
     store = side.store
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, side, clock, entropy)
@@ -209,10 +211,9 @@ def compose(
         latest_values=added.latest_values,
         use_cases=added.use_cases,
     )
-    return make_client_side(
-        place, parts, gate, access, records, counters,
-        first=side.first, streams=side.streams, entries=(channels, added.forwarded), users_elsewhere=side.access is not None,
-    )  # fmt: skip
+    path = CommandPath(gate, side.first, (channels, added.forwarded))
+    users = ClientUsers(records, access, elsewhere=side.access is not None)
+    return make_client_side(place, parts, path, users, counters, side.streams)
 
 
 @dataclass(frozen=True, slots=True)

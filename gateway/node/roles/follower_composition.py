@@ -14,7 +14,7 @@ from gateway.access.revocation import AccessRevocation
 from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
 from gateway.usecase.allowed_commands import AllowedCommands
@@ -60,5 +60,8 @@ def compose_follower(
     gate: Handler = verbs
     if access is not None:
         gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
-    place = ClientPlace(config=config, ports=ports, host=host, clock=clock, entropy=entropy, protocols=protocols)
-    return make_client_side(place, ClientSide, gate, access, records, place.counters()), reading, presence
+    place = ClientPlace(
+        config=config, ports=ports, host=host, broker=config.broker, clock=clock, entropy=entropy, protocols=protocols
+    )
+    side = make_client_side(place, ClientSide, CommandPath(gate), ClientUsers(records, access), place.counters())
+    return side, reading, presence

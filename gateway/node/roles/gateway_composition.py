@@ -14,7 +14,7 @@ from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.composition import CHANNELS
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
@@ -58,9 +58,9 @@ def compose_gateway(
     records   a copy of its users
     counters  of this process
     """
-    place = ClientPlace(config=config, ports=ports, host=host, clock=clock, entropy=entropy, protocols=protocols)
-    access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
-    gate = ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder)
-    return make_client_side(
-        place, ClientSide, gate, access, records, counters, broker=facts.broker, forwards=True, users_elsewhere=True
+    place = ClientPlace(
+        config=config, ports=ports, host=host, broker=facts.broker, clock=clock, entropy=entropy, protocols=protocols
     )
+    access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
+    path = CommandPath(ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder), forwards=True)
+    return make_client_side(place, ClientSide, path, ClientUsers(records, access, elsewhere=True), counters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from domain.ports import Clock, Disk
@@ -16,7 +16,7 @@ from gateway.access.bootstrap import open_access
 from gateway.access.gate import Gate
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.composition import given_to_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.local_store import LocalStore, backups_of
@@ -72,10 +72,9 @@ class SinglePurposePlace(ClientPlace):
         gate: Handler = verbs
         if access is not None:
             gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
-        return make_client_side(
-            self, partial(SinglePurposeSide, store=store), gate, access, records, self.counters(),
-            extended=False, is_controller=is_controller, is_replica=is_replica,
-        )  # fmt: skip
+        place = replace(self, is_controller=is_controller, is_replica=is_replica)
+        kind = partial(SinglePurposeSide, store=store)
+        return make_client_side(place, kind, CommandPath(gate), ClientUsers(records, access), self.counters(), extended=False)
 
 
 class SinglePurposeRole(Role):
@@ -110,8 +109,8 @@ class SinglePurposeRole(Role):
         """Open the store, and make the parts. Raises ConfigError for wrong settings, StoreError when the store fails."""
         local = self._local
         place = SinglePurposePlace(
-            config=self.config, ports=ports, host=host, disk=local.disk, clock=self._clock, entropy=SystemEntropy(),
-            protocols=self._protocols, report=local.report,
+            config=self.config, ports=ports, host=host, broker=self.config.broker, disk=local.disk,
+            clock=self._clock, entropy=SystemEntropy(), protocols=self._protocols, report=local.report,
         )  # fmt: skip
         self.side = local.opened(lambda: self.made(place))
 
