@@ -6,7 +6,7 @@
 The sources are the unchanged `.py` files, and one binding in Cython. A group is compiled completely or not at all: without a
 compiler, or without libnghttp2, the node works but is slower. HEADGATE_PURE=1 compiles nothing; HEADGATE_REQUIRE_COMPILED=1
 makes a failed compilation an error. The compiled modules of a working tree are used only while the checksums in
-`.compiled/inputs.sha256` match the sources (gateway/runtime/compiled.py). HEADGATE_OPTIMIZE is the C compiler's level, 2 unless
+`.compiled/inputs.sha256` match the sources (gateway/runtime/compiled.py). COMPILE_LEVEL is the C compiler's level, 2 unless
 it is set: at 1 it takes two thirds of the time, for a tree that is compiled to be tested once.
 """
 
@@ -142,7 +142,7 @@ BINDING_DECLARATIONS = "protocols/http2/nghttp2.pxd"
 OUTPUT = ROOT / ".compiled"
 PURE = os.environ.get("HEADGATE_PURE") == "1"
 REQUIRED = os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1"
-LEVEL = os.environ.get("HEADGATE_OPTIMIZE", "2")
+LEVEL = os.environ.get("COMPILE_LEVEL", "2")
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 PROGRESS_S = 5.0
 """Seconds between two lines about the progress of the C compiler."""
