@@ -42,7 +42,7 @@ from domain.admin.user import (
     UpdateUser,
     UserList,
 )
-from domain.command import Acknowledge, Command, Pull, Send
+from domain.command import Acknowledge, Command, Pull, Send, TicketedCommand
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.membership import Heartbeat, Membership, Subscription
@@ -123,11 +123,15 @@ def scene() -> Scene:
     return Scene()
 
 
+ROOTS = (Command, TicketedCommand)
+"""What commands are made from; nobody sends these themselves."""
+
+
 def commands() -> Iterator[type[Command]]:
     for found in pkgutil.walk_packages(domain.__path__, "domain."):
         module = importlib.import_module(found.name)
         for kind in vars(module).values():
-            if isinstance(kind, type) and Command in kind.__mro__ and kind.__module__ == found.name and kind is not Command:
+            if isinstance(kind, type) and Command in kind.__mro__ and kind.__module__ == found.name and kind not in ROOTS:
                 yield kind
 
 
