@@ -24,7 +24,7 @@ class PendingRead(NamedTuple):
 
 @final
 class PendingReads:
-    """The reads of this member without an answer, by the ticket under which raft knows them."""
+    """Reads that this member has not answered, by their tickets: raft confirms a read by its ticket."""
 
     __slots__ = ("_ticket", "_waiting")
 

@@ -25,7 +25,7 @@ class UnknownFormatError(ReplicaDataError):
 
 
 class PartRefusedError(StoreError):
-    """A part of the log that is asked for cannot be given."""
+    """A replica does not send the part of its log that another replica asks for."""
 
     def __init__(self, reason: PartRefusal) -> None:
         super().__init__(reason.value, "")

@@ -1,4 +1,4 @@
-"""The one table of what every command needs: command class -> needs, each of which has to be granted.
+"""The needs of the commands that every node has: command class -> needs, each of which has to be granted.
 
 A command that is not here is for Super users. Topics follow RocketMQ's AuthorizationContextBuilder: sending is Pub, everything
 that a consumer does is Sub on the group and on the topic, and a group's retry topic counts as the group.
@@ -100,18 +100,18 @@ def subscription(found: mqtt_session.MqttSubscription) -> Iterable[Need | PathNe
 
 
 def of_cluster(*actions: str) -> Needs:
-    """Rights to the cluster."""
+    """The need of `actions` at the cluster."""
     need = (Need(CLUSTER, EVERY, actions),)
     return lambda _: need
 
 
 def of_group(*actions: str) -> Needs:
-    """Rights to the command's `group`."""
+    """The need of `actions` at the command's `group`."""
     return lambda found: (Need(GROUP, found.group, actions),)
 
 
 def of_its_topic(*actions: str) -> Needs:
-    """Rights to the command's `topic`."""
+    """The need of `actions` at the command's `topic`."""
     return lambda found: (of_topic(found.topic, actions),)
 
 
@@ -122,7 +122,7 @@ def _named(kind: str, *actions: str) -> Needs:
 
 
 def of_both(*actions: str) -> Needs:
-    """Rights to the command's `topic`, and to its `group` if it has one."""
+    """The need of `actions` at the command's `topic`, and at its `group` if it has one."""
 
     def needs(found: Any) -> Sequence[Need]:
         topic = of_topic(found.topic, actions, found.group)
@@ -314,8 +314,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     oscore_admin.HoldOscoreContext: of_cluster(UPDATE),
 }
 """The gate checks Send, SendOnce, Subscribe, EndTransaction and SendBack itself: they carry several messages or subscriptions,
-or name a message that only the log knows. A topic of the publish-subscribe draft is known by an id: its book asks for the
-rights on its path (`gateway/access/path_rights.py`)."""
+or name a message that only the log knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {

@@ -6,16 +6,45 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from domain.errors import ConfigError, GatewayError
 from gateway.cluster.operator.commands import AT, CA, HERE, KEY, asked_controllers, cluster
-from gateway.node.entry_points import load_all
 from gateway.node.options import GivenOptions, taking_options
 
+
+class Commands(TyperGroup):
+    """Our commands, and those of installed use cases: these are looked for when a name is none of ours, and for the help.
+
+    A server answers at its admin port before most modules are imported; to look for them takes longer than that.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        self._install()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None: there is none."""
+        if cmd_name not in self.commands:
+            self._install()
+        return super().get_command(ctx, cmd_name)
+
+    def _install(self) -> None:
+        from gateway.node.entry_points import load_all
+
+        for name, command in load_all("gateway.commands", lambda name: f"command {name!r} cannot be loaded").items():
+            alone = typer.Typer(add_completion=False)
+            alone.command(name)(command)
+            self.commands.setdefault(name, get_command(alone))
+
+
 app = typer.Typer(
+    cls=Commands,
     help="A gateway for RocketMQ, MQTT, CoAP, HTTP, gRPC and CloudEvents with a store of its own.",
     epilog="Example: headgate up --port-offset 1000 --data /var/lib/headgate",
     no_args_is_help=True,
@@ -25,8 +54,6 @@ app = typer.Typer(
 settings = typer.Typer(help="The configuration: what is in force, and which settings there are.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 app.add_typer(cluster, name="cluster")
-for _name, _command in load_all("gateway.commands", lambda name: f"command {name!r} cannot be loaded").items():
-    app.command(_name)(_command)
 
 
 @app.command()

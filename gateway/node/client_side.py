@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
+from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
+from gateway.access.revocation import AccessRevocation
 from gateway.access.settings import AccessSettings, AccessTable
 from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.settings import LimitsSettings
@@ -131,6 +133,13 @@ def access_of(config: Config) -> AccessSettings:
     return AccessSettings.of(config.part(AccessTable, "access"))
 
 
+def gate_before(verbs: Handler, access: Access | None, clock: Clock) -> Handler:
+    """The access gate before verbs that need neither a log nor sessions; `verbs` itself where access is not controlled."""
+    if access is None:
+        return verbs
+    return Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+
+
 def make_client_side(
     place: ClientPlace,
     kind: Callable[..., Side],
@@ -138,12 +147,10 @@ def make_client_side(
     users: ClientUsers,
     counters: CounterRegistry,
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] | None = None,
-    extended: bool = True,
 ) -> Side:
     """Limits, setting and adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
 
-    streams    adapters in place of those of the same name
-    extended   False: clients of this side have nothing of the installed use cases
+    `streams`: adapters in place of those of the same name.
     """
     config, clock, access = place.config, place.clock, users.access
     limits = config.part(LimitsSettings, "limits")
@@ -153,8 +160,7 @@ def make_client_side(
         entry = path.first(entry)
     for each in path.entries:
         each.handler = entry
-    declared = installed_use_cases().values() if extended else ()
-    extensions = [each.client(config, clock) for each in declared if each.client is not None]
+    extensions = [each.client(config, clock) for each in installed_use_cases().values() if each.client is not None]
     setting = Setting(
         config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, counters.refused,
         is_controller=place.is_controller, is_replica=place.is_replica,

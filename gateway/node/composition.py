@@ -6,7 +6,7 @@ entropy as arguments and opens no socket, so the simulation uses it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -269,7 +269,8 @@ def _added(
     )  # fmt: skip
     if own_store:
         handler.sending.gathers = True
-    latest_values = LatestValues(store.state, clock, handler.reads, _removed(use_cases.values()))
+    removed = [each.removed for each in use_cases.values() if each.removed is not None]
+    latest_values = LatestValues(store.state, clock, handler.reads, removed)
     handler.add(latest_values)
     store.log.listen(watches)
     store.transactions.listen(deciding)
@@ -289,19 +290,6 @@ def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:
 
 def _verbs(use_cases: Mapping[str, UseCaseParts]) -> list[UseCase]:
     return [verb for each in use_cases.values() for verb in each.verbs]
-
-
-def _removed(use_cases: Iterable[UseCaseParts]) -> Callable[[str], None] | None:
-    """What is called when a latest value is removed; None: nobody wants to know."""
-    listeners = [each.removed for each in use_cases if each.removed is not None]
-    if len(listeners) < 2:
-        return listeners[0] if listeners else None
-
-    def each_of(path: str) -> None:
-        for listener in listeners:
-            listener(path)
-
-    return each_of
 
 
 def open_store(

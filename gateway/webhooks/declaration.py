@@ -45,8 +45,10 @@ class WebhookWork:
     """
 
     def __init__(self, settings: WebhookSettings, gate: Handler, granting: SenderConsent, clock: Clock, delivers: bool) -> None:
-        """`delivers`: False: only consents are sent, to those who deliver here. Raises ConfigError: the file of `ca` cannot be
-        read."""
+        """`delivers`: True: subscriptions are claimed and delivered; consents to senders are sent in both cases.
+
+        Raises ConfigError: the file of `ca` cannot be read.
+        """
         self._courier = HttpCourier(settings.allow, settings.ca, sinks_max(settings.connections_max, open_files_max()))
         self._granting = granting
         self._deliverers: Deliverers | None = None

@@ -151,7 +151,7 @@ class WheelTimers:
             heappush(self._buckets, bucket)
 
     def _due_of(self, packed: int) -> int:
-        """Delivery time of a timer of the heap, in epoch ms."""
+        """The delivery time of a timer, epoch ms. `packed`: its entry in `_heap`."""
         due = packed >> (_POSITION_BITS + _SIZE_BITS)
         is_inherited = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1) < self._inherited_below
         return due + self._inherited_delay_ms if is_inherited else due

@@ -62,7 +62,7 @@ class OpenHalves:
         return StateChange(HALF, _key(offset), self._open[offset].encode())
 
     def remove(self, offset: int) -> StateChange:
-        """Remove an open transaction; the change for the log."""
+        """Remove an open transaction. Returns the change for the log."""
         opened = self._open.pop(offset)
         name = (opened.group, opened.message_id)
         if self._by_name.get(name) == offset:

@@ -58,7 +58,7 @@ class ForwardedClient:
             del self.numbers[watch.ticket]
 
     def refuse(self, ticket: object, failure: Failure) -> None:
-        """Answer a command with a failure; `ticket` as in `tickets`."""
+        """Answer the command of `ticket`, a value of `tickets`, with a failure."""
         self.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
 
     def resume_reading(self) -> None:

@@ -137,7 +137,7 @@ class FollowingState:
         term.follows(epoch)
 
     def state(self) -> ReplicaState:
-        """This replica for tools, also while it registers."""
+        """The state of this replica for administration tools, also while it registers."""
         follower = self._follower
         return ReplicaState(self._term.own, False, self._address, follower.written, follower.applied, follower.eras())
 

@@ -8,13 +8,10 @@ from domain.errors import ErrorCode
 from domain.ports import Clock, Entropy
 from domain.replication.reads import FollowerReads
 from gateway.access.authority import Access
-from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
-from gateway.access.revocation import AccessRevocation
 from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
-from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
 from gateway.usecase.allowed_commands import AllowedCommands
@@ -57,9 +54,7 @@ def compose_follower(
         REFUSED, reading, presence, Replicas(replica, reads.figures),
         code=ErrorCode.STORE_UNAVAILABLE,
     )  # fmt: skip
-    gate: Handler = verbs
-    if access is not None:
-        gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+    gate = gate_before(verbs, access, clock)
     place = ClientPlace(
         config=config, ports=ports, host=host, broker=config.broker, clock=clock, entropy=entropy, protocols=protocols
     )

@@ -47,7 +47,7 @@ class ReplicaLogOpening:
         self._damaged: DamagedStart | None = None
 
     async def log(self, own: int, controllers: GroupControllers, repairs: RepairCounts) -> FollowerLog:
-        """The log of replica `own`; when what it promised is damaged, after other replicas have helped. Raises StoreError."""
+        """Open the log of replica `own`. Other replicas repair its promised parts that are damaged. Raises StoreError."""
         local, network = self._local, self._network
         while True:
             try:

@@ -13,10 +13,7 @@ from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
 from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
-from gateway.access.gate import Gate
-from gateway.access.revocation import AccessRevocation
-from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
 from gateway.node.composition import given_to_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.local_store import LocalStore, backups_of
@@ -69,12 +66,10 @@ class SinglePurposePlace(ClientPlace):
             access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
         )
         verbs = AllowedCommands(refused, use_case, Administration(records))
-        gate: Handler = verbs
-        if access is not None:
-            gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+        gate = gate_before(verbs, access, clock)
         place = replace(self, is_controller=is_controller, is_replica=is_replica)
         kind = partial(SinglePurposeSide, store=store)
-        return make_client_side(place, kind, CommandPath(gate), ClientUsers(records, access), self.counters(), extended=False)
+        return make_client_side(place, kind, CommandPath(gate), ClientUsers(records, access), self.counters())
 
 
 class SinglePurposeRole(Role):

@@ -6,7 +6,7 @@ Queue and offsets of that record are 0: it is written in the same commit as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -172,9 +172,9 @@ class LatestScan:
 class LatestValues:
     """The verbs Latest and DeleteLatest."""
 
-    def __init__(self, state: State, clock: Clock, reads: ReadTurns, removed: Callable[[str], None] | None = None) -> None:
-        """`reads` shares the turns between reads of messages. `removed` is called with each path whose value was removed by
-        DeleteLatest."""
+    def __init__(self, state: State, clock: Clock, reads: ReadTurns, removed: Sequence[Callable[[str], None]]) -> None:
+        """`reads` shares the turns between reads of messages. Each of `removed` is called with each path whose value was
+        removed by DeleteLatest."""
         self._removed = removed
         self._state = state
         self._clock = clock
@@ -211,8 +211,8 @@ class LatestValues:
             return
 
         def done(failure: None | Failure) -> None:
-            if failure is None and self._removed is not None:
-                self._removed(command.path)
+            for removed in self._removed if failure is None else ():
+                removed(command.path)
             connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         self._state.put([StateChange(SPACE, command.path.encode(), None)], done)

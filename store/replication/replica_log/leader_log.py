@@ -26,7 +26,7 @@ class StoredLeaderLog:
     """
 
     def __init__(self, parts: StoreParts, eras: list[Era], begin: int, clock: Clock) -> None:
-        """`eras`: of the log up to `begin`."""
+        """`eras`: the leader epochs of the log before position `begin`."""
         commit, segments, scrubs = parts.commit, parts.segments, parts.scrubber
         assert commit.confirmation is not None
         self._commit = commit

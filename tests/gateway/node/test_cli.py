@@ -12,6 +12,7 @@ import pytest
 
 from gateway.cluster.operator.commands import cluster
 from gateway.node.cli import app, settings
+from gateway.node.entry_points import load_all
 from tests.interop.node import ROOT, Node, free_ports
 
 
@@ -82,6 +83,7 @@ def test_tables_of_parts_are_checked_too(text: str, said: str, tmp_path: Path) -
 def test_the_help_of_every_command_has_an_example() -> None:
     commands = [*app.registered_commands, *settings.registered_commands, *cluster.registered_commands]
     texts = [each.callback.__doc__ or "" for each in commands if each.callback and each.callback.__name__ != "version"]
+    texts += [installed.__doc__ or "" for installed in load_all("gateway.commands", str).values()]
     assert len(texts) >= 16
     assert [text for text in texts if "Example" not in text] == []
 

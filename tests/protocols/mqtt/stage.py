@@ -89,7 +89,7 @@ class Broker:
             self.handler.dead_letters, self.handler.registry, self.policy, self.handler.questions,
         )  # fmt: skip
         watches = Watches(clock)
-        self.handler.add(watches, self.sessions, LatestValues(store.state, clock, self.handler.reads))
+        self.handler.add(watches, self.sessions, LatestValues(store.state, clock, self.handler.reads, ()))
         store.log.listen(watches)
         store.log.listen(self.sessions)
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)

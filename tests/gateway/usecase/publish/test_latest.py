@@ -45,7 +45,7 @@ def test_removal_and_a_bare_topic() -> None:
 def test_reading_and_deleting_by_path() -> None:
     state = memory_state()
     state.put([retain(message("t/1"))], None)
-    values = LatestValues(state, VirtualClock(0), ReadTurns(VirtualClock(0)))
+    values = LatestValues(state, VirtualClock(0), ReadTurns(VirtualClock(0)), ())
     heard = RecordingDriver()
     connection = ClientConnection("test", heard)
     values.read(connection, QueryLatest(1, "t/1"))
