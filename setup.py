@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -144,6 +145,9 @@ PURE = os.environ.get("HEADGATE_PURE") == "1"
 REQUIRED = os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1"
 LEVEL = os.environ.get("COMPILE_LEVEL", "2")
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+GROUP = "headgate"
+"""The name of the library that mypyc makes of all modules, and of its headers."""
+HEADERS = "headers.h"
 PROGRESS_S = 5.0
 """Seconds between two lines about the progress of the C compiler."""
 
@@ -156,12 +160,13 @@ def leaves() -> list[Extension]:
     flags = ["--strict", "--python-version", f"{sys.version_info[0]}.{sys.version_info[1]}"]
     say(f"translating {len(paths)} modules to C")
     extensions: list[Extension] = list(
-        mypycify([*flags, *paths], opt_level=LEVEL, debug_level="0", group_name="headgate", multi_file=True)
+        mypycify([*flags, *paths], opt_level=LEVEL, debug_level="0", group_name=GROUP, multi_file=True)
     )
     for extension in extensions:
         # Warnings about generated code are of no use and take time to compute.
         # Hidden symbols are bound when the library is linked, so calls between modules need no indirection.
-        extension.extra_compile_args += ["-Wno-all", "-fvisibility=hidden"]
+        # mypyc gives all extensions the same list, so it is not added to.
+        extension.extra_compile_args = [*extension.extra_compile_args, "-Wno-all", "-fvisibility=hidden"]
         extension.sources.sort(key=lambda path: -os.path.getsize(path))  # longest first: it should not be started last
     return extensions
 
@@ -255,9 +260,26 @@ class BuildOnAllProcessors(build_ext):  # type: ignore[misc]
     def build_extensions(self) -> None:
         """Build all extensions."""
         total = sum(len(extension.sources) for extension in self.extensions)
+        for extension in self.extensions:
+            self._precompile(extension)
         with ThreadPoolExecutor(PROCESSORS) as pool:
             self.compiler.compile = SideBySide(pool, self.compiler.compile, total)
             super().build_extensions()
+
+    def _precompile(self, extension: Extension) -> None:
+        """Compile the headers of a library of many modules once: parsing them takes a fifth of the time of each module.
+
+        A compiler that does not know precompiled headers, or refuses this one, reads the header itself.
+        """
+        folders = {os.path.dirname(path) for path in extension.sources if os.path.basename(path) == f"__native_{GROUP}.c"}
+        for folder in folders:
+            header = Path(folder, HEADERS)
+            header.write_text(f'#include "__native_{GROUP}.h"\n#include "__native_internal_{GROUP}.h"\n')
+            paths = [f"-I{path}" for path in (*extension.include_dirs, *self.compiler.include_dirs)]
+            options = [*paths, *extension.extra_compile_args]
+            made = [*self.compiler.compiler_so, *options, "-x", "c-header", str(header), "-o", f"{header}.gch"]
+            subprocess.run(made, check=False, capture_output=True)
+            extension.extra_compile_args = [*extension.extra_compile_args, "-include", str(header)]
 
 
 class BuildGroups(build_ext):  # type: ignore[misc]
