@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Final, final
 
 from store.lease.table import LeaseTable
-from store.queue.arrivals import Arrivals
-from store.queue.queue import TopicEntry
+from store.queue.queue import Arrivals, TopicEntry
 
 QUEUES_FEW: Final = 16
 """Largest topic, in queues, without candidates: receives visit all its queues."""

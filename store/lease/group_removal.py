@@ -85,7 +85,7 @@ class GroupRemoval:
             for at in range(0, len(places), SLICE_TABLES):
                 if self._ledger.broken() is not None:
                     return
-                changes = self._ledger.drop_places(places[at : at + SLICE_TABLES])
+                changes = self._ledger.drop(places[at : at + SLICE_TABLES])
                 self._writer.journal(changes, None, None)
                 yield DROP_COST * len(changes)
 

@@ -15,8 +15,8 @@ from domain.store.store_request import LeaseRequest
 from store.appends.writer import StoreWriter
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
-from store.lease.call import RecordSource
 from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_records import LeaseSource
 from store.lease.ordered_lease import OrderedLease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
@@ -45,7 +45,7 @@ class LiteQueueRemoval:
         def changes() -> list[StateChange]:
             found: list[StateChange] = []
             for queue in queues:
-                found += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
+                found += self._ledger.drop([(group, queue.name, 0) for group in groups])
                 found.append(self._compaction.drop_lite_queue(queue))
             return found
 
@@ -62,7 +62,7 @@ class StoredLiteQueues:
         ledger: JournaledTables,
         removal: LiteQueueRemoval,
         listeners: StoreListeners,
-        source: RecordSource,
+        source: LeaseSource,
         held: StartupQueue,
         clock: Clock,
         events: StoreEvents,
@@ -143,7 +143,7 @@ class StoredLiteQueues:
             last = table is changed[-1]
             self._ledger.changed(table)
             if last and not waits:
-                self._ledger.turn.when_written(done, result)
+                self._ledger.when_written(done, result)
         if not changed and not waits:
             done(result)
 

@@ -18,8 +18,8 @@ from domain.store.store_ports import ReadResult
 from domain.store.store_request import PullRequest
 from store.events import StoreEvents
 from store.lease import returned_messages
-from store.lease.call import RecordSource
 from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_records import LeaseSource
 from store.lease.positions import StoredPositions
 from store.lease.pull import PullCall
 from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
@@ -50,7 +50,7 @@ class StoredMemberPulls:
         positions: StoredPositions,
         index: QueueIndex,
         reading: Reading,
-        source: RecordSource,
+        source: LeaseSource,
         held: StartupQueue,
         clock: Clock,
         events: StoreEvents,
@@ -112,7 +112,7 @@ class StoredMemberPulls:
         if call.changed or freed or moved or (not isinstance(result, Failure) and result.pop_ms):
             ledger.changed(table)
             if not waits:
-                ledger.turn.when_written(done, result)
+                ledger.when_written(done, result)
         elif not waits:
             done(result)
         if freed:
@@ -174,7 +174,7 @@ class StoredMemberPulls:
         if plain:
             self._positions.commit(group, plain, None)
         if done is not None:
-            ledger.turn.when_durable([place[0] for place in offsets], done, None)
+            ledger.when_durable([place[0] for place in offsets], done, None)
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)

@@ -10,10 +10,11 @@ from domain.errors import StoreError
 from domain.ports import Clock
 from domain.store.store_request import LeaseRequest
 from store.events import StoreEvents
-from store.lease.call import LeaseCall, RecordSource
+from store.lease.call import LeaseCall
 from store.lease.candidates import VISITS_MAX
 from store.lease.journaled_tables import JournaledTables
 from store.lease.lag import LagReader
+from store.lease.lease_records import LeaseSource
 from store.lease.ordered_lease import OrderedLease
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -26,7 +27,7 @@ class LeasePeek:
     __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
 
     def __init__(
-        self, ledger: JournaledTables, index: QueueIndex, clock: Clock, source: RecordSource, events: StoreEvents
+        self, ledger: JournaledTables, index: QueueIndex, clock: Clock, source: LeaseSource, events: StoreEvents
     ) -> None:
         self._ledger = ledger
         self._index = index
@@ -43,7 +44,7 @@ class LeasePeek:
         request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
         kind = OrderedLease if ordered else LeaseCall
         call = kind(self._index, self._source, now, request)
-        candidates = self._ledger.turn.candidates.of(group, entry) if queue_id < 0 else None
+        candidates = self._ledger.candidates.of(group, entry) if queue_id < 0 else None
         if candidates is not None:
             queues: Sequence[Queue | None] = [entry.queues.get(each) for each in candidates.first(VISITS_MAX)]
         else:

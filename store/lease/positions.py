@@ -43,9 +43,9 @@ class StoredPositions:
                 table = self._ledger.tables[key] = LeaseTable(group, topic, queue_id, max(offset, 0))
             else:
                 table.commit(max(offset, 0))
-            self._ledger.turn.mark_changed(table)
+            self._ledger.mark_changed(table)
         if done is not None:
-            self._ledger.turn.when_durable([place[0] for place in offsets], done, None)
+            self._ledger.when_durable([place[0] for place in offsets], done, None)
 
     def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.reset."""

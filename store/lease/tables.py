@@ -14,10 +14,10 @@ from typing import Final, final
 from domain import lite
 from domain.store.store_ports import StateChange
 from store.lease import journal
+from store.lease.expiry import LeaseSchedule
 from store.lease.idle_tables import LIVE, Chunk, IdleTables
 from store.lease.live_tables import LiveTables
 from store.lease.pull_progress import Place
-from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
 from store.state.view import LEASE
 

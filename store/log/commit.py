@@ -19,11 +19,10 @@ from domain.store.store_event import StoreEventKind
 from store.disk_full.errors import is_full, probe
 from store.disk_full.wait import FullDisk
 from store.events import StoreEvents
-from store.log.accepted import AcceptedBatches
 from store.log.batch import Writer
 from store.log.batch_writer import BatchWriter
 from store.log.confirmation import Confirmation
-from store.log.open_batch import Effects, OpenBatch
+from store.log.open_batch import AcceptedBatches, Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
 from store.log.sync_delay import SyncDelay
 from store.log.sync_work import SyncWork, UnsyncedBatches

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.octets import uint32
-from store.log.cache import TailCache
 from store.log.checked import CheckedRanges
 from store.log.damage import LogDamageError, SuspectedSegments
 from store.log.gap import is_lost
+from store.log.recent import TailCache
 from store.queue.row import Row
 
 GAP_BYTES: Final = 8_192

@@ -22,8 +22,7 @@ from store.log import batch, promise
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, file_name
 from store.log.survey import Stretch
-from store.offline.check import Check, LogState, Progress, log_segments, survey
-from store.offline.finding import CheckFinding, Severity
+from store.offline.check import Check, CheckFinding, LogState, Progress, Severity, log_segments, survey
 
 _COPY_BYTES: Final = 1024 * 1024
 _NEW: Final = ".new"

@@ -99,13 +99,13 @@ class Housekeeping:
 
     def _rest(self) -> None:
         """Pack lease tables that have not changed for a while, when that is due; poll again soon while many change."""
-        turn, now = self._parts.ledger.turn, self._clock.monotonic_ns()
-        many = turn.restless >= RESTLESS_MAX
-        if many or turn.restless * (_LOOKS + 1) >= RESTLESS_MAX:
+        ledger, now = self._parts.ledger, self._clock.monotonic_ns()
+        many = ledger.restless >= RESTLESS_MAX
+        if many or ledger.restless * (_LOOKS + 1) >= RESTLESS_MAX:
             self._polls = _LOOKS
         if (many or now - self._rest_ns >= REST_NS) and not self._rests.busy:
             self._rest_ns = now
-            self._rests.run_unwatched(chain(turn.rest(), self._parts.census.steps()))
+            self._rests.run_unwatched(chain(ledger.rest(), self._parts.census.steps()))
         if self._polls and self._poll_timer is None:
             self._poll_timer = self._clock.call_at(now + _LOOK_NS, self._poll)
 

@@ -33,7 +33,6 @@ from store.lease.lite_queues import LiteQueueRemoval, StoredLiteQueues
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.positions import StoredPositions
-from store.lease.release import LeaseRelease
 from store.log.promise import Promise
 from store.log.segment_ends import date_segments
 from store.opening.backup import HeldBackups
@@ -72,7 +71,7 @@ class OpenStore:
         key_search = KeySearch(log.keys, log.reading, index, parts.segments, events)
         self._housekeeping = Housekeeping(parts, held, log.files.disk, clock, backups.stop, config.boot)
         self.log: MessageLog = StoredLog(client_appends, once, log.reading, key_search, index, log.hot, log.listeners, held)
-        self.leases: Leases = StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, events)
+        self.leases: Leases = StoredLeases(ledger, index, source, held, clock, events)
         self.dead_letters: DeadLetterMoves | None = None
         self.positions: GroupPositions = positions
         self.pulls: MemberPulls = StoredMemberPulls(ledger, positions, index, log.reading, source, held, clock, events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from domain import lite
@@ -16,8 +16,24 @@ from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
-from store.reads.readable import readable
 from store.reads.repair_waits import unreadable
+
+
+def readable(
+    fetch: Callable[[Sequence[Row]], list[bytes]], rows: Sequence[Row]
+) -> tuple[list[bytes], OSError | StoreError | None]:
+    """(records of `rows` up to the first unreadable one, its error; None when all were read)."""
+    try:
+        return fetch(rows), None
+    except (OSError, StoreError):
+        found: list[bytes] = []
+    for row in rows:
+        try:
+            found += fetch((row,))
+        except (OSError, StoreError) as error:
+            return found, error
+    return found, None
+
 
 SCAN_ROWS_MAX: Final = 8_192
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -271,12 +271,12 @@ def test_a_packed_table_is_freed_at_once_though_its_lease_would_have_ended_later
 def test_tables_that_rest_are_packed_and_freed_in_steps() -> None:
     driver = Driver(LARGE)
     consume_many(driver, 600_000)
-    turn = driver.store.parts.ledger.turn
-    for _ in turn.rest():
+    ledger = driver.store.parts.ledger
+    for _ in ledger.rest():
         pass
-    kept = list(turn.tables.live.values())
+    kept = list(ledger.tables.live.values())
     packed = 0
-    for _ in turn.rest():
+    for _ in ledger.rest():
         # The list, the name and the argument refer to a table, and for the one of this step the generator does.
         gone = [sys.getrefcount(table) for table in kept if table.dropped]
         assert len(gone) <= packed + 1, "one in a step"

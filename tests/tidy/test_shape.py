@@ -35,7 +35,7 @@ NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "
 CATCH_ALL = (
     "gateway/connection/pump.py", "gateway/cluster/forwarding/forwarded.py", "gateway/runtime/admin/port.py",
     "gateway/runtime/datagrams/pump.py", "gateway/link/dialer.py",
-    "store/appends/effects.py", "store/events.py", "store/lease/lease_journal.py", "store/reads/listeners.py",
+    "store/appends/effects.py", "store/events.py", "store/lease/journaled_tables.py", "store/reads/listeners.py",
 )  # fmt: skip
 """Files that turn an exception of any kind into the end of one connection, or that tell it and go on with others' work."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.lease.expiry import Expiry
-from store.lease.schedule import LeaseSchedule
+from store.lease.expiry import Expiry, LeaseSchedule
 from store.lease.table import LeaseTable
 from tests.simulation.kit.clock import START_MS, VirtualClock
 

@@ -12,7 +12,7 @@ import pytest
 from domain.errors import Failure
 from domain.topic import Group
 from store import steps
-from store.lease.lease_journal import FREE_COST
+from store.lease.journaled_tables import FREE_COST
 from store.lease.table import LeaseTable
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
@@ -129,11 +129,11 @@ def test_no_turn_removes_or_frees_more_than_a_thousand_live_positions() -> None:
 def test_removed_positions_are_freed_a_few_hundred_in_a_turn() -> None:
     driver = begun()
     assert driver.call(driver.store.positions.drop_group, "g") is None
-    turn = driver.store.parts.ledger.turn
+    ledger = driver.store.parts.ledger
     before = live_tables()
-    list(turn.rest())
+    list(ledger.rest())
     assert live_tables() == before >= MANY, "the tables that changed last are still known"
-    rest = turn.rest()
+    rest = ledger.rest()
     costs = [next(rest) for _ in range(MANY)]
     assert before - MANY <= live_tables() < before
     costs += rest

@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.lease.schedule import NEAR_MS, LeaseSchedule
+from store.lease.expiry import NEAR_MS, LeaseSchedule
 from store.lease.table import LeaseTable
 
 NOW = 1_700_000_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.log.cache import TailCache
+from store.log.recent import TailCache
 
 BATCHES = st.lists(st.lists(st.integers(1, 40), max_size=4), max_size=20)
 

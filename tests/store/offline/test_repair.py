@@ -12,8 +12,7 @@ from domain.message.record import Record
 from domain.store.store_request import ReadRequest
 from store.log import batch, promise
 from store.log.survey import DamageError
-from store.offline.check import Check
-from store.offline.finding import CheckFinding, Severity
+from store.offline.check import Check, CheckFinding, Severity
 from store.offline.repair import Repair, Repaired
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock

@@ -15,8 +15,7 @@ from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
 from store.log import promise
 from store.offline import backup
-from store.offline.check import Check
-from store.offline.finding import Severity
+from store.offline.check import Check, Severity
 from store.opening.backup import HOLDS_MAX, LEASE_MS
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock

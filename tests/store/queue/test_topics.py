@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
+from store.queue.entries import TopicMap
 from store.queue.queue import TopicEntry
-from store.queue.topics import TopicMap
 from store.state.sorted_set import SortedSet
 
 
