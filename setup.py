@@ -83,8 +83,8 @@ FOLDERS = {
         "tables",
     ),
     "store/log": (
-        "batch", "batch_writer", "checked", "commit", "gap", "open_batch", "reader", "recent", "segment",
-        "segment_ends", "sync_delay", "sync_work", "timeouts", "waiters",
+        "batch", "batch_writer", "checked", "commit", "copying", "gap", "open_batch", "reader", "recent", "segment",
+        "segment_ends", "sync_delay", "syncs", "timeouts",
     ),
     "store/queue": (
         "block_files", "entries", "index", "queue", "row", "settings", "table", "tails",

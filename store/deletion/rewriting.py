@@ -116,7 +116,7 @@ class SegmentRewriting:
         go_on()
 
     def _carry(self, slices: Iterator[list[StateChange] | None]) -> None:
-        if self._commit.broken is not None:
+        if self._commit.faults.broken is not None:
             self._fail()
             return
         if self._checkpointer.is_behind():

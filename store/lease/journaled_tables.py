@@ -13,6 +13,7 @@ from domain.message.message import Placed
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from store.appends.writer import StoreWriter
+from store.disk_full.faults import WriteFaults
 from store.events import StoreEvents
 from store.lease import journal
 from store.lease.attempts import Attempts
@@ -22,7 +23,6 @@ from store.lease.pull_progress import PullProgressTable
 from store.lease.replay import LeaseReplay
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
-from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -51,12 +51,12 @@ class JournaledTables:
     """
 
     def __init__(
-        self, index: QueueIndex, clock: Clock, writer: StoreWriter, commit: GroupCommit, hot: HotLog, events: StoreEvents,
+        self, index: QueueIndex, clock: Clock, writer: StoreWriter, faults: WriteFaults, hot: HotLog, events: StoreEvents,
         freed: Callable[[str, str], None],
     ) -> None:  # fmt: skip
         self._index = index
         self._writer = writer
-        self._commit = commit
+        self._faults = faults
         self._hot = hot
         self._events = events
         self.freed = freed
@@ -76,7 +76,7 @@ class JournaledTables:
 
     def broken(self) -> Failure | None:
         """Failure because of which the store takes no more writes; None while it takes them."""
-        return self._commit.refusal()
+        return self._faults.refusal()
 
     def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
         """Table of a group on a queue, created if missing, and cut to the offsets of the queue."""

@@ -71,7 +71,7 @@ class HeldBackups:
         self._disk.held = True
         self._holds[hold] = self._expiry(hold)
         self._waiting[hold] = done
-        if self._commit.broken is not None:
+        if self._commit.faults.broken is not None:
             self._plan(hold)  # the durable part can be read, and does not grow any more
         else:
             self._commit.when_synced(lambda: self._plan(hold))

@@ -36,7 +36,6 @@ from store.lease.positions import StoredPositions
 from store.log.promise import Promise
 from store.log.segment_ends import date_segments
 from store.opening.backup import HeldBackups
-from store.opening.counters import figures
 from store.opening.housekeeping import Housekeeping
 from store.opening.message_log import StoredLog
 from store.opening.parts import StoreParts
@@ -100,7 +99,7 @@ class OpenStore:
 
     def figures(self) -> dict[str, float]:
         """MessageStore.figures."""
-        return figures(self.parts)
+        return self.parts.figures()
 
     def unanswered_bytes(self) -> int:
         """MessageStore.unanswered_bytes."""
@@ -108,12 +107,12 @@ class OpenStore:
 
     def histograms(self) -> dict[str, Histogram]:
         """MessageStore.histograms."""
-        return {"append_seconds": self.parts.commit.appends, "sync_seconds": self.parts.commit.sync_times}
+        return {"append_seconds": self.parts.commit.appends, "sync_seconds": self.parts.commit.syncs.times}
 
     @property
     def broken(self) -> Failure | None:
         """MessageStore.broken."""
-        return self.parts.commit.refusal() or self.parts.commit.stalled
+        return self.parts.commit.faults.refusal() or self.parts.commit.stalled
 
 
 def _begin(log: RecoveredLog, recovered: Recovered, promise: Promise, leads: bool) -> None:

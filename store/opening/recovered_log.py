@@ -109,7 +109,7 @@ class RecoveredLog:
         self.transactions = OpenTransactions(
             index, clock, self.reader, state, writer, check_policy_of(config), self.accompaniment
         )
-        ledger = self.ledger = JournaledTables(index, clock, writer, commit, self.hot, events, self.listeners.freed)
+        ledger = self.ledger = JournaledTables(index, clock, writer, commit.faults, self.hot, events, self.listeners.freed)
         self.source = Compaction(commit, index, state, ledger, self.appender)
         self.metadata = Catalogue(
             config.durability, index, writer.append_changes, writer.append_made, self.source.drop_topic, state.keys,
@@ -149,7 +149,7 @@ class RecoveredLog:
         self.ledger.write(self.commit.accepted.base)
 
     def _write_failed(self, what: str, error: OSError) -> None:
-        self.commit.failed(what, error)
+        self.commit.faults.failed(what, error)
 
     def _first_offset(self, topic: str, queue_id: int) -> int:
         return max(empty_at(self.state, topic, queue_id), lost_records(self.files.segments.gaps))

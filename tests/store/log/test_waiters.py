@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from domain.store.store_event import StoreEvent
 from store.events import StoreEvents
-from store.log.waiters import SyncWaiters
+from store.log.commit import SyncWaiters
 
 
 def raised(event: StoreEvent) -> None:

@@ -437,7 +437,7 @@ class LiveNode:
         self._ready.set()
         while not self._over.is_set():
             await asyncio.sleep(0.01)
-        self.ends.append(store.parts.commit.broken is None)
+        self.ends.append(store.parts.commit.faults.broken is None)
         await admin.close()
         store.close()
         disk.close()
