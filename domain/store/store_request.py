@@ -50,6 +50,25 @@ class PullRequest:
 
 
 @final
+class LeaseTerms:
+    """The terms on which messages are leased.
+
+    ordered        never past an un-settled message of the same ordering key
+    attempt_id     a call that repeats the id of an earlier one gets the messages of that one again, while it holds them and
+                   whatever `LeaseRequest.limit` says, and no others; no delivery is counted, "": no id
+    fleeting       the leases end when `Leases.lapse` is called after the next start of the store
+    """
+
+    __slots__ = ("attempt_id", "fleeting", "invisible_ms", "ordered")
+
+    def __init__(self, invisible_ms: int, ordered: bool = False, attempt_id: str = "", fleeting: bool = False) -> None:
+        self.invisible_ms = invisible_ms
+        self.ordered = ordered
+        self.attempt_id = attempt_id
+        self.fleeting = fleeting
+
+
+@final
 class LeaseRequest:
     """Free messages of one topic for one group.
 
@@ -57,40 +76,28 @@ class LeaseRequest:
     queue_id       queue of the topic, -1: any, in turn; below: all, in an order of priority (domain.delivery.priority.looking)
     wanted         only messages that it matches, None: all; the others are settled in passing
     from_first     where a group without a position starts: True at the first message, False at the last one there is
-    ordered        never past an un-settled message of the same ordering key
-    attempt_id     a call that repeats the id of an earlier one gets the messages of that one again, while it holds them and
-                   whatever `limit` says, and no others; no delivery is counted, "": no id
-    fleeting       the leases end when `Leases.lapse` is called after the next start of the store
     """
 
-    __slots__ = (
-        "attempt_id", "fleeting", "from_first", "group", "invisible_ms", "limit", "ordered", "queue_id", "topic", "wanted",
-    )  # fmt: skip
+    __slots__ = ("from_first", "group", "limit", "queue_id", "terms", "topic", "wanted")
 
     def __init__(
         self,
         group: str,
         topic: str,
         limit: int,
-        invisible_ms: int,
+        terms: LeaseTerms,
         *,
         queue_id: int = -1,
         wanted: Filter | None = None,
         from_first: bool = False,
-        ordered: bool = False,
-        attempt_id: str = "",
-        fleeting: bool = False,
     ) -> None:
         self.group = group
         self.topic = topic
         self.limit = limit
-        self.invisible_ms = invisible_ms
+        self.terms = terms
         self.queue_id = queue_id
         self.wanted = wanted
         self.from_first = from_first
-        self.ordered = ordered
-        self.attempt_id = attempt_id
-        self.fleeting = fleeting
 
 
 @final

@@ -20,6 +20,17 @@ from store.queue.row import Row
 from store.state.view import TIMER, StateView
 
 RECALLED: Final = b"recalled-"
+LAST_DELIVERED_KEY: Final = b"mark"
+"""State key of (due ms 8 | position 8) of the last timer delivered."""
+COPIED_BELOW_KEY: Final = b"copied"
+"""State key of the position below which every pending timer has been copied forward, in decimal."""
+SLICE_ROWS: Final = 4_096
+"""Rows that one turn of the loop loads: a few milliseconds."""
+AHEAD_MS: Final = 60_000
+"""A bucket is loaded this long before its first timer can be due."""
+_ALL_LOADED: Final = 1 << 62
+_POSITION_BITS: Final = 64
+_SIZE_BITS: Final = 32
 
 
 @final
@@ -66,19 +77,6 @@ def _change(position: int, value: bytes | None) -> StateChange:
     return StateChange(TIMER, RECALLED + position.to_bytes(8, "big"), value)
 
 
-LAST_DELIVERED_KEY: Final = b"mark"
-"""State key of (due ms 8 | position 8) of the last timer delivered."""
-COPIED_BELOW_KEY: Final = b"copied"
-"""State key of the position below which every pending timer has been copied forward, in decimal."""
-SLICE_ROWS: Final = 4_096
-"""Rows that one turn of the loop loads: a few milliseconds."""
-AHEAD_MS: Final = 60_000
-"""A bucket is loaded this long before its first timer can be due."""
-_ALL_LOADED: Final = 1 << 62
-_POSITION_BITS: Final = 64
-_SIZE_BITS: Final = 32
-
-
 @final
 class BucketLoad:
     """The rows of one bucket that were durable when its loading began; later ones are announced by WheelTimers.arrived.
@@ -113,8 +111,6 @@ class WheelTimers:
 
     last_delivered      (due ms, position) of the last timer delivered
     copied_below        timers below this position of the log are void: retention has copied the pending ones forward
-    recalled            positions of recalled timers
-    load                the bucket that is being loaded, None for none
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
     _opened             buckets below this one are open: their new timers go to `_heap` directly

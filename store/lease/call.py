@@ -76,11 +76,11 @@ class LeaseCall:
         self._source = source
         self.limit = request.limit
         self.now = now
-        self.invisible_ms = request.invisible_ms
+        self.invisible_ms = request.terms.invisible_ms
         self.wanted = request.wanted
         self.revive_queue = 0
-        self.fleeting = request.fleeting
-        attempt_id = request.attempt_id
+        self.fleeting = request.terms.fleeting
+        attempt_id = request.terms.attempt_id
         legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
         self.attempt_id = attempt_id if legible else ""
         self.messages: list[Leased] = []

@@ -28,7 +28,6 @@ class Candidates:
     _fresh    lowest queue id of the range not yet visited
     _end      end of that range, exclusive
     _queue    ids of the other candidates, which are visited after the range
-    _there    the ids in `_queue`, as a set
     _seen     number of the topic's last arrival that `update` has processed
     """
 

@@ -22,7 +22,6 @@ class LeaseSchedule:
     """Tables by the time at which they are due, wall-clock ms.
 
     _due      time -> tables, each at index `expiry_place`; an empty time is removed when it is the earliest
-    _times    heap of the keys of `_due`
     """
 
     __slots__ = ("_due", "_times", "count")

@@ -41,7 +41,6 @@ class JournaledTables:
     attempts        queues of attempts in unordered groups
     inherited_delay_ms   ms that `recovered` adds to the end of each lease: another node's clock has timed them
     freed           to call with (group, topic) when messages can be leased again
-    replay          applies the values that recovery reads
     _round_robin    (group, topic) -> number of lease calls for any queue so far
     _dirty          tables changed in this turn, in the order of their first change
     _changed        tables changed since the last `rest`

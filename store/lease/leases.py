@@ -62,11 +62,11 @@ class StoredLeases:
             done(failure)
             return
         now = self._clock.wall_ms()
-        if request.ordered:
+        if request.terms.ordered:
             call: LeaseCall = OrderedLease(self._index, self._source, now, request)
         else:
             call = LeaseCall(self._index, self._source, now, request)
-        if call.attempt_id and not request.ordered and self._repeat(call, request):
+        if call.attempt_id and not request.terms.ordered and self._repeat(call, request):
             self._answer(call, request, True, done)
             return
         entry = self._index.topics.get(request.topic)
@@ -113,7 +113,7 @@ class StoredLeases:
         if table is None or (table.head >= queue.visible and not table.free_heap):
             return False
         # An ordered call leaves only messages that are blocked until the table changes, unless it ended early.
-        return found or not request.ordered or call.unfinished or table.pop_ms >= call.pop_ms
+        return found or not request.terms.ordered or call.unfinished or table.pop_ms >= call.pop_ms
 
     def _lease_from(self, call: LeaseCall, step: int, queue: Queue, request: LeaseRequest) -> bool:
         """Run one step of a call on one queue; True when its table has changed."""
@@ -135,7 +135,7 @@ class StoredLeases:
             call.error = error
             changed = True  # the answer has the leases before the error
         if changed:
-            if call.attempt_id and not request.ordered and len(call.messages) > had:
+            if call.attempt_id and not request.terms.ordered and len(call.messages) > had:
                 table.remember_attempt(call.attempt_id)
                 ledger.attempts.add(table, call.attempt_id)
             ledger.changed(table)

@@ -11,7 +11,7 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.lite import LiteLeaseResult, LiteListener
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from store.appends.writer import StoreWriter
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
@@ -106,7 +106,7 @@ class StoredLiteQueues:
             self._held.add(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)
             return
         now = self._clock.wall_ms()
-        request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
+        request = LeaseRequest(group, parent, limit, LeaseTerms(invisible_ms, True, attempt_id))
         call = OrderedLease(self._index, self._source, now, request)
         found: list[tuple[int, Queue, LeaseTable]] = []
         for at, each in enumerate(names):

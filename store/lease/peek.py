@@ -8,7 +8,7 @@ from typing import final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Clock
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from store.events import StoreEvents
 from store.lease.call import LeaseCall
 from store.lease.candidates import VISITS_MAX
@@ -41,7 +41,7 @@ class LeasePeek:
         if entry is None:
             return False
         now = self._clock.wall_ms()
-        request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
+        request = LeaseRequest(group, topic, 1, LeaseTerms(0, ordered, attempt_id))
         kind = OrderedLease if ordered else LeaseCall
         call = kind(self._index, self._source, now, request)
         candidates = self._ledger.candidates.of(group, entry) if queue_id < 0 else None

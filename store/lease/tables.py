@@ -48,9 +48,7 @@ class LeaseTables:
     """All lease tables. Invariant: a table is live or idle, never both, and has a row.
 
     live         (group, topic, queue id) -> table
-    rows         one row per table, by state key
     removals     removals whose live tables are still in `live`
-    schedule     the live tables with leases
     _serial      number of tables that have become live
     """
 

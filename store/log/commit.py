@@ -65,7 +65,6 @@ class GroupCommit:
     report success nevertheless. Later appends fail; reads continue.
 
     accepted         accepted batches that are not written; appends go there
-    faults           failures because of which nothing is written
     closed           True: the log was closed, and `faults.broken` is no fault
     confirmation     the replicas that batches wait for; None: this log is not replicated
     """

@@ -83,7 +83,6 @@ class OpenBatch:
     end           position of the next record
     first_ms      lower bound of the store time of its oldest record, in epoch ms
     parts         encoded records, in order
-    places        positions of the messages' records
     reserved      bytes kept free for that record
     page          effects after the write (to the page cache of the operating system)
     flushed       effects after the sync

@@ -102,8 +102,6 @@ class LogSyncs:
     """The syncs of the log of group commit.
 
     synced     position up to which the log is durable
-    timeouts   answers appends that wait for too long
-    work       the syncs so far, and the running one
     times      their times, in seconds
     _ended     True: the log takes no more writes, and no sync begins
     _closed    True: the running sync closes the files at its end

@@ -24,6 +24,14 @@ from store.queue import block
 from store.queue.block_files import FOLDER as INDEX_FOLDER
 from store.queue.row import ROW
 
+Progress = Callable[[str, int, int], None]
+"""(part, bytes done, bytes in all), called about once a megabyte."""
+REPAIR: Final = "headgate repair sets it aside; the node then serves all the rest"
+REBUILD: Final = "headgate repair sets it aside; the next start makes it again from the log"
+_STEP_BYTES: Final = 1024 * 1024
+_FRONT_BYTES: Final = 28
+_READ_ROWS: Final = 8_192
+
 
 class Severity(enum.Enum):
     """Severity of a finding. The value is its name in output."""
@@ -56,15 +64,6 @@ class CheckFinding(NamedTuple):
     exact: bool
     cause: str
     remedy: str
-
-
-Progress = Callable[[str, int, int], None]
-"""(part, bytes done, bytes in all), called about once a megabyte."""
-REPAIR: Final = "headgate repair sets it aside; the node then serves all the rest"
-REBUILD: Final = "headgate repair sets it aside; the next start makes it again from the log"
-_STEP_BYTES: Final = 1024 * 1024
-_FRONT_BYTES: Final = 28
-_READ_ROWS: Final = 8_192
 
 
 class LogState(NamedTuple):

@@ -18,7 +18,6 @@ class BackupDisk:
     """The `Disk` port over another disk.
 
     held    True while nothing in `HELD_FOLDERS` is deleted
-    _left   files to delete when that ends
     """
 
     def __init__(self, disk: Disk) -> None:

@@ -164,7 +164,7 @@ class RecoveredLog:
         self.ledger.replay.finish()
         recovery = self.recovery
         recovery.finish()
-        return Recovered(0, 0, 0, recovery.store_ms, 0, recovery.state_bytes, True)
+        return Recovered(0, 0, 0, recovery.store_ms, 0, recovery.state_bytes)
 
     def checkpointer(self, log: CheckpointedLog, points: Points) -> Checkpointer:
         """Checkpointer of `log` that continues from `points`."""

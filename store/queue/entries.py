@@ -22,7 +22,6 @@ class TopicMap:
 
     One dictionary of a million would be copied in one turn when it grows; of these parts only one is.
 
-    _parts   the entries, by the hash of their names
     """
 
     __slots__ = ("_names", "_parts")
@@ -94,7 +93,6 @@ class TopicMap:
 class TopicEntries:
     """Entries of topics.
 
-    topics           name -> entry
     own_retention    name -> entry of topics with a retention time or size of their own
     loaded           name -> entry of the topics of the frame of a snapshot that was loaded last
     lite_topics      name -> entry of topics that are or were of type LITE

@@ -33,12 +33,10 @@ class QueueIndex(TopicEntries):
     when that is not much larger, so a queue of n messages has about n / 512 blocks, and a row is written a few times at most.
 
     tail_rows            rows in memory, all queues together
-    blocks               blocks in the files that queues refer to
     log_start            position of the first record that the log still has
     lost_ms              last position of a gap of the log -> store time of the messages that were lost there
     _tails               queues with rows in memory, the one with the oldest row first
     deleted              entries of deleted topics whose queues have to be forgotten
-    files                the files with the blocks
     """
 
     def __init__(self, disk: Disk, config: StoreSettings, first: int, end: int) -> None:

@@ -15,7 +15,6 @@ from store.queue.settings import TopicSettings
 class Arrivals:
     """The queues of one topic in the order in which they last got messages.
 
-    count    arrivals so far
     _last    queue id -> number of its last arrival, ascending
     """
 
@@ -46,7 +45,6 @@ class Arrivals:
 class TopicEntry:
     """A topic of the index.
 
-    settings        its configuration, None when it has none
     created_ms      time of its creation, epoch ms; 0 when it is unknown
     anchor          base of the log segment with the newest record of its configuration
     flushed         True when its messages wait for a sync

@@ -18,6 +18,12 @@ from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
 from store.reads.repair_waits import unreadable
 
+SCAN_ROWS_MAX: Final = 8_192
+SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Rows and bytes of records that one filtered read scans, rejected records included."""
+READ_BYTES_MAX: Final = 512 * 1024
+"""Bytes of records that are read at a time."""
+
 
 def readable(
     fetch: Callable[[Sequence[Row]], list[bytes]], rows: Sequence[Row]
@@ -33,13 +39,6 @@ def readable(
         except (OSError, StoreError) as error:
             return found, error
     return found, None
-
-
-SCAN_ROWS_MAX: Final = 8_192
-SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Rows and bytes of records that one filtered read scans, rejected records included."""
-READ_BYTES_MAX: Final = 512 * 1024
-"""Bytes of records that are read at a time."""
 
 
 class WrittenLog(Protocol):

@@ -13,7 +13,7 @@ from domain.message.record import Record
 from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import LeaseResult, ReadResult, StateChange
-from domain.store.store_request import LeaseRequest, ReadRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms, ReadRequest
 from domain.topic import Durability, Topic
 from store.engine import LOG
 from store.opening.open_store import OpenStore
@@ -119,8 +119,8 @@ class Driver:
         fleeting: bool = False,
     ) -> LeaseResult:
         request = LeaseRequest(
-            group, topic, limit, invisible_ms, queue_id=queue_id, wanted=tags, from_first=from_first, ordered=ordered,
-            attempt_id=attempt_id, fleeting=fleeting,
+            group, topic, limit, LeaseTerms(invisible_ms, ordered, attempt_id, fleeting), queue_id=queue_id, wanted=tags,
+            from_first=from_first,
         )  # fmt: skip
         result: LeaseResult | Failure = self.call(self.store.leases.lease, request)
         return sure(result)

@@ -13,7 +13,6 @@ from store.checkpoint import checkpointer, snapshot
 from store.checkpoint.columns import ColumnReader
 from store.deletion.compaction import SNAPSHOT_TABLES
 from store.lease import idle_tables, journal
-from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
 from store.settings import StoreSettings
@@ -206,7 +205,7 @@ def test_the_deletion_of_a_group_looks_at_a_bounded_number_of_tables_in_a_turn()
         driver.clock.run_for(1)
         seen.append(len(tables))
     assert answers == [None]
-    assert max(before - after for before, after in itertools.pairwise(seen)) <= COST_MAX // DROP_COST + SLICE_TABLES
+    assert max(before - after for before, after in itertools.pairwise(seen)) <= 1_152
     assert len(seen) > 3
     assert len(tables) == MANY
     assert len(driver.killed().store.parts.ledger.tables) == MANY

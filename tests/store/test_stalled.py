@@ -12,6 +12,7 @@ from domain.store.store_event import StoreEventKind
 from domain.topic import Durability
 from store.settings import StoreSettings
 from tests.simulation.kit.disk import Operation
+from tests.store.disk_full.test_errors import Full
 from tests.store.driver import Driver
 
 LARGE = bytes(3_000_000)
@@ -123,19 +124,13 @@ def test_what_a_failed_write_has_left_behind_counts_for_nothing() -> None:
 def test_what_waits_for_a_full_disk_counts_for_nothing_while_all_else_is_refused() -> None:
     driver = Driver()
     driver.topic("t")
-    full = True
-
-    def refuse(operation: Operation) -> None:
-        if full and operation.kind in ("append", "create", "replace"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    driver.disk.watch = refuse
+    full = Full(driver)
     driver.store.log.append([Message("t", LARGE, queue_id=0)], None)
     assert driver.store.unanswered_bytes() > len(LARGE), "the disk has not said so yet"
     driver.clock.run_for(10)
     assert driver.store.unanswered_bytes() == 0
     assert refused(driver, "t") is not None
-    full = False
+    full.room = True
     driver.clock.run_for(2_000)
     driver.send("t", b"next")
     assert driver.bodies("t") == [LARGE, b"next"]

@@ -70,7 +70,7 @@ class RocketmqLeases:
                 return
             broker, queue_id = queues[request.queue_id]
         kind, text = request.wanted.expression if request.wanted is not None else ("", "")
-        key = (request.group, request.topic, broker, queue_id, kind, text, request.from_first, request.ordered)
+        key = (request.group, request.topic, broker, queue_id, kind, text, request.from_first, request.terms.ordered)
         read = self._reads.get(key)
         if read is None:
             read = self._new_read(key, request, broker, queue_id)
@@ -91,7 +91,7 @@ class RocketmqLeases:
         read = self._reads[key] = GroupRead(
             request, broker, queue_id, self, self._pop_brokers, self._cluster, self._freed
         )  # fmt: skip
-        if request.ordered:
+        if request.terms.ordered:
             self._ordered.setdefault((request.group, request.topic), []).append(read)
         if self.on_read is not None:
             self.on_read(request.group, request.topic)

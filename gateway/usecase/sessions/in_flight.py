@@ -68,8 +68,6 @@ class InFlightMessage:
         path: str,
         retained: bool,
         identifiers: tuple[int, ...],
-        size: int = 0,
-        accepted: bool = False,
         lease: DeliveryLease | None = None,
     ) -> None:
         self.lease = lease
@@ -80,5 +78,5 @@ class InFlightMessage:
         self.path = path
         self.retained = retained
         self.identifiers = identifiers
-        self.size = size
-        self.accepted = accepted
+        self.size = 0
+        self.accepted = False

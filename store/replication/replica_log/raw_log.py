@@ -27,7 +27,6 @@ _AGAIN_NS: Final = 1_000_000_000
 class _Part(NamedTuple):
     """Unit of a write: batches of one epoch, or a filler.
 
-    end       its end in the received bytes
     batches   (header, bytes) of its batches; empty for a filler
     """
 
@@ -41,7 +40,6 @@ class RawLog:
 
     synced    position below which the log is durable
     fresh     its newest batches, which are not applied
-    faults    failures of the disk because of which the log takes no bytes
     _unrolled True: the last file has its filler, and the next file does not exist yet
     """
 

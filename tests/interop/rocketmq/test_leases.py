@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from domain.errors import Failure
 from domain.event import Leased
@@ -105,7 +106,7 @@ def test_an_ordered_queue_is_blocked_until_its_lease_ends(apache: ApacheCluster)
 
     async def play(gateway: NearGateway) -> None:
         await gateway.know("ordered")
-        more = {"ordered": True, "limit": 2}
+        more: dict[str, Any] = {"ordered": True, "limit": 2}
         found = await gateway.until("ordered", "ordered-group", 2, attempt_id="first", **more)
         assert [body(each) for each in found] == ["step 0", "step 1"]
         assert [each.receipt.revive_queue for each in found] == [999, 999]

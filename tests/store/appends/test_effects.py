@@ -13,7 +13,7 @@ from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import LeaseResult
-from domain.store.store_request import LeaseRequest, PullRequest, ReadRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms, PullRequest, ReadRequest
 from store.settings import StoreSettings
 from tests.store.driver import Driver, RecordingListener, sure
 
@@ -54,7 +54,7 @@ class Waiting:
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         if topic == self._topic:
-            request = LeaseRequest("g", topic, 1, 10_000, from_first=True)
+            request = LeaseRequest("g", topic, 1, LeaseTerms(10_000), from_first=True)
             self._driver.store.leases.lease(request, self.answers.append)
 
     def freed(self, group: str, topic: str) -> None:
@@ -110,7 +110,7 @@ def test_a_lease_answer_that_raises_costs_the_other_calls_of_the_turn_nothing() 
 
     done: tuple[Callable[[LeaseResult | Failure], None], ...] = (raises, answers.append)
     for each in done:
-        driver.store.leases.lease(LeaseRequest("g", "t", 1, 10_000, from_first=True), each)
+        driver.store.leases.lease(LeaseRequest("g", "t", 1, LeaseTerms(10_000), from_first=True), each)
     driver.clock.run_for(20)
     assert len(sure(answers[0]).messages) == 1
 
@@ -167,7 +167,7 @@ def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_
     driver.topic("t", read_queues=2, write_queues=2)
     (place,) = driver.send("t", b"bad")
     damage(driver, place)
-    request = LeaseRequest("g", "t", 8, 10_000, from_first=True)
+    request = LeaseRequest("g", "t", 8, LeaseTerms(10_000), from_first=True)
     for _ in range(3):
         answer = driver.call(driver.store.leases.lease, request)
         assert isinstance(answer, Failure)
@@ -206,7 +206,8 @@ def test_nothing_overtakes_an_unreadable_message_of_an_ordered_group() -> None:
     assert [Record(each.record).body for each in leased.messages] == [b"0"]
     driver.settle("g", "t", *leased.messages)
     for _ in range(2):
-        answer = driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, 1_000, from_first=True, ordered=True))
+        request = LeaseRequest("g", "t", 8, LeaseTerms(1_000, ordered=True), from_first=True)
+        answer = driver.call(driver.store.leases.lease, request)
         assert isinstance(answer, Failure)
 
 

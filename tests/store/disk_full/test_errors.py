@@ -10,7 +10,7 @@ import pytest
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from domain.topic import Durability
 from store.queue.block import ROWS_MAX
 from store.settings import StoreSettings
@@ -27,9 +27,10 @@ WRITES = ("append", "create", "replace")
 
 
 class Full:
-    """A disk without room from its `since`-th write on, until `room` is set."""
+    """A disk without room from its `since`-th write on, in `folder` alone if one is given, until `room` is set."""
 
-    def __init__(self, driver: Driver, number: int = errno.ENOSPC, since: int = 0) -> None:
+    def __init__(self, driver: Driver, number: int = errno.ENOSPC, since: int = 0, folder: str = "") -> None:
+        self.folder = folder
         self.number = number
         self.since = since
         self.count = 0
@@ -39,7 +40,7 @@ class Full:
 
     def __call__(self, operation: Operation) -> None:
         """Refuse writes."""
-        if operation.kind in WRITES:
+        if operation.kind in WRITES and operation.name.startswith(self.folder):
             self.count += 1
             if self.count > self.since and not self.room:
                 self.refused += 1
@@ -61,7 +62,9 @@ def test_writes_are_refused_on_a_full_disk_and_go_on_when_there_is_room(number: 
     assert isinstance(refused, Failure)
     assert (refused.code, refused.retry) == (ErrorCode.STORE_UNAVAILABLE, RetryHint.LATER)
     assert os.strerror(number) in refused.text
-    assert isinstance(driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, 1_000, from_first=True)), Failure)
+    assert isinstance(
+        driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, LeaseTerms(1_000), from_first=True)), Failure
+    )
     assert driver.store.broken is not None
     assert driver.bodies("t") == [b"0"], "reading goes on"
     driver.clock.run_for(6_000)
@@ -162,19 +165,13 @@ def test_a_queue_whose_rows_find_no_room_in_the_index_goes_on() -> None:
     """512 rows of one queue are written out with the effects of their sync."""
     driver = Driver()
     driver.topic("t")
-    full = True
-
-    def refuse(operation: Operation) -> None:
-        if full and operation.kind in WRITES and operation.name.startswith("index/"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    driver.disk.watch = refuse
+    full = Full(driver, folder="index/")
     bodies = [b"%d" % number for number in range(2 * ROWS_MAX)]
     driver.send("t", *bodies)
     (event,) = driver.events
     assert (event.kind, event.file.partition("/")[0]) == (StoreEventKind.FULL, "index")
     assert driver.bodies("t") == bodies, "reading goes on"
-    full = False
+    full.room = True
     driver.clock.run_for(1_100)
     driver.send("t", b"more")
     assert driver.killed().bodies("t") == [*bodies, b"more"]

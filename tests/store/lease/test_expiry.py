@@ -41,15 +41,6 @@ def test_a_lease_ends_at_its_time_and_not_before() -> None:
     assert (free_offsets(table), stage.freed, stage.expiry.expired) == ([0], [("g", "t")], 1)
 
 
-def test_later_leases_of_the_same_table_end_too() -> None:
-    stage = Stage()
-    table = stage.table(3_000, 1_000, 2_000)
-    for expected in ([1], [1, 2], [0, 1, 2]):
-        stage.clock.run_for(1_000)
-        assert free_offsets(table) == expected
-    assert stage.freed == [("g", "t")] * 3
-
-
 def test_a_group_hears_once_of_all_its_queues() -> None:
     stage = Stage()
     stage.table(1_000, 1_000)
@@ -77,13 +68,6 @@ def test_a_settled_lease_frees_nobody() -> None:
     assert table.settle(0, START_MS) is None
     stage.clock.run_for(5_000)
     assert (stage.freed, stage.expiry.expired) == ([], 0)
-
-
-def test_a_dropped_table_is_left_alone() -> None:
-    stage = Stage()
-    stage.schedule.remove(stage.table(1_000))
-    stage.clock.run_for(5_000)
-    assert stage.freed == []
 
 
 def test_no_lease_ends_after_the_stop() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import random
-from itertools import pairwise
 
 import pytest
 
@@ -108,22 +107,6 @@ def test_a_store_that_takes_nothing_begins_nothing() -> None:
     again = driver.killed()
     again.clock.run_for(3_000)
     assert left(again) == (MANY, True)
-
-
-def test_no_turn_removes_or_frees_more_than_a_thousand_live_positions() -> None:
-    many = 6_000
-    driver = Driver(CONFIG)
-    driver.topic("t", read_queues=many, write_queues=many)
-    assert driver.call(driver.store.positions.commit, "g", [("t", number, 1) for number in range(many)]) is None
-    tables = driver.store.parts.ledger.tables
-    assert len(tables.live) == many, "all are live"
-    driver.store.positions.drop_group("g", lambda _: None)
-    counts: list[int] = []
-    for _ in range(20):
-        counts.append(len(tables))
-        driver.clock.run_for(1)  # as long as the pause between two turns
-    assert counts[-1] == 0
-    assert max(before - after for before, after in pairwise([many, *counts])) <= 1_100
 
 
 def test_removed_positions_are_freed_a_few_hundred_in_a_turn() -> None:

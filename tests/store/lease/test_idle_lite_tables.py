@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 
 import pytest
@@ -82,31 +81,6 @@ def test_idle_tables_survive_the_end_of_the_process(driver: Driver, end: str) ->
     assert [position(found, f"s{at}") for at in range(50)] == [2] * 50
     assert (len(tables(found).live), len(tables(found))) == (0, 50)
     assert (notified(lease(found, "s7")), notified(lease(found, "s8"))) == (["3"], [])
-
-
-def test_positions_survive_the_deletion_of_their_segments() -> None:
-    config = StoreSettings(
-        segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
-        retention_ms=10_000, retention_check_ms=1_000,
-    )  # fmt: skip
-    driver = Driver(config)
-    driver.topic("p", type="LITE")
-    chance = random.Random(4)
-    ends = dict.fromkeys([f"s{at}" for at in range(40)], 0)
-    for _ in range(300):
-        name = chance.choice(list(ends))
-        send(driver, name, "x" * 200)
-        ends[name] += 1
-        assert len(consume(driver, name)) == 1
-        driver.clock.run_for(chance.choice((0, 100, 300)))
-    driver.clock.run_for(30_000)
-    send(driver, "other", "x")
-    driver.clock.run_for(30_000)
-    core = driver.store.parts
-    assert core.retention.deleted > 3
-    assert [position(driver, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
-    found = driver.killed()
-    assert [position(found, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
 
 
 def test_deleting_a_group_or_topic_removes_idle_tables(driver: Driver) -> None:

@@ -99,13 +99,6 @@ def test_a_repeated_attempt_gets_the_same_messages_and_no_others(driver: Driver,
     assert bodies(lease(driver, attempt_id="one")) == []
 
 
-def test_the_receipts_of_a_lost_answer_are_expired(driver: Driver) -> None:
-    keyed(driver, "a1")
-    lost = lease(driver, attempt_id="one")
-    lease(driver, attempt_id="one")
-    assert driver.settle("g", "t", *lost.messages) != [None]
-
-
 def test_the_number_of_deferred_messages_is_bounded(driver: Driver) -> None:
     keyed(driver, "a0")
     stored = b"__SHARDINGKEY\x01a\x02"

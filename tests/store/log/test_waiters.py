@@ -17,17 +17,6 @@ def raised(event: StoreEvent) -> None:
     raise event.error
 
 
-def test_a_caller_is_called_when_the_log_is_durable_up_to_its_position() -> None:
-    waiters, called = SyncWaiters(StoreEvents(raised)), list[str]()
-    waiters.add(100, partial(called.append, "a"))
-    assert waiters.synced(99)
-    assert called == []
-    assert not waiters.synced(100)
-    assert called == ["a"]
-    waiters.synced(200)
-    assert called == ["a"]
-
-
 def test_a_caller_that_waits_again_while_it_is_called_is_not_lost() -> None:
     waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
 

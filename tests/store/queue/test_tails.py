@@ -15,19 +15,6 @@ def queues(count: int) -> list[Queue]:
     return [Queue(ENTRY, number) for number in range(count)]
 
 
-def test_the_oldest_come_first() -> None:
-    tails = Tails()
-    assert (bool(tails), tails.oldest(3)) == (False, [])
-    all_queues = queues(5_000)
-    for queue in all_queues:
-        tails.add(queue)
-    assert tails.oldest(3_000) == all_queues[:3_000]
-    assert tails.oldest(9_000) == all_queues
-    tails.remove(all_queues[0])
-    tails.add(all_queues[0])
-    assert tails.oldest(9_000) == [*all_queues[1:], all_queues[0]]
-
-
 def test_places_of_queues_that_have_gone_are_freed() -> None:
     tails = Tails()
     all_queues = queues(20_000)

@@ -6,27 +6,6 @@ import random
 
 from store.queue.entries import TopicMap
 from store.queue.queue import TopicEntry
-from store.state.sorted_set import SortedSet
-
-
-def test_names_are_sorted_and_come_in_steps() -> None:
-    chance = random.Random(3)
-    for most in (30, 5_000):
-        names, naive = SortedSet[str](), set[str]()
-        for _ in range(6_000):
-            name = f"t{chance.randrange(most)}"
-            if name in naive:
-                names.remove(name)
-                naive.remove(name)
-            else:
-                names.add(name)
-                naive.add(name)
-        assert names.all() == sorted(naive)
-        found: list[str] = []
-        while step := names.after(found[-1] if found else ""):
-            assert len(step) <= 1_024
-            found += step
-        assert found == sorted(naive)
 
 
 def test_a_walk_over_the_topics_meets_all_that_stay() -> None:

@@ -65,6 +65,36 @@ class Leading:
             self.replica.confirm(self.replica.written, self.replica.synced)
 
 
+class Pair:
+    """A leader with the topic `orders`, and a replica that follows when it is told to."""
+
+    def __init__(self, count: int = 0, config: StoreSettings = CONFIG, size: int = 100) -> None:
+        self.clock = VirtualClock()
+        self.leader_disk, self.disk = MemoryDisk(self.clock), MemoryDisk(self.clock)
+        self.leader = Leading(opened(self.leader_disk, self.clock, config), self.leader_disk, self.clock, 1, config).alone()
+        self.follower = opened(self.disk, self.clock, config)
+        self.leader.driver.topic("orders")
+        self._size = size
+        self.send(count)
+
+    def send(self, count: int) -> None:
+        for number in range(count):
+            self.leader.driver.send("orders", b"%d " % number + b"x" * self._size)
+
+    def ship(self) -> None:
+        ship(self.leader.replica, self.follower)
+
+    def catch_up(self) -> None:
+        """Let the follower have all of the log, durable and applied."""
+        self.ship()
+        durable(self.follower, self.clock)
+        apply_all(self.follower, self.clock, self.follower.written)
+
+    def bodies(self, leading: Leading | None = None) -> list[bytes]:
+        """The messages of a leader; None: of the first one."""
+        return (leading or self.leader).driver.bodies("orders")
+
+
 def durable(follower: Follower, clock: VirtualClock) -> None:
     wait(clock, follower.sync)
 

@@ -10,7 +10,7 @@ import pytest
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.record import Record
 from domain.store.store_ports import LeaseResult, ReadResult, StateChange
-from domain.store.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
+from domain.store.store_request import KeyQuery, LeaseRequest, LeaseTerms, PullRequest, ReadRequest
 from store.reads import repair_waits
 from store.replication.repairing import Given, PartSource
 from store.settings import StoreSettings
@@ -70,7 +70,7 @@ def record_at(damaged: Damaged) -> None:
 
 
 def lease_in_order(damaged: Damaged) -> None:
-    request = LeaseRequest("g", "orders", 1_000, 60_000, from_first=True, ordered=True)
+    request = LeaseRequest("g", "orders", 1_000, LeaseTerms(60_000, ordered=True), from_first=True)
     damaged.ask(damaged.driver.store.leases.lease, request)
 
 
@@ -149,7 +149,7 @@ def test_nobody_waits_when_no_replica_gives_the_part() -> None:
 def test_a_message_that_cannot_be_read_is_leased_soon_after_its_repair_and_those_behind_it_at_once() -> None:
     damaged = Damaged()
     assert len(damaged.driver.lease("g", "orders", 1_000).messages) == damaged.count - 1
-    request = LeaseRequest("g", "orders", 1_000, 60_000)
+    request = LeaseRequest("g", "orders", 1_000, LeaseTerms(60_000))
     damaged.ask(damaged.driver.store.leases.lease, request)
     (empty,) = damaged.answers
     assert isinstance(empty, LeaseResult)
