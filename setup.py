@@ -75,7 +75,7 @@ FOLDERS = {
     "store/checkpoint": ("columns", "recovery", "replayed_queues", "snapshot"),
     "store/delay": ("parking",),
     "store/deletion": ("compaction",),
-    "store/disk_full": ("admission",),
+    "store/disk_full": ("admission", "faults"),
     "store/keys": ("index", "row", "runs"),
     "store/lease": (
         "call", "expiry", "idle_tables", "journal", "journaled_tables", "lag", "lag_sums", "lease_records",
@@ -92,7 +92,7 @@ FOLDERS = {
     "store/opening": ("message_log",),
     "store/reads": ("hot", "listeners", "reading", "startup_queue"),
     "store/replication": ("following", "progress"),
-    "store/replication/replica_log": ("eras", "fresh", "raw_log"),
+    "store/replication/replica_log": ("eras", "raw_log"),
     "store/state": ("change", "port", "rows", "sorted_set", "values", "view"),
     "gateway/apache/pop": ("acknowledgements", "broker_side", "brokers", "call", "group_read", "leases", "reply", "request"),
     "gateway/apache/topics": ("await_metadata",),

@@ -25,14 +25,13 @@ from store.deletion.rewriting import SegmentRewriting
 from store.deletion.trimming import Trimming
 from store.keys.search import KeySearch
 from store.lease.call import REPAIRED_MS, UNREADABLE_MS
-from store.lease.group_removal import GroupRemoval
 from store.lease.lease_count import LeaseCount
 from store.lease.lease_records import LeaseSource
 from store.lease.leases import StoredLeases
 from store.lease.lite_queues import LiteQueueRemoval, StoredLiteQueues
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
-from store.lease.positions import StoredPositions
+from store.lease.positions import GroupRemoval, StoredPositions
 from store.log.promise import Promise
 from store.log.segment_ends import date_segments
 from store.opening.backup import HeldBackups

@@ -16,9 +16,9 @@ from store.deletion.retention import Retention
 from store.disk_full.admission import WriteAdmission
 from store.events import StoreEvents
 from store.keys.index import KeyIndex
-from store.lease.group_removal import GroupRemoval
 from store.lease.journaled_tables import JournaledTables
 from store.lease.lease_count import LeaseCount
+from store.lease.positions import GroupRemoval
 from store.log.commit import GroupCommit
 from store.log.reader import RecordReader
 from store.log.scrub import Scrubber

@@ -41,7 +41,7 @@ from store.log.recent import TailCache
 from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments
 from store.log.survey import Stretch
-from store.opening.backup_disk import BackupDisk
+from store.opening.backup import BackupDisk
 from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
 from store.reads.listeners import StoreListeners

@@ -128,10 +128,22 @@ class Driver:
     def settle(self, group: str, topic: str, *leased: Leased) -> list[Failure | None]:
         return sure(self.call(self.store.leases.settle, group, topic, [message.receipt for message in leased]))
 
-    def killed(self) -> Driver:
-        """kill -9, and a new start."""
+    def killed(self, harm: Callable[[MemoryDisk], object] | None = None) -> Driver:
+        """kill -9, `harm` to the disk, and a new start."""
         clock = VirtualClock(self.clock.wall_ms())
-        return Driver(self.config, self.disk.killed(clock), clock, self.engine)
+        disk = self.disk.killed(clock)
+        if harm is not None:
+            harm(disk)
+        return Driver(self.config, disk, clock, self.engine)
+
+    def killed_to_its_log(self) -> Driver:
+        """kill -9, and a new start without the files that the log can replace."""
+
+        def only_the_log(disk: MemoryDisk) -> None:
+            for name in [name for name in disk.files if not name.startswith(("log/", "promise/"))]:
+                disk.remove(name)
+
+        return self.killed(only_the_log)
 
     def powered_off(self, keep: Keep | None = None) -> Driver:
         clock = VirtualClock(self.clock.wall_ms())

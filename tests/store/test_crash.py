@@ -147,10 +147,7 @@ def test_bytes_after_the_valid_tail_are_not_read_as_batches() -> None:
     name = next(name for name in driver.disk.files if name.startswith("log/"))
     good = bytes(driver.disk.files[name].data)
     for tail in (b"\x00" * 500, b"\xff" * 500, good[-200:], good):
-        clock = VirtualClock(driver.clock.wall_ms())
-        disk = driver.disk.killed(clock)
-        disk.files[name].data += tail
-        after = Driver(driver.config, disk, clock)
+        after = driver.killed(lambda disk, tail=tail: disk.files[name].data.extend(tail))  # type: ignore[misc]
         after.clock.run_for(10)
         assert after.bodies("t") == [b"0"]
         assert after.store.figures()["recovered_cut_bytes"] == len(tail)
@@ -160,11 +157,7 @@ def test_a_restart_without_checkpoint_and_index_reads_the_whole_log() -> None:
     driver = Driver(SMALL)
     driver.topic("t")
     load = Load(driver, "t", 25, seed=5)
-    clock = VirtualClock(driver.clock.wall_ms())
-    disk = driver.disk.killed(clock)
-    for name in [name for name in disk.files if not name.startswith(("log/", "promise/"))]:
-        disk.remove(name)
-    check(Driver(SMALL, disk, clock), "t", load.acknowledged)
+    check(driver.killed_to_its_log(), "t", load.acknowledged)
 
 
 def test_a_start_reads_the_log_from_the_checkpoint_only() -> None:

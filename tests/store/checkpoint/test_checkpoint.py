@@ -122,9 +122,7 @@ def test_a_flipped_bit_anywhere_in_the_index_is_never_read_as_a_row() -> None:
 def test_a_short_index_is_built_again_from_the_log(damage: Callable[[bytearray], None]) -> None:
     driver, load = loaded()
     for name in files(driver, "index"):
-        disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-        damage(disk.files[name].data)
-        after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+        after = driver.killed(lambda disk, name=name: damage(disk.files[name].data))  # type: ignore[misc]
         check(after, "t", load.acknowledged)
         assert len(after.notified(StoreEventKind.REBUILT)) <= 1
 
@@ -132,9 +130,7 @@ def test_a_short_index_is_built_again_from_the_log(damage: Callable[[bytearray],
 def test_a_missing_index_file_is_built_again_from_the_log() -> None:
     driver, load = loaded()
     for name in files(driver, "index"):
-        disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-        del disk.files[name]
-        after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+        after = driver.killed(lambda disk, name=name: disk.remove(name))  # type: ignore[misc]
         (event,) = after.notified(StoreEventKind.REBUILT)
         assert "the whole log is read" in event.cause
         check(after, "t", load.acknowledged)
@@ -218,16 +214,16 @@ def test_the_older_checkpoint_stays_usable_while_retention_deletes() -> None:
     assert first > 0
     expected = driver.bodies("t")
     floor = driver.call(driver.store.positions.offset, "g", "t", 0)
-    spoilt = {"newest": files(driver, "checkpoint")[-1:], "both": files(driver, "checkpoint")}
-    spoilt["all"] = [name for name in driver.disk.files if not name.startswith(("log/", "promise/"))]
-    for names in spoilt.values():
-        disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-        for name in names:
-            if names is spoilt["all"]:
-                del disk.files[name]
-            else:
+
+    def spoilt(*names: str) -> Driver:
+        def spoil(disk: MemoryDisk) -> None:
+            for name in names:
                 flip(disk.files[name].data)
-        after = Driver(config, disk, disk._clock)  # type: ignore[arg-type]
+
+        return driver.killed(spoil)
+
+    names = files(driver, "checkpoint")
+    for after in (spoilt(names[-1]), spoilt(*names), driver.killed_to_its_log()):
         after.clock.run_for(10)
         assert after.bodies("t")[-len(expected) :] == expected
         assert after.bounds("t")[1] == end
@@ -242,14 +238,16 @@ def test_a_checkpoint_of_an_unknown_form_is_set_aside_and_not_deleted() -> None:
     driver.topic("t")
     driver.store.log.append([Message("t", b"a", queue_id=0)], None)
     driver.clock.run_for(20)
-    disk: MemoryDisk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-    for name in [f"checkpoint/{each}" for each in disk.names("checkpoint")]:
-        del disk.files[name]
-    disk.open("checkpoint/00000000000000000007").append(b"another form")
-    after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+
+    def another_form(disk: MemoryDisk) -> None:
+        for name in disk.names("checkpoint"):
+            disk.remove(f"checkpoint/{name}")
+        disk.open("checkpoint/00000000000000000007").append(b"another form")
+
+    after = driver.killed(another_form)
     after.clock.run_for(10)
     assert after.bodies("t") == [b"a"]
-    assert disk.names("set-aside") == ["checkpoint-00000000000000000007"]
+    assert after.disk.names("set-aside") == ["checkpoint-00000000000000000007"]
     snapshot_now(after)
     assert after.store.parts.checkpointer.last.serial > 7
     assert after.store.parts.checkpointer.older == checkpoints.NONE

@@ -183,7 +183,7 @@ def test_an_idle_table_is_written_again_before_its_segment_is_deleted() -> None:
         driver.clock.run_for(1_000)
     assert driver.store.parts.retention.deleted > 2
     assert not tables(driver).live
-    for found in (driver, driver.killed()):
+    for found in (driver, driver.killed(), driver.killed_to_its_log()):
         assert found.call(found.store.positions.offset, "g", "t", 0) == 1
 
 

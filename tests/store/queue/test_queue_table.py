@@ -45,15 +45,6 @@ def content(driver: Driver) -> dict[str, Any]:
     return found
 
 
-def without_checkpoints(driver: Driver) -> Driver:
-    """A start from the log alone, on a copy of the disk."""
-    clock = VirtualClock(driver.clock.wall_ms())
-    disk = driver.disk.killed(clock)
-    for name in [name for name in disk.files if name.startswith(("checkpoint/", "snapshot/", "index/"))]:
-        disk.remove(name)
-    return Driver(driver.config, disk, clock)
-
-
 def heads_read(driver: Driver, patch: pytest.MonkeyPatch) -> tuple[Driver, int]:
     """(a start after a kill, heads of index blocks that it has read)."""
     count = 0
@@ -84,7 +75,7 @@ def test_a_start_reads_the_heads_of_those_blocks_that_are_newer_than_the_table(m
     snapshot_now(after)
     again, count = heads_read(after, monkeypatch)
     assert count <= 20
-    assert content(again) == content(after) == content(without_checkpoints(after))
+    assert content(again) == content(after) == content(after.killed_to_its_log())
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -130,7 +121,7 @@ def test_what_changes_while_the_table_is_written_is_found(seed: int, monkeypatch
             change()
         driver.clock.run_for(2_000)
         before = content(driver)
-        assert content(without_checkpoints(driver)) == before
+        assert content(driver.killed_to_its_log()) == before
         driver = driver.killed()
         assert driver.notified(StoreEventKind.REBUILT) == []
         assert content(driver) == before
@@ -145,7 +136,7 @@ def test_a_directory_with_checkpoints_of_the_version_before_opens_from_them() ->
     assert driver.notified(StoreEventKind.REBUILT) == []
     assert (driver.store.parts.checkpointer.last.serial, driver.store.parts.checkpointer.last.table) == (3, 0)
     before = content(driver)
-    assert content(without_checkpoints(driver)) == before
+    assert content(driver.killed_to_its_log()) == before
     assert driver.bodies("t03") == [b"3-0", b"3-1", b"3-2", b"3-3"]
     assert driver.bodies("t05") == [b"new"]
     assert driver.bodies("t14")[-1] == b"late"
@@ -169,7 +160,7 @@ def test_a_topic_is_its_shared_configuration_its_name_and_its_time() -> None:
     entries = driver.store.parts.index.topics
     assert len({id(entries[f"t{number}"].settings) for number in range(1, 40)}) == 2
     snapshot_now(driver)
-    for found in (driver, driver.killed(), without_checkpoints(driver)):
+    for found in (driver, driver.killed(), driver.killed_to_its_log()):
         assert found.store.metadata.topic("t7") == Topic("t7", 1, 1, attributes=odd, created_ms=7)
         assert found.store.metadata.topic("t0") == Topic("t0", 1, 1)
         assert found.store.metadata.topic("plain") == Topic("plain", 1, 1)
