@@ -77,6 +77,13 @@ class JournaledTables:
         """Failure because of which the store takes no more writes; None while it takes them."""
         return self._faults.refusal()
 
+    def refuses(self, done: Callable[[Failure], None] | None) -> bool:
+        """True when the store takes no more writes: `done` got the failure."""
+        failure = self._faults.refusal()
+        if failure is not None and done is not None:
+            done(failure)
+        return failure is not None
+
     def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
         """Table of a group on a queue, created if missing, and cut to the offsets of the queue."""
         key = (group, queue.name, queue.id)

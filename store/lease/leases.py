@@ -57,9 +57,7 @@ class StoredLeases:
             self._held.add(self.lease, request, done)
             return
         ledger = self._ledger
-        failure = ledger.broken()
-        if failure is not None:
-            done(failure)
+        if ledger.refuses(done):
             return
         now = self._clock.wall_ms()
         if request.terms.ordered:
@@ -201,9 +199,7 @@ class StoredLeases:
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
     ) -> None:
         """Leases.settle."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            done(failure)
+        if self._ledger.refuses(done):
             return
         outcomes: list[Failure | None] = []
         unblocked = False
@@ -229,9 +225,7 @@ class StoredLeases:
         done: Callable[[list[Receipt | Failure] | Failure], None],
     ) -> None:
         """Leases.extend. A receipt of an ordered lease keeps its pop time (ConsumerOrderInfoManager)."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            done(failure)
+        if self._ledger.refuses(done):
             return
         now = self._clock.wall_ms()
         outcomes: list[Receipt | Failure] = []

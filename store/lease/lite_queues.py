@@ -98,9 +98,7 @@ class StoredLiteQueues:
         done: Callable[[LiteLeaseResult | Failure], None],
     ) -> None:
         """LiteQueues.lease."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            done(failure)
+        if self._ledger.refuses(done):
             return
         if self._held.holding:
             self._held.add(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)

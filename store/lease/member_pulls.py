@@ -78,9 +78,7 @@ class StoredMemberPulls:
         if table is None or not table.shared or queue is None:
             self._pull_unshared(request, done)
             return
-        failure = ledger.broken()
-        if failure is not None:
-            done(failure)
+        if ledger.refuses(done):
             return
         now = self._clock.wall_ms()
         freed = table.puller not in ("", member) and table.release_puller(now)

@@ -131,10 +131,7 @@ class StoredPositions:
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
     ) -> None:
         """GroupPositions.commit."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            if done is not None:
-                done(failure)
+        if self._ledger.refuses(done):
             return
         for topic, queue_id, offset in offsets:
             key = (group, topic, queue_id)
