@@ -116,8 +116,7 @@ def test_a_lease_answer_that_raises_costs_the_other_calls_of_the_turn_nothing() 
 
 
 def test_each_file_that_cannot_be_read_is_told_once() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0, segment_bytes=4_096))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(cache_bytes=0, segment_bytes=4_096))
     for _ in range(6):
         driver.send("t", b"x" * 1_500)
     names = [name for name in driver.disk.files if name.startswith("log/")][:2]
@@ -143,9 +142,7 @@ def test_callers_that_a_failed_sync_refuses_all_get_their_answer() -> None:
 
 
 def test_a_parked_receive_of_an_unreadable_record_gets_an_error_and_everybody_else_goes_on() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
-    driver.topic("u")
+    driver = Driver.with_topics("t", "u", config=UNCACHED)
     (place,) = driver.send("t", b"bad")
     damage(driver, place)
     waiting = Waiting(driver, "t")
@@ -184,8 +181,7 @@ def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_
 
 @pytest.mark.parametrize("filtered", [False, True])
 def test_what_stands_around_an_unreadable_message_is_leased(filtered: bool) -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
     damage(driver, places[3])
     found: list[bytes] = []
@@ -198,8 +194,7 @@ def test_what_stands_around_an_unreadable_message_is_leased(filtered: bool) -> N
 
 
 def test_nothing_overtakes_an_unreadable_message_of_an_ordered_group() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, b"0", b"1", b"2")
     damage(driver, places[1])
     leased = driver.lease("g", "t", ordered=True)
@@ -212,8 +207,7 @@ def test_nothing_overtakes_an_unreadable_message_of_an_ordered_group() -> None:
 
 
 def test_a_read_ends_before_an_unreadable_record_and_the_next_one_gets_the_error() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
     damage(driver, places[3])
     for tags in (None, parse("a")):
@@ -226,8 +220,7 @@ def test_a_read_ends_before_an_unreadable_record_and_the_next_one_gets_the_error
 
 
 def test_a_pull_beside_receivers_ends_before_an_unreadable_record() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, *[b"%d" % number for number in range(4)])
     driver.lease("g", "t", limit=1, invisible_ms=600_000)
     damage(driver, places[2])

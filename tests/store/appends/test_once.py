@@ -31,9 +31,7 @@ def facts(result: list[Placed] | Failure) -> list[tuple[Any, ...]]:
 
 
 def ready(**settings: Any) -> Driver:
-    driver = Driver(StoreSettings(**settings))
-    driver.topic("t")
-    return driver
+    return Driver.with_topics("t", config=StoreSettings(**settings))
 
 
 def test_a_repetition_gets_the_first_answer_and_appends_nothing() -> None:
@@ -109,9 +107,7 @@ def test_keys_survive(end: str, checkpoint: bool) -> None:
     driver = ready()
     first = {number: facts(once(driver, b"%d" % number)) for number in range(20)}
     if checkpoint:
-        written: list[bool] = []
-        driver.store.parts.checkpointer.begin(True, lambda: written.append(True))
-        driver.clock.run_until(lambda: bool(written))
+        driver.checkpoint()
     driver = getattr(driver, end)()
     for number in range(20):
         assert facts(once(driver, b"%d" % number)) == first[number]

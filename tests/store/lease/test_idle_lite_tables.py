@@ -120,8 +120,7 @@ def quiet(driver: Driver) -> None:
 
 @pytest.mark.parametrize("end", ["", "killed", "restarted"])
 def test_a_quiet_table_of_an_ordinary_queue_is_idle_and_goes_on_where_it_was(end: str) -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.send("t", b"1", b"2")
     first = driver.lease("g", "t")
     assert driver.settle("g", "t", *first.messages) == [None, None]
@@ -142,9 +141,7 @@ def test_a_quiet_table_of_an_ordinary_queue_is_idle_and_goes_on_where_it_was(end
 
 
 def test_a_table_with_a_lease_or_a_change_since_stays_live() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
-    driver.topic("u")
+    driver = Driver.with_topics("t", "u", config=SMALL)
     for name in ("t", "u"):
         driver.send(name, b"1")
     driver.lease("g", "t", invisible_ms=600_000)
@@ -156,8 +153,7 @@ def test_a_table_with_a_lease_or_a_change_since_stays_live() -> None:
 
 
 def test_polls_and_pulls_of_an_idle_table_write_nothing() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.send("t", b"1")
     driver.settle("g", "t", *driver.lease("g", "t").messages)
     quiet(driver)

@@ -29,9 +29,7 @@ def bodies(result: LeaseResult) -> list[str]:
 
 @pytest.fixture
 def driver() -> Driver:
-    driver = Driver()
-    driver.topic("t")
-    return driver
+    return Driver.with_topics("t")
 
 
 def test_other_ordering_keys_are_delivered_while_one_is_leased(driver: Driver) -> None:
@@ -122,8 +120,7 @@ def test_a_group_that_is_no_longer_ordered_gets_deferred_messages(driver: Driver
 def test_no_message_of_a_key_overtakes_another_through_kills(seed: int) -> None:
     """Three members work at random, and the node is killed at random; leased messages are compared with settled ones."""
     chance = random.Random(seed)
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     sent: list[str] = []
     settled: set[str] = set()
     held: dict[str, tuple[int, object]] = {}

@@ -29,8 +29,7 @@ def held(driver: Driver) -> dict[bytes, bytes]:
 
 
 def test_retention_writes_long_values_again_and_they_survive_restarts() -> None:
-    driver = Driver(MINUTE)
-    driver.topic("noise")
+    driver = Driver.with_topics("noise", config=MINUTE)
     put(driver, a=long(1), b=long(2), c=long(3), short=b"s")
     put(driver, b=long(4), c=None)
     wanted = {b"a": long(1), b"b": long(4), b"short": b"s"}

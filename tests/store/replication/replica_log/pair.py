@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from domain.ports import Clock, Disk
@@ -14,7 +13,7 @@ from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.driver import Driver
+from tests.store.driver import Driver, wait
 
 CONFIG = StoreSettings(
     segment_bytes=4_096, checkpoint_bytes=4_000, checkpoint_ms=500, retention_check_ms=1 << 40, cache_bytes=0, boot="one",
@@ -97,12 +96,6 @@ class Pair:
 
 def durable(follower: Follower, clock: VirtualClock) -> None:
     wait(clock, follower.sync)
-
-
-def wait(clock: VirtualClock, call: Callable[[Callable[[], None]], None]) -> None:
-    done: list[int] = []
-    call(lambda: done.append(1))
-    clock.run_until(lambda: bool(done))
 
 
 def ship(leader: LeaderLog, follower: Follower, end: int = 1 << 62) -> None:

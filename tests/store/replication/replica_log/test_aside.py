@@ -13,8 +13,9 @@ from store.log.segment import Segments
 from store.replication.replica_log.aside import BEHIND
 from store.replication.replica_log.follower import Follower, open_follower
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
-from tests.store.replication.replica_log.pair import CONFIG, anew, apply_all, log_bytes, opened, wait
+from tests.simulation.kit.disk import Crash, MemoryDisk
+from tests.store.driver import Failing, wait
+from tests.store.replication.replica_log.pair import CONFIG, anew, apply_all, log_bytes, opened
 from tests.store.replication.replica_log.test_crashes import SOAK, Life, dies_at
 
 
@@ -155,12 +156,7 @@ def test_on_a_full_disk_a_log_is_not_cut_before_there_is_room_for_what_goes() ->
 
 def test_a_disk_that_fails_while_records_are_set_aside_breaks_the_log_and_cuts_nothing() -> None:
     life = Loser()
-
-    def watch(operation: Operation) -> None:
-        if operation.name.startswith("set-aside") and operation.kind == "append":
-            raise OSError(errno.EIO, "no")
-
-    life.disk.watch = watch
+    Failing(life.disk, errno.EIO, ("append",), "set-aside")
     life.follower.cut(life.cut, lambda: pytest.fail("nothing is cut"))
     life.clock.run_for(1_000)
     assert life.follower.broken is not None

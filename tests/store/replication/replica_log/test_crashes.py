@@ -11,7 +11,8 @@ import pytest
 from store.replication.replica_log.follower import Follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
-from tests.store.replication.replica_log.pair import CONFIG, Pair, anew, log_bytes, opened, ship, wait
+from tests.store.driver import wait
+from tests.store.replication.replica_log.pair import CONFIG, Pair, anew, log_bytes, opened, ship
 
 SOAK = bool(os.environ.get("SOAK"))
 

@@ -8,7 +8,8 @@ from domain.errors import StoreError
 from domain.replication.ports import DamagedPart, ReplicaDataError
 from store.log.segment import OPEN_FILES_MAX
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.replication.replica_log.pair import Pair, durable, log_bytes, opened, wait
+from tests.store.driver import wait
+from tests.store.replication.replica_log.pair import Pair, durable, log_bytes, opened
 
 
 class Two(Pair):

@@ -13,7 +13,7 @@ from store.checkpoint.recovery import ABORT
 from store.replication.replica_log.beginning import MARKER
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.driver import Driver
+from tests.store.driver import Driver, wait
 from tests.store.replication.replica_log.pair import (
     CONFIG,
     Leading,
@@ -24,7 +24,6 @@ from tests.store.replication.replica_log.pair import (
     log_bytes,
     opened,
     ship,
-    wait,
 )
 
 

@@ -218,8 +218,7 @@ def test_a_query_by_key_that_nobody_helps_has_an_error_to_ask_again_and_then_wha
 
 
 def test_a_node_alone_waits_for_nothing() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0))
-    driver.topic("orders")
+    driver = Driver.with_topics("orders", config=StoreSettings(cache_bytes=0))
     (placed,) = driver.send("orders", b"x" * 100)
     damage(driver.disk, placed.physical_offset)
     answers: list[ReadResult | Failure] = []
