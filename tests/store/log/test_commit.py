@@ -15,7 +15,7 @@ from domain.topic import Durability
 from store.events import StoreEvents
 from store.log.commit import SyncWaiters
 from store.settings import StoreSettings
-from tests.store.driver import Driver, sure
+from tests.store.driver import Driver, code_of, sure
 
 
 def message(topic: str = "t", size: int = 10) -> Message:
@@ -143,8 +143,7 @@ def test_a_slow_flush_is_answered_with_a_timeout_and_succeeds_later() -> None:
     answers: list[list[Placed] | Failure] = []
     driver.store.log.append([message()], answers.append)
     driver.clock.run_for(7_000)
-    assert isinstance(answers[0], Failure)
-    assert answers[0].code is ErrorCode.FLUSH_TIMEOUT
+    assert code_of(answers[0]) is ErrorCode.FLUSH_TIMEOUT
     assert driver.bounds("t") == (0, 0)
     driver.disk.release()
     driver.clock.run_for(10)
@@ -161,8 +160,7 @@ def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
     syncs = driver.disk.syncs
     second = driver.append([message()])
     for result in (first, second):
-        assert isinstance(result, Failure)
-        assert result.code is ErrorCode.STORE_UNAVAILABLE
+        assert code_of(result) is ErrorCode.STORE_UNAVAILABLE
     driver.clock.run_for(5_000)
     assert driver.disk.syncs == syncs
     assert driver.bodies("t") == [b"safe"], "reading goes on"
@@ -191,8 +189,7 @@ def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finis
     driver.disk.free = 0.01
     driver.clock.run_for(1_100)
     result = driver.append([message()])
-    assert isinstance(result, Failure)
-    assert result.code is ErrorCode.STORE_UNAVAILABLE
+    assert code_of(result) is ErrorCode.STORE_UNAVAILABLE
     assert driver.settle("g", "t", *driver.lease("g", "t").messages) == [None]
     driver.clock.run_for(5_000)
     driver.disk.free = 0.5

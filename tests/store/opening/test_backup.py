@@ -22,7 +22,7 @@ from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
-from tests.store.driver import Driver, Failing, sure
+from tests.store.driver import Driver, Failing, code_of, sure
 from tests.stored_state import value_of
 
 SMALL = StoreSettings(
@@ -158,8 +158,7 @@ def test_holds_are_counted_and_bounded() -> None:
     stuff(driver, 0, 60)
     holds = [begun(driver)[0] for _ in range(HOLDS_MAX)]
     refused = driver.call(driver.store.backups.begin)
-    assert isinstance(refused, Failure)
-    assert refused.code is ErrorCode.OVERLOADED
+    assert code_of(refused) is ErrorCode.OVERLOADED
     driver.clock.run_for(5_000)
     oldest = min(name for name in driver.disk.files if name.startswith("log/"))
     for hold in holds:
