@@ -15,8 +15,9 @@ from store.replication.replica_log.follower import Follower, open_follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk
 from tests.store.driver import Failing, wait
+from tests.store.faults.soak import SOAK
 from tests.store.replication.replica_log.pair import CONFIG, anew, apply_all, log_bytes, opened
-from tests.store.replication.replica_log.test_crashes import SOAK, Life, dies_at
+from tests.store.replication.replica_log.test_crashes import Life, dies_at
 
 
 class Loser(Life):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 
@@ -12,9 +11,8 @@ from store.replication.replica_log.follower import Follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
 from tests.store.driver import wait
+from tests.store.faults.soak import SOAK
 from tests.store.replication.replica_log.pair import CONFIG, Pair, anew, log_bytes, opened, ship
-
-SOAK = bool(os.environ.get("SOAK"))
 
 
 class Life(Pair):
