@@ -41,8 +41,8 @@ FOLDERS = {
     "protocols/cloudevents": ("avro", "envelope", "event", "formats", "http", "instant", "json", "message", "version"),
     "protocols/coap": ("endpoint", "responder", "responses", "rights", "status"),
     "protocols/coap/blockwise": ("blockwise", "upload"),
-    "protocols/coap/exchange": ("dedup", "exchange", "message_ids", "remotes", "replier", "transmitter"),
-    "protocols/coap/message": ("known_options", "media", "message", "option"),
+    "protocols/coap/exchange": ("dedup", "exchange", "message_ids", "remotes", "replier"),
+    "protocols/coap/message": ("media", "message", "option"),
     "protocols/coap/observe": ("group_observer", "observations"),
     "protocols/coap/resources": ("resource", "translate", "wellknown"),
     "protocols/grpc": (

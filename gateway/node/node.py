@@ -58,7 +58,7 @@ from gateway.runtime.machine import open_files_max
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.security import openssl
 from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
-from gateway.runtime.startup_ports.ports import WaitingFor, WaitingPorts
+from gateway.runtime.startup_ports import WaitingFor, WaitingPorts
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch

@@ -28,8 +28,7 @@ from protocols.coap.oscore.guard import Guard
 from protocols.coap.resources.resource import Resources
 from protocols.coap.responses import Responses
 from protocols.coap.rights import Rights
-from protocols.coap.stream.stream_notifier import StreamNotifier
-from protocols.coap.stream.stream_replier import StreamReplier
+from protocols.coap.stream.stream_replier import StreamNotifier, StreamReplier
 from protocols.coap.stream.streams import Streams
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.upload import Upload

@@ -27,8 +27,7 @@ from protocols.coap.exchange.message_ids import EXECUTING
 from protocols.coap.exchange.remotes import Remotes
 from protocols.coap.exchange.replier import Replier
 from protocols.coap.message import message
-from protocols.coap.message.known_options import KnownOptions
-from protocols.coap.message.option import Fault
+from protocols.coap.message.option import Fault, KnownOptions
 from protocols.coap.observe.observations import Observation, Observations
 from protocols.coap.oscore.association import Associations
 from protocols.coap.oscore.guard import Guard

@@ -16,13 +16,13 @@ from domain.message.record import Record
 from protocols.coap import status
 from protocols.coap.blockwise import blockwise
 from protocols.coap.blockwise.blockwise import Pinned
-from protocols.coap.context_ticket import Claim
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Pairs
 from protocols.coap.message.option import Fault
 from protocols.coap.observe.group_observer import Member
 from protocols.coap.observe.observations import Feed, Observation, Observations
+from protocols.coap.oscore.association import Claim
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Reception, Representation
 from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Final, NamedTuple
 
-from protocols.proxy.crc32c import crc32c
-
+_POLYNOMIAL: Final = 0x82F63B78
 V1: Final = b"PROXY "
 V2: Final = b"\r\n\r\n\x00\r\nQUIT\n"
 V1_BYTES_MAX: Final = 107
@@ -23,6 +22,27 @@ _V2_WITHOUT_IP: Final = {0x00: 0, 0x31: 216, 0x32: 216}
 """AF_UNSPEC and AF_UNIX -> bytes of their addresses, which are not used."""
 
 Address = tuple[str, int]
+
+
+def _table() -> tuple[int, ...]:
+    table: list[int] = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+        table.append(value)
+    return tuple(table)
+
+
+_TABLE: Final = _table()
+
+
+def crc32c(data: bytes) -> int:
+    """CRC32c of `data` (RFC 3720, appendix B.4): the Castagnoli polynomial, reflected."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = value >> 8 ^ _TABLE[(value ^ byte) & 255]
+    return value ^ 0xFFFFFFFF
 
 
 class Header(NamedTuple):

@@ -52,7 +52,7 @@ from gateway.runtime.machine import processor_ns
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
-from protocols.http2.choice import choose
+from protocols.http2.adapter import choose
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 

@@ -22,8 +22,8 @@ from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option
 from protocols.coap.message.option import ABSENT, Fault
 from protocols.coap.pubsub import representation
+from protocols.coap.pubsub.outcome import Changing, DataStep, Listing, Making, Reading
 from protocols.coap.pubsub.representation import CBOR, DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
-from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Representation
 from protocols.coap.responses import Responses

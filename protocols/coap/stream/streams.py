@@ -6,7 +6,7 @@ from typing import Final, final
 
 from protocols.adapter import Peer
 from protocols.coap.exchange.exchange import ALWAYS_NS, Remote
-from protocols.coap.message.known_options import KnownOptions
+from protocols.coap.message.option import KnownOptions
 from protocols.coap.observe.observations import Observations
 from protocols.coap.oscore.association import Associations
 from protocols.coap.settings import CoapSettings

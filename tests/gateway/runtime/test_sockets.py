@@ -22,7 +22,7 @@ from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagrams.group import share_by_host
 from gateway.runtime.datagrams.pump import DatagramPump
-from gateway.runtime.startup_ports.listeners import ClosedListeners
+from gateway.runtime.startup_ports import ClosedListeners
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection

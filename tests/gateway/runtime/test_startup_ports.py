@@ -10,8 +10,8 @@ import pytest
 
 from gateway.runtime.address import bind
 from gateway.runtime.clock import new_loop
-from gateway.runtime.startup_ports.datagrams import RefusedDatagrams
-from protocols.coap.refusal import refusal
+from gateway.runtime.startup_ports import RefusedDatagrams
+from protocols.coap.adapter import refusal
 
 MAKES = [asyncio.new_event_loop, new_loop]
 REQUEST = b"\x41\x02\x12\x34\x07\xb2mq"
