@@ -11,8 +11,8 @@ from domain.topic import Group
 from protocols.grpc import wire
 from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.connection import HELD_BYTES_MAX
 from protocols.http2.engine import EngineFactory
+from protocols.http2.stream import HELD_BYTES_MAX
 from tests.protocols.grpc.stage import SERVICE, WALL_MS, Stage, leased, poll, prefixed, with_settings
 from tests.protocols.http2.peer import both_engines
 

@@ -14,7 +14,7 @@ from protocols.http2 import connection as limits
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import CONTROL_FRAMES_MAX, RESETS_MAX, TURN_WEIGHT_MAX, FrameOutline
-from protocols.http2.stream import STALL_NS
+from protocols.http2.stream import REQUEST_BYTES_MAX, STALL_NS
 from tests.protocols.http2.peer import (
     EMPTY_SETTINGS,
     PEER,
@@ -346,7 +346,7 @@ def test_upload_beyond_the_limit_is_reset(engine: EngineFactory) -> None:
         client.connection.send_data(stream, bytes(16_384))
         sent += 16_384
         client.exchange()
-        assert sent <= limits.REQUEST_BYTES_MAX + 65_536
+        assert sent <= REQUEST_BYTES_MAX + 65_536
     assert notes.notified[-1] == ("cancelled", stream)
     assert client.resets() == {stream: CALM}
 

@@ -7,9 +7,10 @@ from hpack import Encoder
 
 from domain.command import Disconnected, QueryLatest
 from domain.event import LatestValue
-from protocols.http2.connection import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, Http2Connection
+from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import STREAMS_MAX
+from protocols.http2.stream import HELD_BYTES_MAX, OUTPUT_BYTES_MAX
 from tests.protocols.http2.peer import PEER, PREFACE, SECOND, Client, Notebooks, both_engines, connected, frame
 
 
@@ -54,15 +55,15 @@ def test_unasked_event_goes_to_every_application(engine: EngineFactory) -> None:
 
 @both_engines
 def test_large_answer_follows_the_clients_windows(engine: EngineFactory) -> None:
-    client, _ = connected(engine)
+    client, notes = connected(engine)
     stream = client.request("/note/1", b"x")
     body = bytes(range(256)) * 4096
     client.server.answer(LatestValue(client.commands[0].ticket, body), 0)  # type: ignore[attr-defined]
-    assert client.server.pending(stream) == len(body)
+    assert notes.reply.pending(stream) == len(body)
     client.exchange()
     assert client.body(stream) == body
     assert client.trailers(stream) == {b"grpc-status": b"0"}
-    assert client.server.pending(stream) == 0
+    assert notes.reply.pending(stream) == 0
 
 
 @both_engines
