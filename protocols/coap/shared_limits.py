@@ -105,6 +105,14 @@ class SharedLimits:
         self.pinned = Pinned(config.pinned_bytes_max)
         self.audience: Audience[Any] = Audience()
 
+    def expire(self, now: int) -> bool:
+        """Remove old entries. True: more are left in the duplicate tables."""
+        more = self.recent_con.expire(now)
+        more = self.recent_non.expire(now) or more
+        self.assemblies.expire(now)
+        self.pinned.expire(now)
+        return more
+
 
 def shared_limits_of(setting: Setting, config: CoapSettings) -> SharedLimits:
     """Shared state of the node with this setting: created for the first adapter, and reused by the others."""

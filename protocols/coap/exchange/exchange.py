@@ -120,6 +120,20 @@ class Remote:
         self.paid_ns = paid_ns & ~1
         return PAID
 
+    def answered(self, mid: int, acknowledged: bool, now: int) -> Outbound | None:
+        """Source of the outstanding message with this id, after its ACK (`acknowledged`) or RST; None for a stray one.
+
+        An ACK verifies the address, unless STRAY_ACKS_MAX stray messages have come from it.
+        """
+        outstanding = self.outstanding
+        if outstanding is None or outstanding.mid != mid:
+            if (self.mid - mid) & 0xFFFF >= REPEATED_ACKS:
+                self.stray += 1
+            return None
+        if acknowledged and self.stray < STRAY_ACKS_MAX:
+            self.verified_ns = now + VERIFIED_NS
+        return outstanding.owner
+
     @property
     def idle(self) -> bool:
         """True when the remote may be forgotten: no outstanding or waiting message, no observation, no request."""

@@ -24,7 +24,7 @@ from protocols.coap.exchange.exchange import (
 from protocols.coap.exchange.message_ids import EMPTY_ACK
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Pairs
-from protocols.coap.observe.observations import Observation
+from protocols.coap.observe.observations import Observation, Observations
 from protocols.coap.settings import CoapSettings
 from protocols.coap.shared_limits import SharedLimits
 
@@ -174,16 +174,15 @@ class Replier:
 
     __slots__ = ("amplification", "block_bytes", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
-    def __init__(self, config: CoapSettings, entropy: Entropy, holdings: SharedLimits) -> None:
-        """`holdings`: the source of the duplicate tables."""
+    def __init__(self, config: CoapSettings, entropy: Entropy, shared: SharedLimits) -> None:
         self.amplification = config.amplification
         self.block_bytes = config.block_bytes
         self.counts: dict[str, int] = {}
         self.executing = 0
         self.echoes = Echoes(entropy.token(16))
         self.transmitter = Transmitter(entropy, config.amplification > 0)
-        self.recent_con = holdings.recent_con
-        self.recent_non = holdings.recent_non
+        self.recent_con = shared.recent_con
+        self.recent_non = shared.recent_non
 
     @property
     def confirms(self) -> bool:
@@ -263,9 +262,17 @@ class Replier:
         """True when the address is verified, or when `amplification` is 0."""
         return remote.verified_ns > now or not self.amplification
 
-    def notify(self, observation: Observation, now: int) -> bool:
-        """Queue the next notification of an observation. False: too many messages wait, for this peer or in total."""
-        return self.transmitter.confirm(observation.remote, observation, now)
+    def notify(self, observations: Observations, most: int, now: int) -> int:
+        """Queue the next notifications of at most `most` ready observers; returns their number."""
+        ready = observations.ready
+        done = 0
+        while ready and done < most:
+            observation = ready.popleft()
+            done += 1
+            if not observation.cancelled and not self.transmitter.confirm(observation.remote, observation, now):
+                self.count("unsendable")
+                observations.postpone(observation)
+        return done
 
     def abandon(self, observation: Observation, now: int) -> None:
         """Drop the queued and outstanding notifications of a removed observation."""

@@ -20,7 +20,7 @@ from protocols.coap.pubsub.representation import CBOR, FORMAT, ROOT
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Representation
 from protocols.coap.responder import Condition, Publishing
-from protocols.coap.responses import Responses
+from protocols.coap.responses import Responses, answers_pinned
 
 OF_DATA: Final = "\x00ps"
 """Prefix of the second part of the key of a feed of data, whose observers are notified of the removal of the data."""
@@ -159,10 +159,7 @@ class TopicOutcomes:
         exchange.intent = None
         exchange.path = topic.name
         if options.block2 != option.ABSENT and options.block2 >> 4:
-            value = outcomes.pinned.get((exchange.owner, exchange.path), now)
-            if isinstance(value, Representation):
-                outcomes.content(exchange, value, option.ABSENT, now)
-            else:
+            if not answers_pinned(outcomes, exchange, now):
                 outcomes.later.append(QueryLatest(exchange, topic.name))
             return
         if options.observe in (0, 1):

@@ -25,8 +25,7 @@ from protocols.coap.pubsub import representation
 from protocols.coap.pubsub.outcome import Changing, DataStep, Listing, Making, Reading
 from protocols.coap.pubsub.representation import CBOR, DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
 from protocols.coap.resources import translate
-from protocols.coap.resources.translate import Representation
-from protocols.coap.responses import Responses
+from protocols.coap.responses import Responses, answers_pinned
 
 CONF: Final = "core.ps.conf"
 _EMPTY: Final = TopicProperties()
@@ -184,10 +183,4 @@ class TopicResources:
     def _pinned(self, exchange: Exchange, now: int) -> bool:
         """Answer a later block of a pinned list. False: no list is pinned, or this is the first block."""
         options = exchange.options
-        if options.block2 == option.ABSENT or not options.block2 >> 4:
-            return False
-        value = self.outcomes.pinned.get((exchange.owner, exchange.path), now)
-        if not isinstance(value, Representation):
-            return False
-        self.outcomes.content(exchange, value, option.ABSENT, now)
-        return True
+        return options.block2 != option.ABSENT and options.block2 >> 4 > 0 and answers_pinned(self.outcomes, exchange, now)

@@ -110,10 +110,6 @@ class StreamReplier:
     def separate(self, exchange: Exchange) -> None:
         """Do nothing: a stream has no acknowledgements."""
 
-    def notify(self, observation: Observation, now: int) -> bool:
-        """Always True: the connection sends notifications when its peer reads."""
-        return True
-
     def abandon(self, observation: Observation, now: int) -> None:
         """Do nothing: notifications are encoded only when they are written."""
 

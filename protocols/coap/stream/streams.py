@@ -38,10 +38,10 @@ class Streams:
         self.setting = setting
         self.config = config
         self.known = KnownOptions()
-        holdings = shared_limits_of(setting, config)
-        self.assemblies = holdings.assemblies
-        self.pinned = holdings.pinned
-        self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
+        shared = shared_limits_of(setting, config)
+        self.assemblies = shared.assemblies
+        self.pinned = shared.pinned
+        self.observations = Observations(config, self.pinned, setting.wall_ms, shared.audience)
         self.associations = Associations.of(setting)
         self._serial = 0
         self._sweep_ns = 0

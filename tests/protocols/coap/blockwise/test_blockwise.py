@@ -200,7 +200,7 @@ def test_version_is_pinned_while_it_is_read() -> None:
     [fresh] = stage.request(message.GET, "mq/t", pairs=[(option.BLOCK2, b"\x00")])
     assert fresh.payload == b"b" * 16
     stage.advance(104)
-    assert stage.endpoint.pinned.bytes == 0
+    assert stage.endpoint.shared.pinned.bytes == 0
 
 
 def test_block_that_does_not_exist() -> None:  # 7959-2.2
