@@ -42,7 +42,6 @@ Feed = TypeVar("Feed", bound=HeldFeed)
 class Audience(Generic[Feed]):
     """The observers of all transports, and the values that wait for them.
 
-    count      number of observations
     networks   network -> number of its observations
     bytes      memory of the values of all feeds
     behind     feeds with waiting values; the first have waited longest, or were compared longest ago
@@ -88,9 +87,6 @@ class Audience(Generic[Feed]):
 class SharedLimits:
     """The shared state of all CoAP adapters of one node.
 
-    recent_con   duplicate table of confirmable requests
-    recent_non   duplicate table of non-confirmable requests
-    assemblies   unfinished Block1 bodies
     pinned       values that peers read block by block
     audience     observers, and the values that wait for them
     """

@@ -29,8 +29,6 @@ STALL_NS: Final = 60 * limits.SECOND_NS
 class RequestStream:
     """A request whose response is not complete.
 
-    application   handles the request
-    complete      True: the whole request has arrived
     answered      True: the response has begun
     received      bytes of the body of an incomplete, unanswered request
     deadline      monotonic ns by which the request must be complete or answered; bytes of its body move it
@@ -82,11 +80,9 @@ class Stalls:
 class RequestStreams:
     """The requests of one connection whose response is not complete, and the `Reply` of their applications.
 
-    open            stream id -> request
     now             monotonic ns of the present call of the connection
     idle_at         monotonic ns at which the last response was complete
     served          True: a whole request has arrived, or one was answered
-    finished        responses so far
     queued          bytes of answers since the last `outgoing`
     uploads_bytes   bytes of incomplete, unanswered requests, and of those that wait for their turn
     share           its part of the bound of all uploads, from turn to turn

@@ -49,7 +49,6 @@ class Header(NamedTuple):
     """One decoded header.
 
     source        address of the client; None: the header names none, the peer is the proxy
-    destination   address that the client connected to; None with `source`
     """
 
     source: Address | None

@@ -66,11 +66,8 @@ class Remote:
     outstanding    the confirmable message that waits for its ACK, None: none
     waiting        sources of the next confirmable messages, in order
     network        its network (`network_of`): limits of a network count all its ports and hosts
-    executing      number of its requests in execution
-    observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
     paid_ns        monotonic ns up to which its requests have used up its rate; an odd number: end of its silence
-    proof          proof of its session
     whole_bytes    largest payload of one message of a stream; 0: payloads above `block_bytes` are sent in blocks
     bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
     """
@@ -161,9 +158,6 @@ class Remote:
 class Transmission:
     """A confirmable message that waits for its ACK.
 
-    remote       the receiver
-    data         the datagram
-    owner        the source of the message
     timeout_ns   time until the next retransmission; each one doubles it
     attempts     retransmissions so far
     """
@@ -183,10 +177,7 @@ class Transmission:
 class Exchange:
     """One request in execution, and the ticket of its command.
 
-    remote         the sender
     confirmable    True: a CON, False: a NON
-    code           the method
-    mid            message id of the request
     key            key in the duplicate table; -1 for a request that may be executed twice
     acknowledged   an empty ACK was sent: the response is a separate confirmable message
     separate       encoded separate response, kept until it is sent

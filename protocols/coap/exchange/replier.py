@@ -46,7 +46,6 @@ class Transmitter:
     heap      (due, serial, entry): a Transmission that waits for its ACK, or a Remote without an unused message id.
               An obsolete entry stays until it is due, and is then skipped
     serial    number of the last heap entry; it orders entries of the same due time
-    resent    number of retransmissions
     withheld  confirmable messages not sent when due, since the address is unverified and has no credit
     """
 

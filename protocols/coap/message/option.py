@@ -82,7 +82,6 @@ class Fault:
 class Options:
     """The decoded options of one request. A number is ABSENT (-1) without its option; Block values are raw.
 
-    raw              the encoded options
     path             Uri-Path options, in order
     query            Uri-Query options, in order
     observe          0 registers, 1 deregisters

@@ -57,12 +57,7 @@ class Claim:
 
 @final
 class Keys:
-    """Keys derived from a security context: the device's key opens requests, the node's key seals responses.
-
-    algorithm   number of the AEAD algorithm
-    device_id   Sender ID of the device
-    node_id     Sender ID of this node
-    """
+    """Keys derived from a security context: the device's key opens requests, the node's key seals responses."""
 
     __slots__ = ("_device", "_node", "algorithm", "common_iv", "device_id", "node_id")
 

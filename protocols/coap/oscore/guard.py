@@ -35,10 +35,7 @@ OUTER: Final = Fault(message.METHOD_NOT_ALLOWED, "OSCORE is inside POST or FETCH
 
 @final
 class Guard:
-    """Opens the protected requests of one endpoint or connection.
-
-    associations   the contexts in use
-    """
+    """Opens the protected requests of one endpoint or connection."""
 
     __slots__ = ("_known", "_outcomes", "_responder", "_waiting", "associations")
 

@@ -18,10 +18,7 @@ OVERHEAD: Final = 32
 
 @final
 class Seal:
-    """Protection of the responses and notifications to one request.
-
-    association   the security context of the request
-    """
+    """Protection of the responses and notifications to one request."""
 
     __slots__ = ("_code", "_piv", "_reserve", "_reusable", "association")
 

@@ -22,7 +22,6 @@ _KEYS: Final = {"path": "", "tag": TAG, "sql": SQL92}
 class FetchFilter:
     """The selection of a FETCH.
 
-    path     the path of the resource
     pattern  MQTT filter of paths: "path" of the body, else exactly the path
     text     the filter expression with its kind; "" for none
     filter   the compiled expression; None: every message on the paths

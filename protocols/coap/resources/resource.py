@@ -33,7 +33,6 @@ class Resources:
     """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
     identity   identity of the principal of a request; observers of one path with the same identity share a Watch
-    topics     resources of the publish-subscribe draft
     """
 
     __slots__ = ("_topic_outcomes", "identity", "observations", "outcomes", "responder", "topics")

@@ -25,9 +25,6 @@ HEAD_BYTES: Final = 8
 class StreamReplier:
     """The `Responder` of one connection.
 
-    streams             shared state of all connections
-    framing             encodes messages
-    out                 encoded messages that wait to be written
     unwritten           bytes of `out`
     open                requests in execution, oldest first -> True when counted in `reads`
     reads               number of requests in execution that may be answered with values
@@ -116,10 +113,7 @@ class StreamReplier:
 
 @final
 class StreamNotifier:
-    """Encodes the notifications of one connection.
-
-    ready   observations with a notification to send
-    """
+    """Encodes the notifications of one connection."""
 
     __slots__ = ("_observations", "_outcomes", "_replier", "ready")
 

@@ -25,9 +25,6 @@ class Streams:
 
     assemblies     unfinished Block1 bodies, of datagrams too
     pinned         values that peers read block by block, of datagrams too
-    observations   the observers of all connections
-    known          the decoded options of recent requests
-    associations   security contexts of OSCORE in use
     """
 
     __slots__ = (
