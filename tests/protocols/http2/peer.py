@@ -30,6 +30,7 @@ from protocols.http2.head import RequestHead
 
 PEER = Peer("127.0.0.1", 50000, b"\x7f\x00\x00\x01\x00\x00\xc3\x50")
 SECOND = 1_000_000_000
+REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 EMPTY_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 SETTINGS_ACK = b"\x00\x00\x00\x04\x01\x00\x00\x00\x00"

@@ -11,7 +11,7 @@ from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import STREAMS_MAX
 from protocols.http2.stream import HELD_BYTES_MAX, OUTPUT_BYTES_MAX
-from tests.protocols.http2.peer import PEER, PREFACE, SECOND, Client, Notebooks, both_engines, connected, frame
+from tests.protocols.http2.peer import PEER, PREFACE, REQUEST, SECOND, Client, Notebooks, both_engines, connected, frame
 
 
 @both_engines
@@ -71,8 +71,7 @@ def test_early_answer_ends_the_upload(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     notes.early = True
     stream = client.connection.get_next_available_stream_id()
-    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-    client.connection.send_headers(stream, fields)
+    client.connection.send_headers(stream, REQUEST)
     client.exchange()
     assert client.status(stream) == b"413"
     assert client.resets() == {stream: 0}
@@ -115,8 +114,7 @@ def test_stream_beyond_the_limit_is_refused_before_the_limit_is_known(engine: En
     sent = PREFACE + frame(4, 0, 0)
     for _ in range(STREAMS_MAX + 2):
         stream = client.connection.get_next_available_stream_id()
-        fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-        client.connection.send_headers(stream, fields)
+        client.connection.send_headers(stream, REQUEST)
         sent += client.connection.data_to_send()
     fresh.receive(sent, 0)
     while fresh.deadline() == 0:
@@ -162,8 +160,7 @@ def test_application_deadline_is_served(engine: EngineFactory) -> None:
 def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.connection.get_next_available_stream_id()
-    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-    client.connection.send_headers(stream, fields)
+    client.connection.send_headers(stream, REQUEST)
     client.connection.send_data(stream, b"body")
     client.connection.send_headers(stream, [(b"x-check", b"1")], end_stream=True)
     client.exchange()
@@ -174,9 +171,8 @@ def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
 def test_a_client_that_says_goodbye_goes_on_with_what_is_under_way(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     answered = client.request("/note/1", b"x")
-    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note/2")]
     open_one = client.connection.get_next_available_stream_id()
-    client.connection.send_headers(open_one, fields)
+    client.connection.send_headers(open_one, REQUEST)
     client.exchange()
     commands = client.server.receive(frame(7, 0, 0, bytes(8)), 0)
     commands = [*commands, *client.server.receive(frame(0, 0, open_one, b"yz") + frame(0, 0x1, open_one), 0)]
@@ -224,8 +220,7 @@ def test_a_stopping_node_refuses_new_streams(engine: EngineFactory) -> None:
     first = client.request("/note", b"x")
     client.server.drain(1)
     client.server.outgoing()
-    fields = Encoder().encode([(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"g"), (b":path", b"/note")])
-    assert client.server.receive(frame(1, 0x5, first + 2, fields), 2) == []
+    assert client.server.receive(frame(1, 0x5, first + 2, Encoder().encode(REQUEST)), 2) == []
     assert kinds(b"".join(client.server.outgoing())) == [3]
     assert len(notes.bodies) == 1
 
