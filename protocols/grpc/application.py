@@ -24,8 +24,8 @@ from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
-from protocols.http2.application import Headers, Reply
-from protocols.http2.head import RequestHead
+from protocols.http2.application import Reply
+from protocols.http2.head import Headers, RequestHead
 from protocols.setting import Setting
 
 UNCHECKED_BYTES_MAX: Final = 4 * 1024

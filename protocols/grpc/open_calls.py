@@ -16,7 +16,8 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
 from protocols.host_shares import HostShare
-from protocols.http2.application import Headers, Reply
+from protocols.http2.application import Reply
+from protocols.http2.head import Headers
 from protocols.setting import Setting
 
 TEXT_CHARS_MAX: Final = 512

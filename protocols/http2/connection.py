@@ -16,7 +16,7 @@ from domain.mqtt_session import AccessRevoked
 from domain.refusal import Ending
 from protocols.adapter import Peer, ignore_refusal
 from protocols.host_shares import HostShares
-from protocols.http2.application import Application, ApplicationFactory, Headers
+from protocols.http2.application import Application, ApplicationFactory
 from protocols.http2.engine import (
     CANCEL,
     ENHANCE_YOUR_CALM,
@@ -31,7 +31,7 @@ from protocols.http2.engine import (
     EngineFactory,
 )
 from protocols.http2.frame import CONTROL_FRAMES_MAX, RESETS_MAX, STREAMS_MAX, FrameOutline, goaway_frame, pieces
-from protocols.http2.head import RequestHead
+from protocols.http2.head import Headers, RequestHead
 from protocols.http2.stream import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, RequestStream, RequestStreams, Stalls
 
 TICK_NS: Final = limits.SECOND_NS

@@ -19,7 +19,6 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hyperframe.frame import Frame, GoAwayFrame
 
-from protocols.http2.application import Headers
 from protocols.http2.engine import (
     CONNECTION_WINDOW_BYTES,
     EVENT_DATA,
@@ -32,6 +31,7 @@ from protocols.http2.engine import (
     STREAM_WINDOW_BYTES,
     EngineEvent,
 )
+from protocols.http2.head import Headers
 
 _DEFAULT_WINDOW_BYTES = 65_535
 

@@ -9,8 +9,9 @@ from domain import limits
 from domain.command import Command
 from protocols.adapter import Peer
 from protocols.host_shares import HostShare, HostShares
-from protocols.http2.application import Application, Headers
+from protocols.http2.application import Application
 from protocols.http2.engine import ENHANCE_YOUR_CALM, Engine
+from protocols.http2.head import Headers
 
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -14,7 +14,7 @@ from typing import Final, Protocol, final
 from domain.access import Credentials
 from domain.limits import SECOND_NS
 from protocols.coap.exchange.dedup import network_of
-from protocols.coap.message.message import Pairs, join, uint
+from protocols.coap.message.message import CON, Pairs, encode, join, uint
 from protocols.coap.message.option import ABSENT, BLOCK1, Options
 from protocols.coap.oscore.seal import OVERHEAD, Seal
 
@@ -275,7 +275,4 @@ class Exchange:
         if self.separate is None:
             return None
         code, options, payload = self.separate
-        head = bytes((0x40 | len(self.token), code, mid >> 8, mid & 255))
-        if payload:
-            return b"".join((head, self.token, options, b"\xff", payload))
-        return head + self.token + options
+        return encode(CON, code, mid, self.token, options, payload)

@@ -12,11 +12,12 @@ from domain.event import Event
 from domain.limits import SECOND_NS
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option
+from protocols.coap.message.media import CBOR
 from protocols.coap.message.message import Pairs
 from protocols.coap.message.option import Fault
 from protocols.coap.observe.observations import Observation
 from protocols.coap.pubsub import representation
-from protocols.coap.pubsub.representation import CBOR, FORMAT, ROOT
+from protocols.coap.pubsub.representation import FORMAT, ROOT
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Representation
 from protocols.coap.responder import Condition, Publishing

@@ -20,10 +20,11 @@ from domain.message.message import RETAIN_SET, Message
 from protocols.coap.blockwise import blockwise
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option
+from protocols.coap.message.media import CBOR
 from protocols.coap.message.option import ABSENT, Fault
 from protocols.coap.pubsub import representation
 from protocols.coap.pubsub.outcome import Changing, DataStep, Listing, Making, Reading
-from protocols.coap.pubsub.representation import CBOR, DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
+from protocols.coap.pubsub.representation import DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
 from protocols.coap.resources import translate
 from protocols.coap.responses import Responses, answers_pinned
 

@@ -17,9 +17,10 @@ from protocols.declaration import NoSettings
 from protocols.grpc.adapter import GrpcFactory
 from protocols.grpc.application import GrpcApplication
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.application import Headers, Reply
+from protocols.http2.application import Reply
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
+from protocols.http2.head import Headers
 from protocols.setting import Setting
 from tests.protocols.http2.peer import PEER, Client
 from tests.simulation.kit.entropy import NoEntropy

@@ -16,8 +16,7 @@ from domain.message.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http.handlers.batch import AT_ONCE_BYTES
 from protocols.http.handlers.events import PART_EVENTS
-from protocols.http2.application import Headers
-from protocols.http2.head import RequestHead
+from protocols.http2.head import Headers, RequestHead
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
 
 FULL_BYTES = 1 << 26
