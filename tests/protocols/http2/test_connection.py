@@ -12,14 +12,14 @@ from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import STREAMS_MAX
 from protocols.http2.stream import HELD_BYTES_MAX, OUTPUT_BYTES_MAX
 from tests.protocols.http2.peer import PEER, PREFACE, REQUEST, SECOND, Client, Notebooks, both_engines, connected, frame
+from tests.protocols.taken import only
 
 
 @both_engines
 def test_request_reaches_its_application_and_its_answer_the_client(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.request("/note/1", b"hello")
-    (command,) = client.commands
-    assert isinstance(command, QueryLatest)
+    command = only(client.commands, QueryLatest)
     assert command.ticket == (notes, stream)
     assert notes.notified == [("opened", stream, b"/note/1"), ("ended", stream, b"hello")]
     client.server.answer(LatestValue(command.ticket, b"world"), 1)
@@ -151,8 +151,7 @@ def test_application_deadline_is_served(engine: EngineFactory) -> None:
     client.request("/note", b"x")
     notes.due = 3 * SECOND
     assert client.server.deadline() == 3 * SECOND
-    (command,) = client.server.expire(3 * SECOND)
-    assert isinstance(command, QueryLatest)
+    command = only(client.server.expire(3 * SECOND), QueryLatest)
     assert command.path == "expired"
 
 

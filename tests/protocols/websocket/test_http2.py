@@ -28,6 +28,7 @@ from protocols.websocket.settings import WebSocketSettings
 from tests.protocols.http2.peer import Client as Http2Client
 from tests.protocols.http2.peer import Notebooks, both_engines
 from tests.protocols.mqtt.stage import PEER, Broker
+from tests.protocols.taken import only
 
 REQUEST = [
     (b":method", b"CONNECT"), (b":protocol", b"websocket"), (b":scheme", b"https"), (b":path", b"/mqtt"),
@@ -95,8 +96,7 @@ class Phone:
         self.frames = Frames(ConnectionType.CLIENT)
         self.decoder = Decoder(1 << 20, 5, client=True)
         self.put(Connect(5, client_id, True, keep_alive, None, None, None, NONE))
-        (answer,) = self.packets()
-        assert isinstance(answer, Connack)
+        answer = only(self.packets(), Connack)
         assert answer.code == 0
 
     def send(self, event: Event) -> None:
@@ -156,8 +156,7 @@ def test_text_is_refused_and_a_ping_is_answered(engine: EngineFactory) -> None:
     phone.send(Ping(b"there?"))
     assert [event.payload for event in phone.events() if isinstance(event, Pong)] == [b"there?"]
     phone.send(TextMessage("text"))
-    (goodbye,) = phone.events()
-    assert isinstance(goodbye, CloseConnection)
+    goodbye = only(phone.events(), CloseConnection)
     assert goodbye.code == 1003
     assert phone.line.broker.sessions.attached == 0
 

@@ -245,12 +245,6 @@ def test_the_version_and_the_key_are_checked(version: str) -> None:
 
 
 @both
-def test_a_forged_cursor_gets_no_socket(version: str) -> None:
-    socket = Visit(furnished(1), version).socket("/v1/topics/T:consume?from=cAAAA")
-    assert socket.reply.status == 400
-
-
-@both
 def test_a_node_that_stops_closes_with_1001(version: str) -> None:
     socket = follow(furnished(1), version)
     socket.hear()
