@@ -67,6 +67,12 @@ def test_upload_by_post_names_the_message() -> None:  # TD_COAP_BLOCK_04 (POST)
     assert values(answer, option.LOCATION_PATH)[0] == b"mq"
 
 
+@pytest.mark.parametrize("code", [message.POST, message.PUT, message.FETCH, message.IPATCH])
+def test_body_of_every_method_comes_in_blocks(code: int) -> None:  # 7959-2.1, 8132-2.1
+    [answer] = Stage().request(code, "mq/t", b"x" * 16, pairs=[(option.BLOCK1, b"\x08")])
+    assert message.name(answer.code) == "2.31"
+
+
 def test_nothing_is_stored_before_the_last_block() -> None:
     stage = Stage()
     stage.request(message.POST, "mq/t", b"x" * 16, pairs=[(option.BLOCK1, b"\x08")])
