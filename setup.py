@@ -66,7 +66,7 @@ FOLDERS = {
         "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "connection", "dispatch", "framed_transport", "namespace", "ticket"),
-    "protocols/remoting/clients": ("header_cache", "lite", "pop", "pull", "receive", "send", "settle"),
+    "protocols/remoting/clients": ("header_cache", "lite", "node_requests", "pop", "pull", "receive", "send", "settle"),
     "protocols/remoting/nodes/calls": ("octets", "values"),
     "protocols/remoting/nodes/forwarding": ("item", "kind", "shape", "stream"),
     "protocols/remoting/relayed": ("connection", "frame_slice"),

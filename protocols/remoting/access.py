@@ -27,7 +27,6 @@ from domain.access import (
 from domain.admin.user import (
     CreateUser,
     DeletePolicies,
-    DeleteUser,
     GrantList,
     ListPolicies,
     ListUsers,
@@ -128,19 +127,9 @@ def update_user(_client: Client, frame: Frame) -> Outcome:
     )
 
 
-def delete_user(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3003 -> DeleteUser."""
-    return (DeleteUser(Ticket(frame, success), Arguments(frame).text("username")),)
-
-
 def get_user(_client: Client, frame: Frame) -> Outcome:
     """Request code 3004 -> ListUsers. The reply has no body when the user does not exist."""
     return (ListUsers(Ticket(frame, _user), name=_not_blank("username", Arguments(frame).text("username", ""))),)
-
-
-def list_users(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3005 -> ListUsers."""
-    return (ListUsers(Ticket(frame, _users), part=Arguments(frame).text("filter", "")),)
 
 
 def _user(_client: Client, ticket: Ticket, event: Event) -> bytes:
@@ -148,7 +137,8 @@ def _user(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_info(event.users[0])) if event.users else b"")
 
 
-def _users(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def list_users(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 3005: UserInfo beans; no body when there are no users."""
     assert isinstance(event, UserList)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps([_info(user) for user in event.users]) if event.users else b"")
 

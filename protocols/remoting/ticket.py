@@ -6,10 +6,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import final
 
 from domain.command import Command
-from domain.errors import ErrorCode
-from domain.event import Done, Event
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Refused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
+from protocols.remoting.status import response_code
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE, Header
 
@@ -21,6 +22,7 @@ Outcome = Sequence[Command] | bytes
 """Result of reading a request: commands, or an encoded reply when no command is needed."""
 Steps = Generator[None, None, Outcome]
 """Reads a request over several turns of the loop; yields where a turn ends. Raises RequestError."""
+Reader = Callable[[Client, Frame], Outcome | Steps]
 
 
 class RequestError(Exception):
@@ -71,6 +73,10 @@ class Ticket:
             remark=remark,
             serialize=self.serialize,
         )
+
+    def refused(self, failure: Failure) -> bytes:
+        """The reply to a refused request."""
+        return self.reply(response_code(failure, self.code), remark=failure.text)
 
 
 @final
@@ -171,3 +177,27 @@ def int64(name: str, value: str) -> int:
 def success(_client: Client, ticket: Ticket, _event: Event) -> bytes:
     """The reply SUCCESS without ext fields or body."""
     return ticket.reply(codes.SUCCESS)
+
+
+def first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    """The reply of a MultiTicket: the first refusal among the events, or SUCCESS."""
+    for event in events:
+        if isinstance(event, Refused):
+            return ticket.refused(event.failure)
+    return ticket.reply(codes.SUCCESS)
+
+
+def request(command: Callable[..., Command], render: Render, *required: str, optional: Sequence[str] = ()) -> Reader:
+    """The reader of a request that becomes one command with the texts of these ext fields, in this order.
+
+    An optional field that is absent is "". The texts are the `request_data` of the ticket.
+    """
+
+    def read(_client: Client, frame: Frame) -> Outcome:
+        if not required and not optional:
+            return (command(Ticket(frame, render)),)
+        args = Arguments(frame)
+        texts = (*(args.text(name) for name in required), *(args.text(name, "") for name in optional))
+        return (command(Ticket(frame, render, texts), *texts),)
+
+    return read

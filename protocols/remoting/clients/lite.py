@@ -5,12 +5,11 @@ RocketMQ's PopLiteMessageRequestHeader, LiteSubscriptionCtlRequestBody, NotifyUn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from domain import lite
 from domain.admin.lite import (
-    DispatchLite,
     LiteClient,
     LiteGroup,
     LiteLag,
@@ -19,9 +18,6 @@ from domain.admin.lite import (
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
-    QueryLiteNode,
-    QueryLiteParent,
-    QueryLiteTopic,
 )
 from domain.event import Event, Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
@@ -31,8 +27,7 @@ from domain.message.record import Record
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import without_origin
-from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, first_refusal, success
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.bean import Bean
 from protocols.remoting.wire.frame import Frame, encode
@@ -84,7 +79,7 @@ def subscribe(_client: Client, frame: Frame) -> Outcome:
     found = bean.beans(bean.read(frame.body), "subscriptionSet") if frame.body else []
     if not 0 < len(found) <= SUBSCRIPTIONS_MAX:
         raise RequestError(codes.ILLEGAL_OPERATION, f"{len(found)} subscriptions, 1 to {SUBSCRIPTIONS_MAX} are allowed")
-    multi = MultiTicket(Ticket(frame, success), len(found), _first_refusal)
+    multi = MultiTicket(Ticket(frame, success), len(found), first_refusal)
     return [_subscription(multi.part(at), each) for at, each in enumerate(found)]
 
 
@@ -116,14 +111,6 @@ def _start(option: Bean) -> OffsetOption:
         raise RequestError(codes.INVALID_PARAMETER, f"the offset option {kind[:80]!r} is unknown") from error
 
 
-def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    for event in events:
-        failure = getattr(event, "failure", None)
-        if failure is not None:
-            return ticket.reply(response_code(failure, ticket.code), remark=failure.text)
-    return ticket.reply(codes.SUCCESS)
-
-
 def notify_unsubscribe(opaque: int, event: LiteTaken) -> bytes:
     """Request code 200073, oneway: another client has taken the lite topic over."""
     fields = {"liteTopic": event.lite, "consumerGroup": event.group, "clientId": event.client_id}
@@ -141,12 +128,8 @@ def leased_queue(topic: str, leased: Leased) -> str:
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
-def node(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200074 -> QueryLiteNode."""
-    return (QueryLiteNode(Ticket(frame, _node)),)
-
-
-def _node(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def node(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 200074: a GetBrokerLiteInfoResponseBody."""
     assert isinstance(event, LiteNode)
     body = {
         "storeType": "headgate",
@@ -163,12 +146,8 @@ def _node(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def parent(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200075 -> QueryLiteParent."""
-    return (QueryLiteParent(Ticket(frame, _parent), Arguments(frame).text("topic")),)
-
-
-def _parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 200075: a GetParentTopicInfoResponseBody."""
     assert isinstance(event, LiteParent)
     body = {
         "topic": event.topic,
@@ -180,13 +159,8 @@ def _parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def topic(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200076 -> QueryLiteTopic."""
-    args = Arguments(frame)
-    return (QueryLiteTopic(Ticket(frame, _topic), args.text("parentTopic"), args.text("liteTopic")),)
-
-
-def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 200076: a GetLiteTopicInfoResponseBody."""
     assert isinstance(event, LiteTopic)
     body = {
         "parentTopic": event.topic,
@@ -255,9 +229,3 @@ def _group(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def _lag(each: LiteLag) -> Mapping[str, object]:
     return {"liteTopic": each.lite, "lagCount": each.count, "earliestUnconsumedTimestamp": each.oldest_ms}
-
-
-def dispatch(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200079 -> DispatchLite."""
-    args = Arguments(frame)
-    return (DispatchLite(Ticket(frame, success), args.text("group"), args.text("clientId", "")),)

@@ -26,7 +26,6 @@ from protocols.remoting import codes
 from protocols.remoting.client import GROUPS_PER_CONNECTION_MAX, Client
 from protocols.remoting.clients import assignment
 from protocols.remoting.clients.pull import compiled
-from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame, encode
@@ -107,7 +106,7 @@ def _alive(_client: Client, ticket: Ticket, _event: Event) -> bytes:
 def _all_alive(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     for event in events:
         if isinstance(event, Refused):
-            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+            return ticket.refused(event.failure)
     return _alive(client, ticket, events[0])
 
 
@@ -121,12 +120,8 @@ def leave(client: Client, frame: Frame) -> Outcome:
     return (Leave(Ticket(frame, success), args.text("clientID"), group, producer),)
 
 
-def members(_client: Client, frame: Frame) -> Outcome:
-    """Request code 38 -> QueryMembers: the client ids of a group, by which clients assign queues themselves."""
-    return (QueryMembers(Ticket(frame, _members), Arguments(frame).text("consumerGroup")),)
-
-
-def _members(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def members(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 38: the client ids of a group, by which clients assign queues themselves."""
     assert isinstance(event, Members)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumerIdList": event.client_ids}))
 
@@ -214,7 +209,7 @@ def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes
             if each.failure.code is ErrorCode.TOPIC_NOT_FOUND:
                 # After an error, the client would assign queues itself from now on, in both modes.
                 return ticket.reply(codes.SUCCESS, body=b"{}")
-            return ticket.reply(response_code(each.failure, ticket.code), remark=each.failure.text)
+            return ticket.refused(each.failure)
     assert isinstance(route, RouteFound)
     assert isinstance(mode, RequestMode)
     brokers = assignment.readable(route.queues)

@@ -15,7 +15,6 @@ from domain.event import Event, Offset, Refused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import queue_of, without_origin
-from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Ticket, success
 from protocols.remoting.wire.frame import Frame
 
@@ -105,7 +104,7 @@ def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> b
     """The reply to a refusal: SUCCESS with `nothing` in field `name` when the queue does not exist, else the refusal."""
     if event.failure.code in _NO_SUCH_QUEUE:
         return ticket.reply(codes.SUCCESS, {name: str(nothing)}, remark=event.failure.text)
-    return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+    return ticket.refused(event.failure)
 
 
 def _viewed(_client: Client, ticket: Ticket, event: Event) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain.admin.message import MessagesFound, QueryMessages
-from domain.admin.topic import ConsumersFound, QueryConsumers
+from domain.admin.topic import ConsumersFound
 from domain.event import Event
 from domain.message.record import Record
 from protocols.remoting import codes
@@ -48,12 +48,8 @@ def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, fields, b"".join(without_origin(record) for record in event.records))
 
 
-def consumers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 300 -> QueryConsumers."""
-    return (QueryConsumers(Ticket(frame, _consumed), Arguments(frame).text("topic")),)
-
-
-def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def consumers(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+    """Reply of 300: a GroupList."""
     assert isinstance(event, ConsumersFound)
     body = yield from fastjson.listing(b"groupList", event.groups)
     return ticket.reply(codes.SUCCESS, body=body)

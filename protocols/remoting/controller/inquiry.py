@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import FIRST_ID, StoreGroup, StoreReplica
-from domain.controller.request import ControllersFound, GroupsFound, QueryControllers, QueryGroups
+from domain.controller.request import ControllersFound, GroupsFound, QueryGroups
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -87,12 +87,8 @@ def _identity(group: StoreGroup, replica: StoreReplica, alive: frozenset[int]) -
     }
 
 
-def controllers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 1005: which controller leads. Brokers and tools ask it first, of any of them."""
-    return (QueryControllers(Ticket(frame, _controllers)),)
-
-
-def _controllers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def controllers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 1005: which controller leads. Brokers and tools ask it first, of any of them."""
     assert isinstance(event, ControllersFound)
     fields = {
         "group": event.group,

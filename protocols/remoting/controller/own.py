@@ -8,7 +8,6 @@ from domain.controller.request import (
     ControllerFound,
     GroupChanged,
     ListStoreGroups,
-    QueryController,
     StoreGroupsListed,
 )
 from domain.event import Event
@@ -53,12 +52,8 @@ def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(TABLE[refusal], {"refusal": refusal.name}, body, refusal.value)
 
 
-def controller(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30024 -> QueryController."""
-    return (QueryController(Ticket(frame, _controller)),)
-
-
-def _controller(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def controller(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 30024."""
     assert isinstance(event, ControllerFound)
     found: dict[str, object] = {
         "node": str(event.node),

@@ -161,13 +161,6 @@ def unregister(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def renew(_client: Client, frame: Frame) -> Outcome:
-    """Request code 904 -> RenewBroker."""
-    args = Arguments(frame)
-    command = RenewBroker(Ticket(frame, success), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"))
-    return (command,)
-
-
 def compare(_client: Client, frame: Frame) -> Outcome:
     """Request code 322 -> RenewBroker with the broker's data version. Flag of the reply: the broker must register."""
     args = Arguments(frame)

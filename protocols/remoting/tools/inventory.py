@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.admin.group import CountWaitingMessages, ListRequestModes, RequestModeList, WaitingCount
+from domain.admin.group import CountWaitingMessages, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
 from domain.event import Event
 from protocols.remoting import codes
@@ -22,12 +22,8 @@ NO_CORRECTION: Final = 0x7FFFFFFFFFFFFFFF
 """The correction of a queue in which the compared group is behind the other groups: no correction."""
 
 
-def positions(_client: Client, frame: Frame) -> Outcome:
-    """Request code 43 -> QueryBacklog."""
-    return (QueryBacklog(Ticket(frame, _positions)),)
-
-
-def _positions(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def positions(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+    """Reply of 43: a ConsumerOffsetSerializeWrapper."""
     assert isinstance(event, Backlog)
     table: dict[str, dict[str, int]] = {}
     for at, (group, topic, queue_id, position) in enumerate(_each(event), 1):
@@ -76,12 +72,8 @@ def _each(event: Backlog) -> Iterator[tuple[str, str, int, int]]:
     )
 
 
-def modes(_client: Client, frame: Frame) -> Outcome:
-    """Request code 402 -> ListRequestModes."""
-    return (ListRequestModes(Ticket(frame, _modes)),)
-
-
-def _modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 402."""
     assert isinstance(event, RequestModeList)
     table: dict[str, dict[str, object]] = {}
     for topic, group, mode, share in event.modes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound, QueryNodeCounters, QueryNodePolicy
+from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound
 from domain.event import Event
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
 from protocols.remoting import codes
@@ -63,12 +63,8 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _LETTERS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def configuration(_client: Client, frame: Frame) -> Outcome:
-    """Request code 26 -> QueryNodePolicy. The reply has the policy and FIXED, under the names of Apache's broker."""
-    return (QueryNodePolicy(Ticket(frame, _configuration)),)
-
-
-def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
+def configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 26: the policy and FIXED, under the names of Apache's broker."""
     assert isinstance(event, NodePolicyFound)
     own = client.node
     controlled = str(own.authority is not None).lower()
@@ -86,14 +82,19 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def configure(_client: Client, frame: Frame) -> Outcome:
     """Request code 25 -> ChangeNodePolicy; response code 16 for settings that are read at start."""
+    wanted = changes(frame, CHANGEABLE, "read at start from the configuration; while it runs, the broker can change")
+    return (ChangeNodePolicy(Ticket(frame, success), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+
+
+def changes(frame: Frame, changeable: Collection[str], reason: str) -> dict[str, str]:
+    """The settings in the body. Raises RequestError without any, and with `reason` for one that is not `changeable`."""
     wanted = properties(frame.body)
     if not wanted:
         raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
-    fixed = [name for name in wanted if name not in CHANGEABLE]
+    fixed = [name for name in wanted if name not in changeable]
     if fixed:
-        text = f"{', '.join(fixed)[:200]}: read at start from the configuration; while it runs, the broker can change "
-        raise RequestError(codes.NO_PERMISSION, text + ", ".join(CHANGEABLE))
-    return (ChangeNodePolicy(Ticket(frame, success), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+        raise RequestError(codes.NO_PERMISSION, f"{', '.join(fixed)[:200]}: {reason} {', '.join(changeable)}")
+    return wanted
 
 
 def properties(body: bytes) -> dict[str, str]:
@@ -122,12 +123,8 @@ def clean(_client: Client, frame: Frame) -> Outcome:
     return Ticket(frame, success).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
 
 
-def runtime(_client: Client, frame: Frame) -> Outcome:
-    """Request code 28 -> QueryNodeCounters."""
-    return (QueryNodeCounters(Ticket(frame, _runtime)),)
-
-
-def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
+def runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 28."""
     assert isinstance(event, NodeCounters)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.node.wall_ms())}))
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.admin.replica import QueryReplica, ReplicaFound
+from domain.admin.replica import ReplicaFound
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.ticket import Outcome, Ticket
+from protocols.remoting.ticket import Ticket
 from protocols.remoting.wire import fastjson
-from protocols.remoting.wire.frame import Frame
 
 ALONE: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"
 NO_END: Final = 0x7FFFFFFFFFFFFFFF
 """End of the newest epoch, until another one begins."""
 
 
-def status(_client: Client, frame: Frame) -> Outcome:
-    """Request code 907 -> QueryReplica."""
-    return (QueryReplica(Ticket(frame, _status)),)
-
-
-def _status(client: Client, ticket: Ticket, event: Event) -> bytes:
+def status(client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 907: a HARuntimeInfo bean."""
     assert isinstance(event, ReplicaFound)
     following = {
         "activated": True,
@@ -53,12 +48,8 @@ def _status(client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def epochs(_client: Client, frame: Frame) -> Outcome:
-    """Request code 1007 -> QueryReplica."""
-    return (QueryReplica(Ticket(frame, _epochs)),)
-
-
-def _epochs(client: Client, ticket: Ticket, event: Event) -> bytes:
+def epochs(client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 1007: an EpochEntryCache bean."""
     assert isinstance(event, ReplicaFound)
     if not event.replicated:
         return ticket.reply(codes.NOT_SUPPORTED, remark=ALONE)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain.admin.broker import FlowRate, QueryRates, Rates
-from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
-from domain.admin.group import ConsumedTopics, QueryConsumedTopics
+from domain.admin.broker import FlowRate, Rates
+from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections
+from domain.admin.group import ConsumedTopics
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
-from domain.admin.topic import QueryTopicState, TopicState
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueueTimeSpan, TimeSpans
+from domain.admin.topic import TopicState
 from domain.command import Pull
 from domain.event import Event, Pulled
 from domain.filter.tag import tag_hash
@@ -34,16 +34,11 @@ ROWS_MAX: Final = 256
 """Queue index rows that one request can read."""
 
 
-def topic(_client: Client, frame: Frame) -> Outcome:
-    """Request code 202 -> QueryTopicState."""
-    name = Arguments(frame).text("topic")
-    return (QueryTopicState(Ticket(frame, _topic, name), name),)
-
-
-def _topic(client: Client, ticket: Ticket, event: Event) -> Rendering:
+def topic(client: Client, ticket: Ticket, event: Event) -> Rendering:
+    """Reply of 202: a TopicStatsTable."""
     assert isinstance(event, TopicState)
-    assert isinstance(ticket.request_data, str)
-    name = ticket.request_data
+    assert isinstance(ticket.request_data, tuple)
+    (name,) = ticket.request_data
     table = yield from fastjson.keyed_members(
         (
             fastjson.queue(client.node.broker, name, queue_id),
@@ -114,17 +109,11 @@ def _backlog(client: Client, ticket: Ticket, event: Event) -> Rendering:
     return ticket.reply(codes.SUCCESS, body=b"".join(pieces))
 
 
-def spans(_client: Client, frame: Frame) -> Outcome:
-    """Request code 303 -> QueryTimeSpans."""
-    args = Arguments(frame)
-    name = args.text("topic")
-    return (QueryTimeSpans(Ticket(frame, _spans, name), name, args.text("group")),)
-
-
-def _spans(client: Client, ticket: Ticket, event: Event) -> Rendering:
+def spans(client: Client, ticket: Ticket, event: Event) -> Rendering:
+    """Reply of 303."""
     assert isinstance(event, TimeSpans)
-    name = ticket.request_data
-    assert isinstance(name, str)
+    assert isinstance(ticket.request_data, tuple)
+    name, _ = ticket.request_data
     body = yield from fastjson.listing(b"consumeTimeSpanSet", (_span(client, name, span) for span in event.spans))
     return ticket.reply(codes.SUCCESS, body=body)
 
@@ -140,12 +129,8 @@ def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object
     }
 
 
-def consumers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 203 -> QueryConnections."""
-    return (QueryConnections(Ticket(frame, _consumers), Arguments(frame).text("consumerGroup")),)
-
-
-def _consumers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def consumers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 203: a ConsumerConnection bean."""
     assert isinstance(event, Connections)
     body = {
         "connectionSet": [_connection(each) for each in event.clients],
@@ -182,24 +167,15 @@ def _subscription(subscription: Subscription) -> Mapping[str, object]:
     }
 
 
-def producers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 204 -> QueryProducers of one group."""
-    name = Arguments(frame).text("producerGroup")
-    return (QueryProducers(Ticket(frame, _producers, name), name),)
-
-
-def _producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 204: the producers of one group."""
     assert isinstance(event, Producers)
     clients = [_connection(each) for clients in event.groups.values() for each in clients]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"connectionSet": clients}))
 
 
-def all_producers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 328 -> QueryProducers of all groups."""
-    return (QueryProducers(Ticket(frame, _all_producers)),)
-
-
-def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 328: the producers of all groups."""
     assert isinstance(event, Producers)
     data = {
         name: [
@@ -217,12 +193,8 @@ def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"data": data}))
 
 
-def consumed(_client: Client, frame: Frame) -> Outcome:
-    """Request code 343 -> QueryConsumedTopics."""
-    return (QueryConsumedTopics(Ticket(frame, _consumed), Arguments(frame).text("group")),)
-
-
-def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+    """Reply of 343: a TopicList."""
     assert isinstance(event, ConsumedTopics)
     body = yield from fastjson.listing(b"topicList", event.topics)
     return ticket.reply(codes.SUCCESS, body=body)
@@ -246,13 +218,8 @@ def _subscribed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def rates(_client: Client, frame: Frame) -> Outcome:
-    """Request code 315 -> QueryRates."""
-    args = Arguments(frame)
-    return (QueryRates(Ticket(frame, _rates), args.text("statsName"), args.text("statsKey")),)
-
-
-def _rates(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def rates(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Reply of 315: a BrokerStatsData bean."""
     assert isinstance(event, Rates)
     body = {"statsDay": _rate(event.day), "statsHour": _rate(event.hour), "statsMinute": _rate(event.minute)}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))

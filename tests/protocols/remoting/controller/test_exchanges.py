@@ -37,7 +37,7 @@ from domain.event import Done, Event
 from protocols.remoting import codes
 from protocols.remoting.controller import refusal
 from protocols.remoting.controller.dispatch import READERS
-from protocols.remoting.controller.notice import role_changed
+from protocols.remoting.controller.sync_state import role_changed
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, parts, refusal_of, reply_to
 
 A, B = "10.0.0.1:10911", "10.0.0.2:10911"

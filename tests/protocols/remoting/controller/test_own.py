@@ -36,7 +36,7 @@ from domain.controller.request import (
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, peer
-from protocols.remoting.controller.notice import role_changed
+from protocols.remoting.controller.sync_state import role_changed
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire.frame import Frame
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, refusal_of, reply_to

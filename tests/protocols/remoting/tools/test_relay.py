@@ -19,7 +19,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message.message import Message, Placed
 from domain.message.record import encode as encode_record
-from protocols.remoting import connection as connections
+from protocols.remoting.clients.node_requests import INQUIRIES_MAX
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, encode
 from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, reply, request
@@ -102,7 +102,7 @@ def test_a_reply_is_pushed_with_its_header() -> None:
 def test_unanswered_inquiries_are_bounded() -> None:
     conn = connection()
     first = ask(conn, RunningInfoRequest("g", False))
-    for _ in range(connections.INQUIRIES_MAX):
+    for _ in range(INQUIRIES_MAX):
         second = ask(conn, RunningInfoRequest("g", False))
     assert conn.receive(encode(0, first.opaque, flag=1), 1) == []
     answer(conn, second)
