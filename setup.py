@@ -46,7 +46,7 @@ FOLDERS = {
     "protocols/coap/observe": ("group_observer", "observations"),
     "protocols/coap/resources": ("resource", "translate", "wellknown"),
     "protocols/grpc": (
-        "application", "backlog", "call", "framing", "open_calls", "receive", "send", "settle", "translate_in", "translate_out",
+        "application", "backlog", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out",
         "wire",
     ),
     "protocols/http": (

@@ -19,10 +19,9 @@ from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
 from protocols.grpc.access import Authenticator
-from protocols.grpc.call import Call, Method
+from protocols.grpc.call import RESPONSE, Call, Method, OpenCalls
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Headers, Reply
 from protocols.http2.head import RequestHead

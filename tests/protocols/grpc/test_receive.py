@@ -220,7 +220,7 @@ def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(e
         calls.append((stream, command))
     for at, (_, command) in enumerate(calls[:-1]):
         stage.server.answer(Received(command.ticket, [leased(body, offset=at)], WALL_MS, 30_000), stage.now)
-    held = stage.application.calls.unsent_bytes()
+    held = stage.application.calls.output.pending(0)
     assert HELD_BYTES_MAX < held <= HELD_BYTES_MAX + len(body) + 65_536
     stream, command = calls[-1]
     stage.server.answer(Received(command.ticket, [leased(b"small", offset=99)], WALL_MS, 30_000), stage.now)
@@ -240,7 +240,7 @@ def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(e
         told.append(pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code)
         assert stage.grpc_status(stream) == (0, "")
     assert told == [pb.OK] * given_back[0] + [pb.TOO_MANY_REQUESTS] * len(given_back) + [pb.OK]
-    assert stage.application.calls.unsent_bytes() == 0
+    assert stage.application.calls.output.pending(0) == 0
     stream = stage.call("ReceiveMessage", poll())
     again = stage.take()
     assert isinstance(again, Receive), "who has read is served as before"
