@@ -62,8 +62,8 @@ FOLDERS = {
     "protocols/http/streams": ("consume", "cursor", "follow", "lease", "produce", "records", "source", "websocket", "writer"),
     "protocols/http2": ("connection", "frame", "head", "stream"),
     "protocols/mqtt": (
-        "access", "connect", "connection", "handshake", "inflated", "output", "packet", "property", "publish", "send",
-        "subscribe", "subscriptions", "translate", "wire",
+        "access", "connect", "connection", "goodbye", "handshake", "inflated", "output", "packet", "property", "publish",
+        "send", "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "connection", "dispatch", "framed_transport", "namespace", "ticket"),
     "protocols/remoting/clients": ("header_cache", "lite", "node_requests", "pop", "pull", "receive", "send", "settle"),

@@ -8,10 +8,8 @@ from typing import Final, final
 from domain.errors import Failure
 from domain.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed, Unsubscribe, Unsubscribed
 from protocols.adapter import ignore_refusal
-from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.handshake import Terms
-from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.status import FILTERS, subscribe_code
 from protocols.mqtt.wire import V5
@@ -51,7 +49,7 @@ class Subscribing:
                 code = level if failure is None else subscribe_code(failure)
                 words = words if failure is None else words or failure.text
             codes.append(code if code < 0x80 or version == V5 else 0x80)
-        why = reason_string(self.terms, words, len(codes))
+        why = self.terms.reason_string(words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why), version)
 
 
@@ -83,7 +81,7 @@ class Unsubscribing:
 
     def unsuback(self, codes: list[int], words: str = "") -> bytes:
         """The UNSUBACK with one reason code a filter, in order; below 5.0 without codes."""
-        why = reason_string(self.terms, words, len(codes))
+        why = self.terms.reason_string(words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why, un=True), self.terms.version)
 
 
@@ -148,18 +146,6 @@ def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttS
     if identifier and not config.identifiers_available:
         return IDENTIFIERS_UNAVAILABLE
     return WILDCARDS_UNAVAILABLE if not config.wildcards_available and ("+" in pattern or "#" in pattern) else -1
-
-
-def reason_string(terms: Terms, words: str, size: int) -> Properties:
-    """Properties with a reason string for an answer with `size` codes; NONE when unwanted or too large (3.9.2.1.2)."""
-    if not words or not terms.problem_info:
-        return NONE
-    most = terms.packet_bytes_max
-    if most and size + len(words.encode()) + 16 > most:
-        return NONE
-    why = Properties()
-    why.texts[props.REASON_STRING] = words
-    return why
 
 
 def unsubscribe(packet: packets.Unsubscribe, terms: Terms) -> Unsubscribe:
