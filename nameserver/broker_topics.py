@@ -15,7 +15,6 @@ class BrokerTopics:
     While the whole table comes in pages, topics that have not come yet keep their routes; those that are left after the last
     page are gone.
 
-    _known   topics that were registered
     _before  topics from before the first page of the whole table, without those that a page has brought
     """
 

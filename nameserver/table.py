@@ -35,7 +35,6 @@ class BrokerLease:
     """One registered address of a broker.
 
     registration   the registration of the broker, without its topics
-    version        version of its topics
     until_ns       end of the lease, monotonic nanoseconds
     holder         the connection by which it was registered
     next_page      page of the whole table that is to come next; -1: none

@@ -53,11 +53,6 @@ class GrpcApplication:
     """The streams of one connection. Implements `protocols.http2.application.Application`.
 
     calls          the calls that are not answered, and the interface of this connection for methods
-    _setting       the node's facts: clocks, broker name, counters of refusals, authority
-    _backlog       the work of this turn of the loop, and the work that waits for a later one
-    _authenticator authenticates calls; None without access control
-    _by_stream     stream id -> a call that is not answered
-    _reply         writes to the streams of the HTTP/2 connection
     _not_posts     streams whose method is not POST, until the request ends
     _client_raw    the metadata x-mq-client-id of the last call
     _client_id     the same as text; "" when it cannot be used

@@ -44,8 +44,6 @@ _TRAILERS_OK: Final[Headers] = [(b"grpc-status", b"0")]
 class Call:
     """One call: one stream of the service.
 
-    stream_id   the HTTP/2 stream
-    method      the called method
     client_id   the metadata x-mq-client-id; "" when it is missing or cannot be used
     language    the metadata x-mq-language; read for streaming calls and calls with a grpc-timeout only
     version     the metadata x-mq-client-version; read like `language`
@@ -53,7 +51,6 @@ class Call:
     origin      stored properties for its messages: protocol and client id
     principal   the authenticated caller; None without access control
     deadline    monotonic ns from grpc-timeout; -1: none
-    messages    collects the parts of the request
     waits       True: messages of a streaming call wait for a later turn
     half_closed True: a streaming call gets no more messages
     share       bytes of a streaming call that are not handled; None: there were none
@@ -106,15 +103,8 @@ class Call:
 class OpenCalls:
     """The calls of one connection that are not answered, as its methods see them: their answers, and what its clients share.
 
-    setting     the node's facts: clocks, broker name, counters of refusals, authority
-    peer        address and certificate of the client
-    sessions    clients of all connections, by client id
-    renewals    leases of this connection that are renewed
     inquiries   inquiries of tools that clients of this connection have not answered
-    backlog     the work of this turn of the loop, and the work that waits for a later one
-    by_stream   stream id -> call
     queued      commands for the application's next `expire`
-    output      writes to the streams of the HTTP/2 connection
     _owner      element 0 of every ticket: the application
     """
 

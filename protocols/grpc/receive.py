@@ -44,10 +44,8 @@ class _Poll:
     """The fields of a request that its answer needs.
 
     client        the polling client; None: it has sent no settings yet
-    receive       the command
     topic_field   the encoded topic, as the request has it
     renew         True: its leases are renewed (`auto_renew`)
-    lite          True: it polls lite topics
     """
 
     __slots__ = ("client", "lite", "receive", "renew", "topic_field")

@@ -105,10 +105,8 @@ class _Queues:
     """The queues of an answer: they differ in their id and permission only.
 
     count      number of queues; 0: one entry, for any queue
-    encoded    the entries so far
     _ends      permission -> id at which the queues with it end; the first ones begin at 0
     _inside    tag of the field of an entry that holds the queue; b"": the entry is the queue
-    _next      id of the next queue
     """
 
     __slots__ = ("_ends", "_head", "_inside", "_next", "_queue", "count", "encoded")

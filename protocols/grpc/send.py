@@ -29,9 +29,7 @@ WEIGHT_AT_ONCE: Final = 256
 class _Batch:
     """One SendMessage request.
 
-    topic      the stored name of its topic
     sent       its messages, as the generated classes have them
-    messages   those of them that are checked
     size       bytes of their bodies, decompressed
     keys       their keys, of those with many properties
     wall_ms    time of the request, epoch milliseconds

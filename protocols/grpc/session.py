@@ -58,10 +58,8 @@ class CallMetadata(Protocol):
 class RenewedLease:
     """A lease under renewal. The client names it by the first receipt handle throughout.
 
-    client     the client that received the message
     handle     the first receipt handle
     receipt    the receipt in force
-    group      consumer group
     topic      topic or lite queue that the message is settled in
     attempt    number of this delivery of the message, from 1
     since_ns   monotonic ns at which the lease was first given
@@ -87,14 +85,9 @@ class RenewedLease:
 class Client:
     """A client, by its settings. Topics and groups have their stored names.
 
-    client_id            the metadata x-mq-client-id
     kind                 `ClientType`
     group                consumer group; "" for a producer
-    topics               topics that a producer publishes to
-    subscriptions        topics and filters that a consumer receives
     fifo                 True: its group is orderly
-    retry                retry policy of its group
-    request_timeout_ns   timeout of its requests
     language             RocketMQ's LanguageCode, for tools
     version              ordinal in RocketMQ's MQVersion, for tools
     address              "host:port" of its Telemetry stream, for tools

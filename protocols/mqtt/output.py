@@ -26,7 +26,6 @@ class Output:
 
     alias_maximum      the client's Topic Alias Maximum; the first topics that are sent get one alias each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
-    version            protocol version of the client: 3, 4 or 5
     lose               counts lost messages: called with one of LOSSES and a number
     oversize           QoS 1 and 2 deliveries that were too large or unreadable; the connection rejects them for the client
     behind             True when deliveries wait for `encode_more`

@@ -41,7 +41,6 @@ _FORBIDDEN: Final = ("\x01", "\x02")
 class Route:
     """The mapping of one MQTT topic name, made once a connection.
 
-    topic     the stored topic
     refusal   reason code that refuses every PUBLISH to it; 0: none
     stored    stored properties, indexed by QoS * 2 + RETAIN
     """
@@ -85,7 +84,6 @@ _TEXT: Final = properties.HG_PAYLOAD_FORMAT_START + b"1\x02"
 class Content:
     """The message of a PUBLISH, without its topic.
 
-    body     the body of the message
     stored   its own stored properties, besides those of the route
     tagged   True: `stored` has its tag, or marks that it has none; False: it has that of MQTT messages
     empty    True: the payload is empty, which with RETAIN removes the latest value

@@ -155,14 +155,12 @@ def _info(user: User) -> Bean:
     return found
 
 
-def create_policies(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3006 -> PutPolicies."""
-    return (PutPolicies(Ticket(frame, success), _grant(frame)),)
-
-
-def update_policies(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3007 -> PutPolicies; the user must have policies already."""
-    return (PutPolicies(Ticket(frame, success), _grant(frame), create=False),)
+def put_policies(_client: Client, frame: Frame) -> Outcome:
+    """Request codes 3006, 3007 -> PutPolicies; for 3007 the user must have policies already."""
+    body = _body(frame)
+    user = _subject(Arguments(frame).text("subject", "") or bean.text(body, "subject"))
+    grant = Grant(user, tuple(policies_of(body)))
+    return (PutPolicies(Ticket(frame, success), grant, create=frame.code == codes.CREATE_ACL),)
 
 
 def delete_policies(_client: Client, frame: Frame) -> Outcome:
@@ -212,12 +210,6 @@ def _acl_info(grant: Grant) -> Bean:
         if entries:
             policies.append({"entries": entries, "policyType": kind})
     return {"policies": policies, "subject": SUBJECT + grant.user}
-
-
-def _grant(frame: Frame) -> Grant:
-    body = _body(frame)
-    user = _subject(Arguments(frame).text("subject", "") or bean.text(body, "subject"))
-    return Grant(user, tuple(policies_of(body)))
 
 
 def policies_of(acl: Bean) -> list[AccessPolicy]:

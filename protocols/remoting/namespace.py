@@ -69,7 +69,6 @@ class Namespaces:
 
     _space    namespace of the last request: that of requests which the node sends
     _waiting  opaque -> (request code, namespace) of each request that is not answered
-    _decoder  decoder of the frames to be sent
     """
 
     __slots__ = ("_decoder", "_space", "_waiting")

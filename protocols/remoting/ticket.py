@@ -28,8 +28,6 @@ Reader = Callable[[Client, Frame], Outcome | Steps]
 class RequestError(Exception):
     """A request that cannot become a command. Readers raise it; the connection catches it and replies.
 
-    code    response code of the reply
-    remark  remark of the reply
     reason  error code that the refusal is counted under; None: the one that `status.REFUSALS` has for `code`
     """
 
@@ -44,11 +42,9 @@ class RequestError(Exception):
 class Ticket:
     """One request that is not answered yet.
 
-    code          request code
     opaque        opaque of the request; the reply has the same
     serialize     header encoding of the request; the reply has the same
     oneway        True: the client expects no reply
-    render        writes the reply from the event
     request_data  values of the request that `render` needs; None: it needs none
     """
 
@@ -83,8 +79,6 @@ class Ticket:
 class MultiTicket:
     """The ticket of one request that becomes several commands. The reply is written when all commands are answered.
 
-    ticket   ticket of the request
-    render   writes the reply from all events
     missing  commands that are not answered yet
     events   events in the order of the commands
     """
@@ -110,11 +104,7 @@ class MultiTicket:
 
 @final
 class PartTicket:
-    """The ticket of one command of a MultiTicket.
-
-    multi  the ticket of all commands of the request
-    at     index of this command
-    """
+    """The ticket of one command of a MultiTicket."""
 
     __slots__ = ("at", "multi")
 

@@ -53,7 +53,7 @@ from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 from protocols.adapter import Adapter
-from protocols.remoting.relayed.adapter import RelayAdapter
+from protocols.remoting.relayed.connection import RelayAdapter
 from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 

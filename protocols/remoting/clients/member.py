@@ -132,16 +132,7 @@ def members_changed(opaque: int, event: MembersChanged) -> bytes:
 
 
 def lock(_client: Client, frame: Frame) -> Outcome:
-    """Request code 41 -> LockQueues: locks queues for an orderly consumer."""
-    return _locking(frame, unlock=False)
-
-
-def unlock(_client: Client, frame: Frame) -> Outcome:
-    """Request code 42 -> LockQueues: unlocks queues of an orderly consumer."""
-    return _locking(frame, unlock=True)
-
-
-def _locking(frame: Frame, *, unlock: bool) -> Outcome:
+    """Request codes 41, 42 -> LockQueues: locks or unlocks queues for an orderly consumer."""
     found = bean.read(frame.body)
     queues = [
         (bean.text(each, "brokerName"), bean.text(each, "topic"), bean.number(each, "queueId"))
@@ -151,6 +142,7 @@ def _locking(frame: Frame, *, unlock: bool) -> Outcome:
     client_id = bean.text(found, "clientId")
     if not group or not client_id:
         raise RequestError(codes.INVALID_PARAMETER, "a lock without consumerGroup or clientId")
+    unlock = frame.code == codes.UNLOCK_QUEUES
     render = success if unlock else _locked
     return (LockQueues(Ticket(frame, render), group, client_id, queues, unlock, wait=not frame.oneway),)
 

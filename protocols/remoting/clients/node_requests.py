@@ -28,7 +28,6 @@ INQUIRIES_MAX: Final = 4_096
 class NodeRequests:
     """The requests of the node on one connection.
 
-    _opaque     opaque of the last request
     _inquiries  requests that wait for the client's reply, by opaque
     """
 

@@ -36,17 +36,10 @@ def update(_client: Client, frame: Frame) -> Outcome:
     return (CommitOffsets(Ticket(frame, success), args.text("consumerGroup"), [place], wait=not frame.oneway),)
 
 
-def maximum(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30 -> QueryBounds: the offset that the next message gets."""
+def bound(_client: Client, frame: Frame) -> Outcome:
+    """Request codes 30, 31 -> QueryBounds: the offset that the next message gets; that of the first message still stored."""
     args = Arguments(frame)
-    multi = MultiTicket(Ticket(frame, success, 2), 1, _bound)
-    return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
-
-
-def minimum(_client: Client, frame: Frame) -> Outcome:
-    """Request code 31 -> QueryBounds: the offset of the first message that is still stored."""
-    args = Arguments(frame)
-    multi = MultiTicket(Ticket(frame, success, 1), 1, _bound)
+    multi = MultiTicket(Ticket(frame, success, 2 if frame.code == codes.GET_MAX_OFFSET else 1), 1, _bound)
     return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 

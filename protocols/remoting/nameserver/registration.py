@@ -176,7 +176,7 @@ def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
     body = b""
     if event.version is not None:
         known = event.version
-        body = fastjson.dumps({"counter": known.counter, "stateVersion": known.state, "timestamp": known.timestamp_ms})
+        body = fastjson.dumps(fastjson.data_version(known.timestamp_ms, known.counter, known.state))
     return ticket.reply(codes.SUCCESS, {"changed": "true" if event.changed else "false"}, body)
 
 

@@ -131,14 +131,11 @@ def list_keys(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": dict(event.values)}))
 
 
-def wipe_write(_client: Client, frame: Frame) -> Outcome:
-    """Request code 205 -> SetWritable(False)."""
-    return (SetWritable(Ticket(frame, _changed, "wipeTopicCount"), Arguments(frame).text("brokerName"), False),)
-
-
-def add_write(_client: Client, frame: Frame) -> Outcome:
-    """Request code 327 -> SetWritable(True)."""
-    return (SetWritable(Ticket(frame, _changed, "addTopicCount"), Arguments(frame).text("brokerName"), True),)
+def set_writable(_client: Client, frame: Frame) -> Outcome:
+    """Request codes 205, 327 -> SetWritable."""
+    writable = frame.code == codes.ADD_WRITE
+    field = "addTopicCount" if writable else "wipeTopicCount"
+    return (SetWritable(Ticket(frame, _changed, field), Arguments(frame).text("brokerName"), writable),)
 
 
 def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:

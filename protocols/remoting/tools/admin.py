@@ -119,15 +119,14 @@ def _topic_config(topic: Topic) -> Mapping[str, object]:
 def topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     """Reply of 21."""
     assert isinstance(event, TopicList)
-    version = fastjson.dumps(_version(max((each.created_ms for each in event.topics), default=0)))
-    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (version, fastjson.dumps(_version(0)))
+    version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.topics), default=0)))
+    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (
+        version,
+        fastjson.dumps(fastjson.data_version()),
+    )
     table = yield from fastjson.members((each.name, _topic_config(each)) for each in event.topics)
     body = b"".join((head, *table, b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'))
     return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, body)
-
-
-def _version(timestamp_ms: int) -> Mapping[str, int]:
-    return {"counter": 0, "stateVersion": 0, "timestamp": timestamp_ms}
 
 
 def system_topics(client: Client, ticket: Ticket, event: Event) -> Rendering:
@@ -214,7 +213,7 @@ def _group_config(group: Group) -> Mapping[str, object]:
 def groups(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     """Reply of 201."""
     assert isinstance(event, GroupList)
-    version = fastjson.dumps(_version(max((each.created_ms for each in event.groups), default=0)))
+    version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.groups), default=0)))
     forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
     table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)
     head = b'{"dataVersion":%b,"forbiddenTable":{' % version

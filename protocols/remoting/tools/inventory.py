@@ -30,7 +30,7 @@ def positions(_client: Client, ticket: Ticket, event: Event) -> Rendering:
         table.setdefault(f"{topic}@{group}", {})[str(queue_id)] = position
         if at % fastjson.BATCH == 0:
             yield
-    version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0})
+    version = fastjson.dumps(fastjson.data_version())
     offsets = yield from fastjson.members(table.items())
     return ticket.reply(codes.SUCCESS, body=b"".join((b'{"dataVersion":%b,"offsetTable":{' % version, *offsets, b"}}")))
 

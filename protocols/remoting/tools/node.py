@@ -76,7 +76,7 @@ def configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     )
     text += "".join(f"{name}={value}\n" for name, value in FIXED.items())
     text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
-    version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0}).decode()
+    version = fastjson.dumps(fastjson.data_version()).decode()
     return ticket.reply(codes.SUCCESS, {"version": version}, text.encode())
 
 

@@ -98,8 +98,6 @@ class Kind:
     """One class of commands or of events.
 
     number     on the wire
-    of         the class
-    ticketed   True: it has a ticket
     waits      True: it has the attribute `wait`, which is False when no answer is expected
     """
 

@@ -22,7 +22,7 @@ from gateway.connection.pump import Pump
 from gateway.link.dialer import SocketWire
 from gateway.link.wire import Wire, WireUser
 from gateway.observe.counters import CounterRegistry
-from protocols.remoting.relayed.adapter import RelayAdapter
+from protocols.remoting.relayed.connection import RelayAdapter
 from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
