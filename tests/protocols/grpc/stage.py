@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from google.protobuf.message import Message as Proto
 
@@ -24,6 +25,7 @@ from protocols.setting import Setting
 from tests.protocols.http2.peer import PEER, Client
 from tests.simulation.kit.entropy import NoEntropy
 
+Kind = TypeVar("Kind", bound=Command)
 SERVICE = "/apache.rocketmq.v2.MessagingService/"
 WALL_MS = 1_790_000_000_123
 MS = 1_000_000
@@ -78,10 +80,11 @@ class Stage:
     def commands(self) -> list[Command]:
         return self.client.commands
 
-    def take(self) -> Command:
-        """The one unanswered command."""
+    def take(self, kind: type[Kind]) -> Kind:
+        """The one unanswered command, which is of this kind."""
         (command,) = self.client.commands
         self.client.commands.clear()
+        assert isinstance(command, kind)
         return command
 
     def take_all(self) -> list[Command]:

@@ -40,8 +40,7 @@ def status(stage: Stage, stream: int) -> int:
 def test_each_action_is_a_command(engine: EngineFactory, action: LiteAction) -> None:
     stage = Stage(engine)
     stream = stage.call("SyncLiteSubscription", request(getattr(pb, action.name), "a", "b"))
-    command = stage.take()
-    assert isinstance(command, SyncSubscription)
+    command = stage.take(SyncSubscription)
     assert (command.client_id, command.group, command.topic) == ("client-1", "g", "t")
     assert (command.action, command.names, command.start) == (action, ["a", "b"], None)
     stage.give(Done(command.ticket))
@@ -66,8 +65,7 @@ def test_where_a_group_goes_on_counts_for_what_is_added(
     stage = Stage(engine)
     for action, expected in ((pb.PARTIAL_ADD, start), (pb.COMPLETE_ADD, None), (pb.PARTIAL_REMOVE, None)):
         stage.call("SyncLiteSubscription", request(action, "a", **option))
-        command = stage.take()
-        assert isinstance(command, SyncSubscription)
+        command = stage.take(SyncSubscription)
         assert command.start == expected
 
 
@@ -99,8 +97,7 @@ def test_what_makes_no_sense_is_refused_before_the_node_hears_of_it(engine: Engi
 def test_a_refusal_has_its_code(engine: EngineFactory, failure: ErrorCode, code: int) -> None:
     stage = Stage(engine)
     stream = stage.call("SyncLiteSubscription", request(pb.PARTIAL_ADD, "a"))
-    command = stage.take()
-    assert isinstance(command, SyncSubscription)
+    command = stage.take(SyncSubscription)
     stage.give(Refused(command.ticket, Failure(failure, "why")))
     assert status(stage, stream) == code
 
@@ -111,8 +108,7 @@ def test_a_poll_of_a_lite_push_consumer_is_one_for_all_that_it_has(engine: Engin
     asked = poll(auto_renew=True)
     asked.attempt_id = "x"
     stream = stage.call("ReceiveMessage", asked, timeout="20S")
-    command = stage.take()
-    assert isinstance(command, ReceiveLite)
+    command = stage.take(ReceiveLite)
     assert (command.client_id, command.group, command.topic, command.attempt_id) == ("client-1", "g", "t", "x")
     assert (command.limit, command.wait_ms) == (32, 15_000)
     message = leased(b"x", STORED)
@@ -125,8 +121,7 @@ def test_a_poll_of_a_lite_push_consumer_is_one_for_all_that_it_has(engine: Engin
     acknowledgement.topic.name = "t"
     acknowledgement.entries.add(message_id="ID1", receipt_handle=told.system_properties.receipt_handle, lite_topic="a")
     stage.call("AckMessage", acknowledgement)
-    settled = stage.take()
-    assert isinstance(settled, Acknowledge)
+    settled = stage.take(Acknowledge)
     assert (settled.topic, settled.receipts) == ("%LMQ%$t$a", [message.receipt])
 
 
@@ -136,8 +131,7 @@ def test_a_consumer_that_acknowledges_nothing_gets_no_more(engine: EngineFactory
     for turn in range(5):
         stage.now += TURN_NS
         stage.call("ReceiveMessage", poll(auto_renew=True), timeout="20S")
-        command = stage.take()
-        assert isinstance(command, ReceiveLite)
+        command = stage.take(ReceiveLite)
         messages = [leased(b"x", STORED, offset=turn * 32 + at) for at in range(32)]
         stage.give(Received(command.ticket, messages, WALL_MS, 30_000))
         if (turn + 1) * 32 > UNACKED_MAX:
@@ -163,8 +157,7 @@ def test_a_lite_topic_that_is_taken_away_is_told_on_the_telemetry_stream(engine:
 def test_termination_ends_what_was_subscribed_to(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.LITE_PUSH_CONSUMER)
     stage.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
-    leave = stage.take()
-    assert isinstance(leave, Leave)
+    leave = stage.take(Leave)
     stage.give(Done(leave.ticket))
     (ended,) = stage.expire(stage.now + SECOND)
     assert isinstance(ended, SyncSubscription)

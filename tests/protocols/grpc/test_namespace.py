@@ -39,8 +39,7 @@ def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
     request.invisible_duration.seconds = 30
     request.long_polling_timeout.seconds = 5
     poll = stage.call("ReceiveMessage", request)
-    receive = stage.take()
-    assert isinstance(receive, Receive)
+    receive = stage.take(Receive)
     assert (receive.group, receive.topic) == ("shop%g", "shop%t")
     stage.give(Received(receive.ticket, [leased(b"body")], 1, 30_000))
     shown = pb.ReceiveMessageResponse.FromString(stage.messages(poll)[1]).message
@@ -48,8 +47,7 @@ def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
     settle = pb.AckMessageRequest(group=request.group, topic=request.message_queue.topic)
     settle.entries.add(message_id="ID1", receipt_handle=shown.system_properties.receipt_handle)
     stage.call("AckMessage", settle)
-    acknowledge = stage.take()
-    assert isinstance(acknowledge, Acknowledge)
+    acknowledge = stage.take(Acknowledge)
     assert (acknowledge.group, acknowledge.topic) == ("shop%g", "shop%t")
 
 
@@ -58,14 +56,12 @@ def test_the_metadata_counts_where_a_resource_is_silent(engine: EngineFactory) -
     stage = Stage(engine)
     extra = [(b"x-mq-namespace", b"shop")]
     stage.call("SendMessage", pb.SendMessageRequest(messages=[message()]), extra=extra)
-    sent = stage.take()
-    assert isinstance(sent, Send)
+    sent = stage.take(Send)
     assert sent.messages[0].topic == "shop%t"
     other = message()
     other.topic.resource_namespace = "yard"
     stage.call("SendMessage", pb.SendMessageRequest(messages=[other]), extra=extra)
-    sent = stage.take()
-    assert isinstance(sent, Send)
+    sent = stage.take(Send)
     assert sent.messages[0].topic == "yard%t"
     both = pb.SendMessageRequest(messages=[message(), other])
     stream = stage.call("SendMessage", both, extra=extra)
@@ -90,8 +86,7 @@ def test_routes_name_the_topic_as_it_was_asked_for(engine: EngineFactory) -> Non
     request.topic.name = "t"
     request.topic.resource_namespace = "shop"
     stream = stage.call("QueryRoute", request)
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     assert query.topic == "shop%t"
     stage.give(TopicFound(query.ticket, Topic("shop%t")))
     place = pb.QueryRouteResponse.FromString(stage.messages(stream)[0]).message_queues[0]
@@ -105,8 +100,7 @@ def test_a_producer_is_asked_about_its_transaction_in_its_own_words(engine: Engi
     settings = pb.Settings(client_type=pb.PRODUCER)
     settings.publishing.topics.add(name="t", resource_namespace="shop")
     stage.notify(stream, settings)
-    heartbeat = stage.take()
-    assert isinstance(heartbeat, Heartbeat)
+    heartbeat = stage.take(Heartbeat)
     assert heartbeat.producers == ["shop%t"]
     half = record.encode(Message("shop%t", b"half", b"UNIQ_KEY\x01ID\x02"), 0, 0, 0, bytes(8))
     stage.give(CheckTransaction(None, "client-1", "shop%t", "ID", half))
@@ -114,6 +108,5 @@ def test_a_producer_is_asked_about_its_transaction_in_its_own_words(engine: Engi
     assert (asked.message.topic.resource_namespace, asked.message.topic.name) == ("shop", "t")
     end = pb.EndTransactionRequest(topic=asked.message.topic, transaction_id="ID", resolution=pb.COMMIT)
     stage.call("EndTransaction", end)
-    decision = stage.take()
-    assert isinstance(decision, EndTransaction)
+    decision = stage.take(EndTransaction)
     assert decision.group == "shop%t"

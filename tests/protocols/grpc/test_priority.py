@@ -28,8 +28,7 @@ def ranked(priority: int) -> pb.Message:
 def test_a_priority_is_stored(engine: EngineFactory, priority: int) -> None:
     stage = Stage(engine)
     stage.call("SendMessage", pb.SendMessageRequest(messages=[ranked(priority)]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert properties.text(command.messages[0].properties, properties.PRIORITY) == str(priority)
     assert properties.message_type(command.messages[0].properties) == "PRIORITY"
 
@@ -46,8 +45,7 @@ def test_a_negative_priority_is_refused(engine: EngineFactory) -> None:
 def test_the_route_of_such_a_topic_takes_nothing_else(engine: EngineFactory) -> None:
     stage = Stage(engine)
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="ranked")))
-    command = stage.take()
-    assert isinstance(command, QueryTopic)
+    command = stage.take(QueryTopic)
     stage.give(TopicFound(command.ticket, Topic("ranked", 2, 2, type="PRIORITY")))
     answer = pb.QueryRouteResponse.FromString(stage.messages(stream)[0])
     assert [list(queue.accept_message_types) for queue in answer.message_queues] == [[pb.PRIORITY]] * 2

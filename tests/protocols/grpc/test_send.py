@@ -35,8 +35,7 @@ def test_send_carries_the_message_and_answers_in_order(engine: EngineFactory) ->
     first.user_properties["traceparent"] = "00-ef-01-01"
     first.user_properties["CE_id"] = "e 1"
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[first, second]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert command.wait
     assert command.typed
     one, two = command.messages
@@ -74,8 +73,7 @@ def test_delay_becomes_a_delivery_time_in_the_past_too(engine: EngineFactory) ->
     later.system_properties.delivery_timestamp.seconds = WALL_MS // 1000 + 60
     past.system_properties.delivery_timestamp.seconds = 5
     stage.call("SendMessage", pb.SendMessageRequest(messages=[later, past]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert decode(command.messages[0].properties)["TIMER_DELIVER_MS"] == str((WALL_MS // 1000 + 60) * 1000)
     assert decode(command.messages[1].properties)["TIMER_DELIVER_MS"] == "5000", "the type of the message is DELAY all the same"
 
@@ -86,8 +84,7 @@ def test_gzip_body_is_stored_plain_and_zlib_as_it_is(engine: EngineFactory) -> N
     packed, deflated = message(gzip.compress(b"text")), message(zlib.compress(b"text"))
     packed.system_properties.body_encoding = deflated.system_properties.body_encoding = pb.GZIP
     stage.call("SendMessage", pb.SendMessageRequest(messages=[packed, deflated]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert [(sent.body, sent.sys_flag) for sent in command.messages] == [(b"text", 0), (zlib.compress(b"text"), 0x301)]
 
 
@@ -96,8 +93,7 @@ def test_gzip_body_is_stored_plain_and_zlib_as_it_is(engine: EngineFactory) -> N
 def test_refused_send_is_told_in_the_status(engine: EngineFactory, copies: bool, code: int) -> None:
     stage = Stage(engine)
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[message()]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     stage.give(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "too slow", copies=copies)))
     told = pb.SendMessageResponse.FromString(stage.messages(stream)[0])
     assert (told.status.code, told.status.message) == (code, "too slow")

@@ -29,8 +29,7 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
     sent.user_agent.language = 1
     for round_ in (1, 2):
         stage.notify(stream, sent)
-        heartbeat = stage.take()
-        assert isinstance(heartbeat, Heartbeat)
+        heartbeat = stage.take(Heartbeat)
         assert (heartbeat.client_id, heartbeat.producers, heartbeat.wait) == ("client-1", ["ns%orders"], False)
         told = pb.TelemetryCommand.FromString(stage.messages(stream)[-1])
         assert len(stage.messages(stream)) == round_
@@ -140,8 +139,7 @@ def test_route_names_the_endpoint_by_which_the_client_came(engine: EngineFactory
     request.endpoints.scheme = pb.DOMAIN_NAME
     request.endpoints.addresses.add(host="gate.example", port=443)
     stream = stage.call("QueryRoute", request)
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     assert (query.topic, query.create) == ("ns%t", True)
     stage.give(TopicFound(query.ticket, Topic("t", read_queues=3, write_queues=2)))
     told = pb.QueryRouteResponse.FromString(stage.messages(stream)[0])
@@ -163,8 +161,7 @@ def test_route_names_the_endpoint_by_which_the_client_came(engine: EngineFactory
 def test_route_without_an_endpoint_names_the_advertised_one(engine: EngineFactory, kind: str, accepted: list[int]) -> None:
     stage = Stage(engine)
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="t")))
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     stage.give(TopicFound(query.ticket, Topic("t", type=kind)))
     queue = pb.QueryRouteResponse.FromString(stage.messages(stream)[0]).message_queues[0]
     assert queue.broker.endpoints.scheme == pb.IPv4
@@ -176,8 +173,7 @@ def test_route_without_an_endpoint_names_the_advertised_one(engine: EngineFactor
 def test_unknown_topic_is_not_found(engine: EngineFactory) -> None:
     stage = Stage(engine)
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="t")))
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     stage.give(Refused(query.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND)))
     assert pb.QueryRouteResponse.FromString(stage.messages(stream)[0]).status.code == pb.TOPIC_NOT_FOUND
 

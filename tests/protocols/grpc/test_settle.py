@@ -26,8 +26,7 @@ def test_ack_settles_and_tells_each_entry(engine: EngineFactory) -> None:
     for name in (handle, "not a handle", handle):
         request.entries.add(message_id="M", receipt_handle=name)
     stream = stage.call("AckMessage", request)
-    command = stage.take()
-    assert isinstance(command, Acknowledge)
+    command = stage.take(Acknowledge)
     assert [receipt.text() for receipt in command.receipts] == [handle, handle]
     stage.give(Settled(command.ticket, [None, Failure(ErrorCode.RECEIPT_EXPIRED, "late")]))
     told = pb.AckMessageResponse.FromString(stage.messages(stream)[0])
@@ -49,8 +48,7 @@ def test_one_ack_has_its_code_on_top(engine: EngineFactory, outcome: Failure | N
     request = pb.AckMessageRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"))
     request.entries.add(message_id="M", receipt_handle=leased(b"x").receipt.text())
     stream = stage.call("AckMessage", request)
-    command = stage.take()
-    assert isinstance(command, Acknowledge)
+    command = stage.take(Acknowledge)
     stage.give(Settled(command.ticket, [outcome]))
     told = pb.AckMessageResponse.FromString(stage.messages(stream)[0])
     assert told.status.code == told.entries[0].status.code == code
@@ -83,8 +81,7 @@ def test_change_of_invisible_time_hands_out_the_new_handle(engine: EngineFactory
     handle = leased(b"x").receipt.text()
     request = pb.ChangeInvisibleDurationRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"), receipt_handle=handle)
     stream = stage.call("ChangeInvisibleDuration", request)
-    command = stage.take()
-    assert isinstance(command, Extend)
+    command = stage.take(Extend)
     assert command.invisible_ms == 0
     fresh = parse(handle.replace("30000", "0"))
     assert fresh is not None
@@ -114,8 +111,7 @@ def test_forwarding_to_the_dead_letter_queue(engine: EngineFactory) -> None:
         group=pb.Resource(name="g"), topic=pb.Resource(name="t"), receipt_handle=leased(b"x").receipt.text()
     )
     stream = stage.call("ForwardMessageToDeadLetterQueue", request)
-    command = stage.take()
-    assert isinstance(command, DeadLetter)
+    command = stage.take(DeadLetter)
     assert command.receipt.queue_offset == 7
     stage.give(Done(command.ticket))
     told = pb.ForwardMessageToDeadLetterQueueResponse.FromString(stage.messages(stream)[0])
@@ -126,8 +122,7 @@ def test_forwarding_to_the_dead_letter_queue(engine: EngineFactory) -> None:
 def test_lease_of_a_push_consumer_is_renewed_and_the_first_handle_still_works(engine: EngineFactory) -> None:
     stage, telemetry = with_settings(engine, pb.PUSH_CONSUMER)
     stage.call("ReceiveMessage", poll(auto_renew=True))
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     given = leased(b"slow work")
     stage.give(Received(command.ticket, [given], WALL_MS, 60_000))
     renewals = stage.expire(stage.now + 51 * SECOND)
@@ -140,8 +135,7 @@ def test_lease_of_a_push_consumer_is_renewed_and_the_first_handle_still_works(en
     request = pb.AckMessageRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"))
     request.entries.add(message_id="M", receipt_handle=given.receipt.text())
     stage.call("AckMessage", request)
-    ack = stage.take()
-    assert isinstance(ack, Acknowledge)
+    ack = stage.take(Acknowledge)
     assert [receipt.text() for receipt in ack.receipts] == [renewed.text()]
     assert stage.expire(stage.now + 120 * SECOND) == []
     assert telemetry in stage.application.calls.by_stream
@@ -151,8 +145,7 @@ def test_lease_of_a_push_consumer_is_renewed_and_the_first_handle_still_works(en
 def test_renewal_ends_when_the_store_refuses(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER)
     stage.call("ReceiveMessage", poll(auto_renew=True))
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     stage.give(Received(command.ticket, [leased(b"x")], WALL_MS, 60_000))
     (extend,) = stage.expire(stage.now + 51 * SECOND)
     assert isinstance(extend, Extend)
@@ -169,8 +162,7 @@ def test_a_lease_that_was_renewed_for_three_hours_ends_as_the_retry_policy_says(
     assert isinstance(query, QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", retry=RetryPolicy("EXPONENTIAL", initial_ms=700))))
     stage.call("ReceiveMessage", poll(auto_renew=True))
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     given = leased(b"slow")
     given.attempt = 3
     stage.give(Received(command.ticket, [given], WALL_MS, 60_000))
@@ -190,12 +182,10 @@ def test_a_lease_that_was_renewed_for_three_hours_ends_as_the_retry_policy_says(
 def test_leases_of_a_client_that_leaves_are_given_back(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER)
     stage.call("ReceiveMessage", poll(auto_renew=True))
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     stage.give(Received(command.ticket, [leased(b"x")], WALL_MS, 60_000))
     stage.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
-    leave = stage.take()
-    assert isinstance(leave, Leave)
+    leave = stage.take(Leave)
     stage.give(Done(leave.ticket))
     (back,) = stage.expire(stage.now)
     assert isinstance(back, Extend)

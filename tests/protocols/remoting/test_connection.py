@@ -171,7 +171,7 @@ def test_too_many_unanswered_requests_pause_reading() -> None:
 def test_a_refusal_carries_its_code_and_text() -> None:
     conn = connection()
     command = one(conn, request(351, {"topic": "T"}))
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)  # type: ignore[attr-defined]
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)
     frame = reply(conn)
     assert (frame.code, frame.remark) == (17, "topic T does not exist")
 
@@ -207,11 +207,9 @@ def test_unread_answers_are_bounded_except_small_ones() -> None:
     ask = request(33, {"offset": "900"})
     codes_told: list[int] = []
     for _ in range(40):
-        command = one(conn, ask)
-        assert isinstance(command, ViewMessage)
+        command = one(conn, ask, ViewMessage)
         conn.answer(Viewed(command.ticket, record), 1)
-    members = one(conn, request(38, {"consumerGroup": "g"}))
-    assert isinstance(members, QueryMembers)
+    members = one(conn, request(38, {"consumerGroup": "g"}), QueryMembers)
     conn.answer(Members(members.ticket, ["a"]), 1)
     out = conn.outgoing()
     assert sum(map(len, out)) <= SHARED_BYTES_MAX // 2 + len(record)
@@ -221,8 +219,7 @@ def test_unread_answers_are_bounded_except_small_ones() -> None:
     whole = codes_told.count(codes.SUCCESS) - 1
     assert 6 <= whole <= 8, "a host gets half of the bound"
     assert codes_told == [codes.SUCCESS] * whole + [codes.FLOW_CONTROL] * (40 - whole) + [codes.SUCCESS]
-    again = one(conn, ask)
-    assert isinstance(again, ViewMessage)
+    again = one(conn, ask, ViewMessage)
     conn.answer(Viewed(again.ticket, record), 1)
     assert reply(conn).code == codes.SUCCESS, "what was written makes room"
 
@@ -232,14 +229,12 @@ def test_unread_answers_of_all_connections_share_one_bound() -> None:
     record, ask = bytes(88) + bytes(1 << 20), request(33, {"offset": "900"})
     connections = [node.connect(Peer(f"10.0.0.{number % 3}", number, BORN_HOST), 0) for number in range(150)]
     for conn in connections:
-        command = one(conn, ask)
-        assert isinstance(command, ViewMessage)
+        command = one(conn, ask, ViewMessage)
         conn.answer(Viewed(command.ticket, record), 1)
     out = [(conn, data) for conn in connections for data in conn.outgoing()]
     by_host = [sum(len(data) for conn, data in out if connections.index(conn) % 3 == host) for host in range(3)]
     assert SHARED_BYTES_MAX // 2 < sum(by_host) <= SHARED_BYTES_MAX
     assert min(by_host) >= SHARED_BYTES_MAX // 8, "no host takes all of it"
-    command = one(connections[-1], ask)
-    assert isinstance(command, ViewMessage)
+    command = one(connections[-1], ask, ViewMessage)
     connections[-1].answer(Viewed(command.ticket, record), 1)
     assert reply(connections[-1]).code == codes.SUCCESS, "what was written makes room"

@@ -24,7 +24,7 @@ ANSWERS: list[tuple[int, str, str, Callable[[object], Event]]] = [
 def test_the_bounds_of_a_queue(code: int, name: str, nothing: str, event: Callable[[object], Event]) -> None:
     conn = connection()
     command = one(conn, request(code, ASKED))
-    conn.answer(event(command.ticket), 1)  # type: ignore[attr-defined]
+    conn.answer(event(command.ticket), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame)) == (0, {name: "42"})
 
@@ -34,7 +34,7 @@ def test_the_bounds_of_a_queue(code: int, name: str, nothing: str, event: Callab
 def test_a_queue_that_does_not_exist_is_reported_as_empty(code: int, name: str, nothing: str, reason: ErrorCode) -> None:
     conn = connection()
     command = one(conn, request(code, ASKED))
-    conn.answer(Refused(command.ticket, Failure(reason, "no such queue")), 1)  # type: ignore[attr-defined]
+    conn.answer(Refused(command.ticket, Failure(reason, "no such queue")), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame), frame.remark) == (0, {name: nothing}, "no such queue")
 
@@ -43,6 +43,6 @@ def test_a_queue_that_does_not_exist_is_reported_as_empty(code: int, name: str, 
 def test_other_refusals_are_replied_unchanged(code: int) -> None:
     conn = connection()
     command = one(conn, request(code, ASKED))
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, "no right")), 1)  # type: ignore[attr-defined]
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, "no right")), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame), frame.remark) == (16, {}, "no right")

@@ -39,9 +39,7 @@ HEARTBEAT = json.dumps(
 
 
 def pull(conn: RemotingConnection, **change: str) -> Pull:
-    command = one(conn, request(11, {**PULL, **change}))
-    assert isinstance(command, Pull)
-    return command
+    return one(conn, request(11, {**PULL, **change}), Pull)
 
 
 def record(stored: bytes, *, host: bytes = BORN_HOST, body: bytes = b"body") -> bytes:
@@ -50,8 +48,7 @@ def record(stored: bytes, *, host: bytes = BORN_HOST, body: bytes = b"body") -> 
 
 @pytest.mark.parametrize("code", [11, 361])
 def test_a_pull_with_its_flags(code: int) -> None:
-    command = one(connection(), request(code, PULL))
-    assert isinstance(command, Pull)
+    command = one(connection(), request(code, PULL), Pull)
     assert (command.group, command.topic, command.queue_id, command.offset, command.limit) == ("g", "T", 1, 5, 32)
     assert (command.wait_ms, command.commit, command.member) == (15_000, -1, "")
     assert isinstance(command.filter, TagFilter)
@@ -115,8 +112,7 @@ def test_a_filter_that_does_not_compile_is_refused_at_once(change: dict[str, str
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 def test_every_status_carries_the_four_numbers(status: str, code: int, serialize: int) -> None:
     conn = connection()
-    command = one(conn, request(11, PULL, serialize=serialize))
-    assert isinstance(command, Pull)
+    command = one(conn, request(11, PULL, serialize=serialize), Pull)
     first, second = record(b"TAGS\x01A\x02"), record(b"")
     conn.answer(Pulled(command.ticket, status, [first, second] if code == 0 else [], 7, 0, 9), 2)
     frame = reply(conn)
@@ -162,12 +158,11 @@ def test_the_position_of_a_group_and_its_absence() -> None:
     conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2"}
     command = one(conn, request(14, {**asked, "setZeroIfNotFound": "false"}))
-    assert command == QueryOffset(command.ticket, "g", "T", 2, False)  # type: ignore[attr-defined]
+    assert command == QueryOffset(command.ticket, "g", "T", 2, False)
     assert isinstance(command, QueryOffset)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.OFFSET_NOT_FOUND)), 1)
     assert reply(conn).code == 22
-    command = one(conn, request(14, asked))
-    assert isinstance(command, QueryOffset)
+    command = one(conn, request(14, asked), QueryOffset)
     assert command.zero_if_absent
     conn.answer(Offset(command.ticket, 9), 1)
     assert fields(reply(conn)) == {"offset": "9"}
@@ -175,37 +170,33 @@ def test_the_position_of_a_group_and_its_absence() -> None:
 
 def test_committing_oneway() -> None:
     conn = connection()
-    command = one(conn, request(15, {"consumerGroup": "g", "topic": "T", "queueId": "2", "commitOffset": "8"}, flag=2))
-    assert isinstance(command, CommitOffsets)
+    command = one(
+        conn, request(15, {"consumerGroup": "g", "topic": "T", "queueId": "2", "commitOffset": "8"}, flag=2), CommitOffsets
+    )
     assert (command.offsets, command.wait) == ([("T", 2, 8)], False)
 
 
 @pytest.mark.parametrize(("code", "offset"), [(30, "9"), (31, "4")])
 def test_bounds_of_a_queue(code: int, offset: str) -> None:
     conn = connection()
-    command = one(conn, request(code, {"topic": "T", "queueId": "2"}))
-    assert isinstance(command, QueryBounds)
+    command = one(conn, request(code, {"topic": "T", "queueId": "2"}), QueryBounds)
     conn.answer(Bounds(command.ticket, [(2, 4, 9)]), 1)
     assert fields(reply(conn)) == {"offset": offset}
 
 
 def test_searching_by_time_with_both_boundaries() -> None:
     asked = {"topic": "T", "queueId": "2", "timestamp": "1700000000000"}
-    lower = one(connection(), request(29, asked))
-    upper = one(connection(), request(29, {**asked, "boundaryType": "upper"}))
-    assert isinstance(lower, SearchOffset)
-    assert isinstance(upper, SearchOffset)
+    lower = one(connection(), request(29, asked), SearchOffset)
+    upper = one(connection(), request(29, {**asked, "boundaryType": "upper"}), SearchOffset)
     assert (lower.upper, upper.upper, upper.timestamp_ms) == (False, True, 1_700_000_000_000)
 
 
 def test_the_earliest_time_and_one_record_by_its_place() -> None:
     conn = connection()
-    command = one(conn, request(32, {"topic": "T", "queueId": "0"}))
-    assert isinstance(command, QueryEarliestStoreTime)
+    command = one(conn, request(32, {"topic": "T", "queueId": "0"}), QueryEarliestStoreTime)
     conn.answer(EarliestStoreTime(command.ticket, -1), 1)
     assert fields(reply(conn)) == {"timestamp": "-1"}
-    view = one(conn, request(33, {"offset": "4660"}))
-    assert isinstance(view, ViewMessage)
+    view = one(conn, request(33, {"offset": "4660"}), ViewMessage)
     assert view.physical_offset == 0x1234
     conn.answer(Viewed(view.ticket, record(b"HG_X\x01y\x02A\x01b\x02")), 1)
     assert Record(reply(conn).body).properties == b"A\x01b\x02"
@@ -228,8 +219,7 @@ def test_a_pull_of_an_illegal_group_is_refused() -> None:
 
 def test_an_offset_below_zero_is_one_that_is_too_small() -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "0", "queueOffset": "-1", "maxMsgNums": "1", "sysFlag": "4"}
-    command = one(connection(), request(11, asked))
-    assert isinstance(command, Pull)
+    command = one(connection(), request(11, asked), Pull)
     assert command.offset == -1
 
 
@@ -237,8 +227,7 @@ def test_a_lite_queue_by_its_name_or_by_the_field_of_its_lite_topic() -> None:
     conn = connection()
     for change in ({"topic": "%LMQ%$T$a"}, {"liteTopic": "a"}):
         assert pull(conn, **change).topic == "%LMQ%$T$a"
-        found = one(conn, request(29, {**PULL, **change, "timestamp": "5"}))
-        assert isinstance(found, SearchOffset)
+        found = one(conn, request(29, {**PULL, **change, "timestamp": "5"}), SearchOffset)
         assert found.topic == "%LMQ%$T$a"
     assert pull(conn, liteTopic=" ").topic == "T"
     one(conn, request(34, body=HEARTBEAT))

@@ -26,7 +26,7 @@ def record(number: int) -> bytes:
 def test_messages_by_key(serialize: int) -> None:
     conn = connection()
     command = one(conn, request(12, {**ASKED, "_UNIQUE_KEY_QUERY": "false"}, serialize=serialize))
-    assert command == QueryMessages(command.ticket, "T", "k", 5, (1 << 63) - 1, 64, False)  # type: ignore[attr-defined]
+    assert command == QueryMessages(command.ticket, "T", "k", 5, (1 << 63) - 1, 64, False)
     conn.answer(MessagesFound(command.ticket, [record(2), record(1)]), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame)["indexLastUpdateTimestamp"]) == (0, "1002")
@@ -39,15 +39,14 @@ def test_messages_by_key(serialize: int) -> None:
 
 @pytest.mark.parametrize("how", [{"_UNIQUE_KEY_QUERY": "true"}, {"indexType": "U"}])
 def test_a_query_by_unique_id_has_a_limit_of_its_own(how: dict[str, str]) -> None:
-    command = one(connection(), request(12, {**ASKED, "maxNum": "1", **how}))
-    assert isinstance(command, QueryMessages)
+    command = one(connection(), request(12, {**ASKED, "maxNum": "1", **how}), QueryMessages)
     assert (command.unique, command.limit) == (True, 32)
 
 
 def test_nothing_found_is_22() -> None:
     conn = connection()
     command = one(conn, request(12, ASKED))
-    conn.answer(MessagesFound(command.ticket, []), 1)  # type: ignore[attr-defined]
+    conn.answer(MessagesFound(command.ticket, []), 1)
     assert reply(conn).code == 22
 
 
@@ -60,7 +59,6 @@ def test_every_field_is_needed(name: str) -> None:
 
 def test_consumers_of_a_topic() -> None:
     conn = connection()
-    command = one(conn, request(300, {"topic": "T"}))
-    assert isinstance(command, QueryConsumers)
+    command = one(conn, request(300, {"topic": "T"}), QueryConsumers)
     conn.answer(ConsumersFound(command.ticket, ["a", "b"]), 1)
     assert json.loads(reply(conn).body) == {"groupList": ["a", "b"]}

@@ -35,8 +35,7 @@ def leased(queue_id: int, offset: int, *, retry: int = 0, pop_ms: int = 1000, at
 
 def answered(messages: Sequence[Leased], **change: str) -> tuple[int, dict[str, str], bytes]:
     conn = connection()
-    command = one(conn, request(200050, {**POP, **change}))
-    assert isinstance(command, Receive)
+    command = one(conn, request(200050, {**POP, **change}), Receive)
     conn.answer(Received(command.ticket, list(messages), 1000, 60_000, 3), 1)
     frame = reply(conn)
     return frame.code, fields(frame), frame.body
@@ -44,8 +43,7 @@ def answered(messages: Sequence[Leased], **change: str) -> tuple[int, dict[str, 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 def test_a_pop_in_both_encodings(serialize: int) -> None:
-    command = one(connection(), request(200050, POP, serialize=serialize))
-    assert isinstance(command, Receive)
+    command = one(connection(), request(200050, POP, serialize=serialize), Receive)
     assert (command.group, command.topic, command.limit, command.queue_id) == ("g", "T", 32, -1)
     assert (command.invisible_ms, command.wait_ms, command.from_first, command.ordered) == (60_000, 15_000, True, False)
     assert command.filter is not None
@@ -121,8 +119,7 @@ def test_a_message_leased_at_another_instant_carries_its_own_receipt() -> None:
 def test_acknowledging_by_receipt(extra: str) -> None:
     conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": extra, "offset": "9"}
-    command = one(conn, request(200051, asked))
-    assert isinstance(command, Acknowledge)
+    command = one(conn, request(200051, asked), Acknowledge)
     (receipt,) = command.receipts
     assert (receipt.queue_id, receipt.queue_offset, receipt.pop_ms, receipt.broker) == (2, 9, 1000, "b-a")
     conn.answer(Settled(command.ticket, [None]), 1)
@@ -132,8 +129,7 @@ def test_acknowledging_by_receipt(extra: str) -> None:
 def test_an_expired_receipt_is_no_message() -> None:
     conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1 60000 0 0 b-a 2 9", "offset": "9"}
-    command = one(conn, request(200051, asked))
-    assert isinstance(command, Acknowledge)
+    command = one(conn, request(200051, asked), Acknowledge)
     conn.answer(Settled(command.ticket, [Failure(ErrorCode.RECEIPT_EXPIRED, "another has it")]), 1)
     assert reply(conn).code == codes.NO_MESSAGE
 
@@ -143,15 +139,12 @@ def test_a_message_of_the_retry_topic_is_settled_by_the_topic_that_it_retries(re
     """Clients before 5.1 do not know `r` = 2, and name the topic itself."""
     extra = f"5 1 60000 0 {retry} b-a 0 9"
     asked = {"consumerGroup": "g", "topic": topic, "queueId": "0", "extraInfo": extra, "offset": "9"}
-    command = one(connection(), request(200051, asked))
-    assert isinstance(command, Acknowledge)
+    command = one(connection(), request(200051, asked), Acknowledge)
     assert (command.topic, command.receipts[0].retry) == ("T", retry)
-    longer = one(connection(), request(200053, {**asked, "invisibleTime": "5000"}))
-    assert isinstance(longer, Extend)
+    longer = one(connection(), request(200053, {**asked, "invisibleTime": "5000"}), Extend)
     assert (longer.topic, longer.receipts[0].retry) == ("T", retry)
     ack = {"b": "CQI=", "c": "g", "it": 60000, "pt": 1, "q": 1, "r": str(retry), "rq": 3, "so": 100, "t": topic}
-    together = one(connection(), request(200151, body=json.dumps({"acks": [ack]}).encode()))
-    assert isinstance(together, Acknowledge)
+    together = one(connection(), request(200151, body=json.dumps({"acks": [ack]}).encode()), Acknowledge)
     assert (together.topic, {each.retry for each in together.receipts}) == ("T", {retry})
 
 
@@ -195,8 +188,7 @@ def test_extending_a_lease() -> None:
         "consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1000 60000 0 0 b-a 2 9", "offset": "9",
         "invisibleTime": "5000",
     }  # fmt: skip
-    command = one(conn, request(200053, asked))
-    assert isinstance(command, Extend)
+    command = one(conn, request(200053, asked), Extend)
     assert command.invisible_ms == 5000
     conn.answer(Extended(command.ticket, [Receipt(9, 2000, 5000, 0, 0, "b-a", 2, 9)]), 1)
     assert fields(reply(conn)) == {"popTime": "2000", "invisibleTime": "5000", "reviveQid": "0"}
@@ -213,8 +205,7 @@ def test_a_malformed_receipt_is_refused(extra: str) -> None:
 def test_a_notification_says_whether_messages_are_waiting() -> None:
     conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "-1", "pollTime": "100", "bornTime": "0"}
-    command = one(conn, request(200054, asked))
-    assert isinstance(command, AwaitMessages)
+    command = one(conn, request(200054, asked), AwaitMessages)
     conn.answer(MessagesWaiting(command.ticket, True), 1)
     assert fields(reply(conn)) == {"hasMsg": "true", "pollingFull": "false"}
 
@@ -225,8 +216,7 @@ def test_leases_of_a_pop_are_returned_when_the_client_does_not_read() -> None:
     told: list[int] = []
     back: list[Receipt] = []
     for at in range(20):
-        command = one(conn, request(200050, POP, opaque=at))
-        assert isinstance(command, Receive)
+        command = one(conn, request(200050, POP, opaque=at), Receive)
         receipt = Receipt(3, 1000, 60_000, 0, 0, "b-a", 0, at)
         conn.answer(Received(command.ticket, [Leased(data, receipt, 1)], 1000, 60_000), 1)
     assert conn.deadline() == 0

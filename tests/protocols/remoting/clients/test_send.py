@@ -38,8 +38,7 @@ OFFSET_ID = "0A00000100002A9F0000000000001234"
 def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str, str]) -> None:
     conn = connection()
     for turn in range(3):
-        command = one(conn, request(code, header, b"body", serialize=serialize, opaque=turn))
-        assert isinstance(command, Send)
+        command = one(conn, request(code, header, b"body", serialize=serialize, opaque=turn), Send)
         assert command.wait
         (message,) = command.messages
         assert (message.topic, message.queue_id, message.body) == ("TopicTest", 3, b"body")
@@ -106,8 +105,7 @@ def test_a_cached_header_gives_the_same_message_as_a_decoded_one(headers: list[d
 
 def test_the_older_header_says_how_many_queues_a_new_topic_has_too() -> None:
     sent = {"producerGroup": "pg", "topic": "T", "defaultTopicQueueNums": "3", "queueId": "0"}
-    command = one(connection(), request(10, sent, b"x"))
-    assert isinstance(command, Send)
+    command = one(connection(), request(10, sent, b"x"), Send)
     assert command.queues == 3
 
 
@@ -124,8 +122,7 @@ def test_what_a_sender_may_not_set_is_left_out() -> None:
     for serialize in (JSON, BINARY):
         conn = connection()
         for _ in range(2):
-            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
-            assert isinstance(command, Send)
+            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize), Send)
             assert command.messages[0].properties == b"A\x01b\x02" + REGION_PROPERTY
             assert command.messages[0].message_id == ""
 
@@ -136,8 +133,7 @@ def test_content_type_and_expiry_are_stored_as_those_of_other_protocols(serializ
     for _ in range(2):
         assert one(conn, request(310, V2, b"x", serialize=serialize))
         given = "mq-expires-at\x012026-11-18T11:06:40.123Z\x02A\x01b\x02mq-content-type\x01a/b\x02"
-        command = one(conn, request(310, {**V2, "i": given}, b"x", serialize=serialize))
-        assert isinstance(command, Send)
+        command = one(conn, request(310, {**V2, "i": given}, b"x", serialize=serialize), Send)
         assert properties.decode(command.messages[0].properties) == {
             "A": "b", "HG_CONTENT_TYPE": "a/b", "HG_EXPIRE_MS": "1795000000123", "MSG_REGION": "DefaultRegion",
         }  # fmt: skip
@@ -154,14 +150,12 @@ def test_the_region_is_not_added_twice() -> None:
     for serialize in (JSON, BINARY):
         conn = connection()
         for _ in range(2):
-            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
-            assert isinstance(command, Send)
+            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize), Send)
             assert command.messages[0].properties == stored.encode()
 
 
 def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
-    command = one(connection(), request(310, {**V2, "f": str(0x301 | 0x30 | 0xC0)}))
-    assert isinstance(command, Send)
+    command = one(connection(), request(310, {**V2, "f": str(0x301 | 0x30 | 0xC0)}), Send)
     assert command.messages[0].sys_flag == 0x301
 
 
@@ -178,8 +172,7 @@ def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(ser
     conn = connection()
     for turn in range(6):
         change = ({"f": "0"}, {"f": "4", "i": HALF + "PGROUP\x01pg\x02"}, {"f": "0", "i": HALF})[turn % 3]
-        command = one(conn, request(310, {**V2, **change}, b"x", serialize=serialize))
-        assert isinstance(command, Send)
+        command = one(conn, request(310, {**V2, **change}, b"x", serialize=serialize), Send)
         message = command.messages[0]
         assert message.sys_flag == (0 if turn % 3 == 0 else SYS_PREPARED)
         assert turn % 3 == 0 or properties.text(message.properties, "PGROUP") == "pg"
@@ -187,8 +180,7 @@ def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(ser
 
 def test_a_oneway_send_is_not_answered() -> None:
     conn = connection()
-    command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2))
-    assert isinstance(command, Send)
+    command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2), Send)
     assert not command.wait
     conn.answer(Refused(command.ticket, Failure(ErrorCode.OVERLOADED)), 2)
     assert replies(conn) == []
@@ -202,7 +194,7 @@ BATCH = bytes.fromhex(
 def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_a_warm_cache() -> None:
     conn = connection()
     whole = request(310, V2, b"body", serialize=BINARY)
-    assert isinstance(one(conn, whole), Send)
+    one(conn, whole, Send)
     ext = encode_ext(V2)
     at = ext.index(b"\x00\x01i")
     for end in range(at + 3, at + 7):
@@ -215,8 +207,7 @@ def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_
 def test_a_batch_becomes_consecutive_messages() -> None:
     """The batch body of MessageDecoder.encodeMessages: "x" with TAGS=A, "y" without properties."""
     conn = connection()
-    command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH))
-    assert isinstance(command, Send)
+    command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH), Send)
     assert [(each.body, each.properties, each.queue_id) for each in command.messages] == [
         (b"x", b"TAGS\x01A\x02" + REGION_PROPERTY, 3),
         (b"y", REGION_PROPERTY, 3),
@@ -229,11 +220,9 @@ def test_a_batch_becomes_consecutive_messages() -> None:
 
 def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
     """The C++ client sends code 10, and writes `true` as 1."""
-    command = one(connection(), request(10, {**V1, "properties": "", "unitMode": "0", "batch": "1"}, BATCH))
-    assert isinstance(command, Send)
+    command = one(connection(), request(10, {**V1, "properties": "", "unitMode": "0", "batch": "1"}, BATCH), Send)
     assert [each.body for each in command.messages] == [b"x", b"y"]
-    command = one(connection(), request(10, {**V1, "unitMode": "0", "batch": "0"}, BATCH))
-    assert isinstance(command, Send)
+    command = one(connection(), request(10, {**V1, "unitMode": "0", "batch": "0"}, BATCH), Send)
     assert [each.body for each in command.messages] == [BATCH]
 
 
@@ -256,8 +245,7 @@ def test_a_batch_may_not_go_to_a_retry_topic() -> None:
 @pytest.mark.parametrize(("limit", "most"), [({"l": "16"}, 16), ({}, -1)])
 def test_a_message_for_a_retry_topic_is_its_groups_retry(limit: dict[str, str], most: int) -> None:
     header = {**{key: value for key, value in V2.items() if key != "l"}, **limit, "b": "%RETRY%g", "j": "17"}
-    command = one(connection(), request(310, header, b"x", serialize=BINARY))
-    assert isinstance(command, SendRetry)
+    command = one(connection(), request(310, header, b"x", serialize=BINARY), SendRetry)
     assert (command.group, command.retry_max, command.wait) == ("g", most, True)
     assert command.messages[0].reconsume_times == 17
 
@@ -273,8 +261,7 @@ def test_illegal_fields_are_answered_29(change: dict[str, str]) -> None:
 @pytest.mark.parametrize(("copies", "code"), [(False, codes.FLUSH_DISK_TIMEOUT), (True, codes.FLUSH_SLAVE_TIMEOUT)])
 def test_a_flush_timeout_carries_every_field_that_clients_unbox(copies: bool, code: int) -> None:
     conn = connection()
-    command = one(conn, request(310, V2))
-    assert isinstance(command, Send)
+    command = one(conn, request(310, V2), Send)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "it is slow", copies=copies)), 2)
     frame = reply(conn)
     assert (frame.code, frame.remark) == (code, "it is slow")
@@ -283,8 +270,7 @@ def test_a_flush_timeout_carries_every_field_that_clients_unbox(copies: bool, co
 
 def test_an_id_that_json_escapes_is_replied_unchanged() -> None:
     conn = connection()
-    command = one(conn, request(310, V2))
-    assert isinstance(command, Send)
+    command = one(conn, request(310, V2), Send)
     conn.answer(Sent(command.ticket, [Placed(0, 0, 0, 0, 'a"b\\ü')]), 2)
     assert fields(reply(conn))["transactionId"] == 'a"b\\ü'
 

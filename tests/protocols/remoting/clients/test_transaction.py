@@ -31,8 +31,7 @@ END = {
 @pytest.mark.parametrize(("bits", "outcome"), [("8", COMMIT), ("12", ROLLBACK), ("0", UNKNOWN)])
 def test_an_end_of_transaction_has_the_offsets_of_the_half_message(bits: str, outcome: str) -> None:
     conn = connection()
-    command = one(conn, request(37, {**END, "commitOrRollback": bits}, flag=2))
-    assert isinstance(command, EndTransaction)
+    command = one(conn, request(37, {**END, "commitOrRollback": bits}, flag=2), EndTransaction)
     assert not command.wait
     assert (command.group, command.message_id, command.outcome) == ("pg", "U1", outcome)
     assert (command.offset, command.position) == (7, 0x1234)
@@ -42,13 +41,11 @@ def test_an_end_of_transaction_has_the_offsets_of_the_half_message(bits: str, ou
 
 def test_an_end_of_transaction_that_is_not_oneway_is_answered() -> None:
     conn = connection()
-    command = one(conn, request(37, END))
-    assert isinstance(command, EndTransaction)
+    command = one(conn, request(37, END), EndTransaction)
     assert command.wait
     conn.answer(Done(command.ticket), 2)
     assert reply(conn).code == codes.SUCCESS
-    command = one(conn, request(37, END))
-    assert isinstance(command, EndTransaction)
+    command = one(conn, request(37, END), EndTransaction)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, "another group")), 2)
     assert reply(conn).code == codes.NO_PERMISSION
     assert conn.receive(request(37, {**END, "commitOrRollback": "4"}), 1) == []
@@ -76,24 +73,25 @@ def test_a_timers_reply_has_the_handle_that_recalls_it(serialize: int) -> None:
         "i": "TIMER_DELIVER_MS\x011800000000000\x02UNIQ_KEY\x01U1\x02",
     }  # fmt: skip
     send = one(conn, request(310, header, b"x", serialize=serialize))
-    conn.answer(Sent(send.ticket, [Placed(9, 1, 2, 3, "U1", "aGFuZGxl")]), 2)  # type: ignore[attr-defined]
+    conn.answer(Sent(send.ticket, [Placed(9, 1, 2, 3, "U1", "aGFuZGxl")]), 2)
     assert fields(reply(conn))["recallHandle"] == "aGFuZGxl"
-    command = one(conn, request(370, {"producerGroup": "pg", "topic": "T", "recallHandle": "aGFuZGxl"}))
-    assert isinstance(command, RecallMessage)
+    command = one(conn, request(370, {"producerGroup": "pg", "topic": "T", "recallHandle": "aGFuZGxl"}), RecallMessage)
     assert (command.topic, command.handle) == ("T", "aGFuZGxl")
     conn.answer(Recalled(command.ticket, "U1"), 3)
     assert fields(reply(conn))["msgId"] == "U1"
     for code in (ErrorCode.MESSAGE_NOT_FOUND, ErrorCode.ARGUMENT_ILLEGAL):
-        command = one(conn, request(370, {"topic": "T", "recallHandle": "aGFuZGxl"}))
-        assert isinstance(command, RecallMessage)
+        command = one(conn, request(370, {"topic": "T", "recallHandle": "aGFuZGxl"}), RecallMessage)
         conn.answer(Refused(command.ticket, Failure(code, "no")), 4)
         assert reply(conn).code == 604
 
 
 def test_an_undecided_half_message_is_named_by_its_offset_id() -> None:
     conn = connection()
-    command = one(conn, request(323, {"topic": "TRANS_CHECK_MAX_TIME_TOPIC", "msgId": "7F00000100002A9F000000000000ABCD"}))
-    assert isinstance(command, ResumeTransaction)
+    command = one(
+        conn,
+        request(323, {"topic": "TRANS_CHECK_MAX_TIME_TOPIC", "msgId": "7F00000100002A9F000000000000ABCD"}),
+        ResumeTransaction,
+    )
     assert command.position == 0xABCD
     conn.answer(Done(command.ticket), 1)
     assert reply(conn).code == codes.SUCCESS

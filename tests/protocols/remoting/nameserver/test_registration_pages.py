@@ -25,8 +25,11 @@ def body(*rows: object) -> bytes:
 
 def test_a_page_of_the_whole_table() -> None:
     conn = connection()
-    command = one(conn, request(30012, FIELDS | {"page": "3"}, body(["T", 8, 4, 6, 0], ["U", 8, 4, 6, 0], ["V", 1, 1, 4, 2])))
-    assert isinstance(command, RegisterPage)
+    command = one(
+        conn,
+        request(30012, FIELDS | {"page": "3"}, body(["T", 8, 4, 6, 0], ["U", 8, 4, 6, 0], ["V", 1, 1, 4, 2])),
+        RegisterPage,
+    )
     made, page = command.registration, command.page
     assert (made.cluster, made.broker, made.address, made.lease_ms) == ("c1", "b-x", "10.0.0.7:10911", 120_000)
     assert (made.version, made.topics) == (DataVersion(0, 1_700_000_000_000, 8), None)
@@ -39,19 +42,16 @@ def test_a_page_of_the_whole_table() -> None:
 
 def test_changes_and_their_answers() -> None:
     conn = connection()
-    command = one(conn, request(30012, FIELDS | {"base": "7", "last": "false"}, body(["T", 8, 4, 6, 0], ["U"])))
-    assert isinstance(command, RegisterPage)
+    command = one(conn, request(30012, FIELDS | {"base": "7", "last": "false"}, body(["T", 8, 4, 6, 0], ["U"])), RegisterPage)
     assert (command.page.base, command.page.last, command.page.gone) == (7, False, ["U"])
     conn.answer(PageRegistered(command.ticket, True), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame)) == (0, {"taken": "true"})
-    command = one(conn, request(30012, FIELDS | {"base": "0"}))
-    assert isinstance(command, RegisterPage)
+    command = one(conn, request(30012, FIELDS | {"base": "0"}), RegisterPage)
     assert (command.page.base, command.page.topics) == (0, {})
     conn.answer(PageRegistered(command.ticket, False), 1)
     assert fields(reply(conn)) == {"taken": "false"}
-    command = one(conn, request(30012, FIELDS))
-    assert isinstance(command, RegisterPage)
+    command = one(conn, request(30012, FIELDS), RegisterPage)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.QUOTA, "too many")), 1)
     assert reply(conn).code == 215
 

@@ -42,8 +42,7 @@ from tests.protocols.remoting.frames import connection, fields, one, reply, requ
 def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
     """The Go client splits the text of brokerAddrs at commas and colons, so it must not contain blanks."""
     conn = connection()
-    command = one(conn, request(105, {"topic": "T"}, serialize=serialize))
-    assert isinstance(command, QueryRoute)
+    command = one(conn, request(105, {"topic": "T"}, serialize=serialize), QueryRoute)
     brokers = [BrokerAddresses("c1", "b-a", {0: ""}), BrokerAddresses("c2", "b-b", {0: "h:1", 1: "h:2"}, "z1")]
     conn.answer(RouteFound(command.ticket, [TopicQueues("b-a", 8, 4, 6)], brokers, "b-a:4"), 1)
     assert reply(conn).body == (
@@ -56,8 +55,7 @@ def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
 
 def test_no_route_is_17() -> None:
     conn = connection()
-    command = one(conn, request(105, {"topic": "T"}))
-    assert isinstance(command, QueryRoute)
+    command = one(conn, request(105, {"topic": "T"}), QueryRoute)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND)), 1)
     assert reply(conn).code == 17
 
@@ -65,8 +63,7 @@ def test_no_route_is_17() -> None:
 def test_the_cluster_and_its_system_topics() -> None:
     conn = connection()
     brokers = [BrokerAddresses("c1", "b-a", {0: ""})]
-    command = one(conn, request(106))
-    assert isinstance(command, QueryCluster)
+    command = one(conn, request(106), QueryCluster)
     conn.answer(ClusterFound(command.ticket, brokers), 1)
     assert json.loads(reply(conn).body) == {
         "brokerAddrTable": {
@@ -74,8 +71,7 @@ def test_the_cluster_and_its_system_topics() -> None:
         },
         "clusterAddrTable": {"c1": ["b-a"]},
     }
-    command = one(conn, request(304))
-    assert isinstance(command, QueryCluster)
+    command = one(conn, request(304), QueryCluster)
     conn.answer(ClusterFound(command.ticket, brokers), 1)
     assert json.loads(reply(conn).body) == {"topicList": ["b-a", "c1"], "brokerAddr": "10.0.0.1:10911"}
 
@@ -83,8 +79,7 @@ def test_the_cluster_and_its_system_topics() -> None:
 @pytest.mark.parametrize(("code", "asked", "cluster"), [(206, {}, ""), (224, {"cluster": "c1"}, "c1")])
 def test_topic_lists(code: int, asked: dict[str, str], cluster: str) -> None:
     conn = connection()
-    command = one(conn, request(code, asked))
-    assert isinstance(command, ListRoutes)
+    command = one(conn, request(code, asked), ListRoutes)
     assert command.cluster == cluster
     conn.answer(RouteNames(command.ticket, ["A", "B"]), 1)
     assert reply(conn).body == b'{"topicList":["A","B"]}'
@@ -93,16 +88,14 @@ def test_topic_lists(code: int, asked: dict[str, str], cluster: str) -> None:
 def test_keys() -> None:
     conn = connection()
     put = one(conn, request(100, {"namespace": "n", "key": "k", "value": "v"}))
-    assert put == PutSetting(put.ticket, "n", "k", "v")  # type: ignore[attr-defined]
+    assert put == PutSetting(put.ticket, "n", "k", "v")
     gone = one(conn, request(102, {"namespace": "n", "key": "k"}))
-    assert gone == PutSetting(gone.ticket, "n", "k", None)  # type: ignore[attr-defined]
+    assert gone == PutSetting(gone.ticket, "n", "k", None)
     for values, code in (({"k": "v"}, 0), ({}, 22)):
-        command = one(conn, request(101, {"namespace": "n", "key": "k"}))
-        assert isinstance(command, QuerySettings)
+        command = one(conn, request(101, {"namespace": "n", "key": "k"}), QuerySettings)
         conn.answer(SettingsFound(command.ticket, values), 1)
         assert reply(conn).code == code
-        command = one(conn, request(219, {"namespace": "n"}))
-        assert isinstance(command, QuerySettings)
+        command = one(conn, request(219, {"namespace": "n"}), QuerySettings)
         conn.answer(SettingsFound(command.ticket, values), 1)
         frame = reply(conn)
         assert frame.code == code
@@ -112,10 +105,9 @@ def test_keys() -> None:
 def test_dropping_a_route_and_permissions_of_a_broker() -> None:
     conn = connection()
     drop = one(conn, request(216, {"topic": "T", "clusterName": "c1"}))
-    assert drop == DropRoute(drop.ticket, "T", "c1")  # type: ignore[attr-defined]
+    assert drop == DropRoute(drop.ticket, "T", "c1")
     for code, writable, name in ((205, False, "wipeTopicCount"), (327, True, "addTopicCount")):
-        command = one(conn, request(code, {"brokerName": "b"}))
-        assert isinstance(command, SetWritable)
+        command = one(conn, request(code, {"brokerName": "b"}), SetWritable)
         assert command.writable is writable
         conn.answer(WritableChanged(command.ticket, 3), 1)
         assert fields(reply(conn)) == {name: "3"}
@@ -124,14 +116,12 @@ def test_dropping_a_route_and_permissions_of_a_broker() -> None:
 def test_the_configuration_is_shown_and_the_safe_part_of_it_changed() -> None:
     conn = connection()
     for values, told in (({}, b"true"), ({ORDER_KEY: "false"}, b"false")):
-        shown = one(conn, request(319))
-        assert isinstance(shown, QuerySettings)
+        shown = one(conn, request(319), QuerySettings)
         conn.answer(SettingsFound(shown.ticket, values), 1)
         body = reply(conn).body
         assert b"listenPort=9876\n" in body
         assert b"orderMessageEnable=" + told + b"\n" in body
-    change = one(conn, request(318, body=b"# by hand\norderMessageEnable = FALSE\n"))
-    assert isinstance(change, PutSetting)
+    change = one(conn, request(318, body=b"# by hand\norderMessageEnable = FALSE\n"), PutSetting)
     assert (change.namespace, change.key, change.value) == (OWN_NAMESPACE, ORDER_KEY, "false")
     both = b"orderMessageEnable=true\nlistenPort=1"
     for refused, code in ((b"listenPort=1", 16), (both, 16), (b"orderMessageEnable=1", 29), (b"", 29)):
@@ -174,8 +164,7 @@ COMPRESSED = zlib.compress(
 def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
     conn = connection()
     crc = str(zlib.crc32(body) & 0x7FFFFFFF)
-    command = one(conn, request(103, {**REGISTER, "compressed": compressed, "bodyCrc32": crc}, body))
-    assert isinstance(command, RegisterBroker)
+    command = one(conn, request(103, {**REGISTER, "compressed": compressed, "bodyCrc32": crc}, body), RegisterBroker)
     made = command.registration
     assert (made.cluster, made.broker, made.broker_id, made.address) == ("c1", "b-x", 0, "10.0.0.7:10911")
     assert made.version == DataVersion(1, 1700000000000, 3)
@@ -235,13 +224,11 @@ def test_a_body_that_inflates_without_end_costs_little_memory(front: bytes) -> N
 def test_leaving_renewing_and_comparing() -> None:
     conn = connection()
     gone = one(conn, request(104, REGISTER))
-    assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")  # type: ignore[attr-defined]
-    command = one(conn, request(904, REGISTER))
-    assert isinstance(command, RenewBroker)
+    assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")
+    command = one(conn, request(904, REGISTER), RenewBroker)
     conn.answer(BrokerRenewed(command.ticket, False, None), 1)
     assert reply(conn).code == 0
-    command = one(conn, request(322, REGISTER, json.dumps(VERSION).encode()))
-    assert isinstance(command, RenewBroker)
+    command = one(conn, request(322, REGISTER, json.dumps(VERSION).encode()), RenewBroker)
     assert command.version == DataVersion(1, 1700000000000, 3)
     conn.answer(BrokerRenewed(command.ticket, True, DataVersion(0, 1, 2)), 1)
     frame = reply(conn)

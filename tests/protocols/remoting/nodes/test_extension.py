@@ -17,8 +17,7 @@ from tests.protocols.remoting.frames import connection, one, reply, request
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 def test_the_epoch_and_the_bounds_of_a_topic(serialize: int) -> None:
     conn = connection()
-    command = one(conn, request(30000, {"topic": "T"}, serialize=serialize))
-    assert isinstance(command, QueryBounds)
+    command = one(conn, request(30000, {"topic": "T"}, serialize=serialize), QueryBounds)
     assert (command.topic, command.queue_id) == ("T", -1)
     conn.answer(Bounds(command.ticket, [(0, 7, 42), (1, 0, 0)], 1_795_328_262_147), 1)
     frame = reply(conn)
@@ -27,8 +26,7 @@ def test_the_epoch_and_the_bounds_of_a_topic(serialize: int) -> None:
 
 def test_a_topic_that_does_not_exist_is_an_error_and_not_an_empty_answer() -> None:
     conn = connection()
-    command = one(conn, request(30000, {"topic": "T"}))
-    assert isinstance(command, QueryBounds)
+    command = one(conn, request(30000, {"topic": "T"}), QueryBounds)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)
     assert reply(conn).code == 17
 
@@ -51,8 +49,7 @@ def test_other_codes_of_the_range_are_not_supported() -> None:
 def test_a_read_hold() -> None:
     conn = connection()
     asked = {"topic": "T", "hold": "r", "holdMs": "60000", "hgEpoch": "5"}
-    command = one(conn, request(30001, asked, b"[[0,17],[3,4]]"))
-    assert isinstance(command, HoldQueues)
+    command = one(conn, request(30001, asked, b"[[0,17],[3,4]]"), HoldQueues)
     assert (command.name, command.topic, command.offsets, command.hold_ms, command.epoch) == (
         "r",
         "T",

@@ -40,8 +40,7 @@ TOPIC_CONFIG = {
 
 def test_creating_a_topic_with_attributes() -> None:
     conn = connection()
-    command = one(conn, request(17, CREATE))
-    assert isinstance(command, ChangeTopic)
+    command = one(conn, request(17, CREATE), ChangeTopic)
     assert command.change == TopicChange("T", 8, 4, 6, False, 0, {"message.type": "FIFO"}, ["old"])
     conn.answer(Done(command.ticket), 1)
     assert reply(conn).code == 0
@@ -75,33 +74,29 @@ def test_an_empty_list_is_refused() -> None:
 
 def test_topics_one_and_all() -> None:
     conn = connection()
-    command = one(conn, request(351, {"topic": "T"}))
-    assert isinstance(command, QueryTopic)
+    command = one(conn, request(351, {"topic": "T"}), QueryTopic)
     conn.answer(TopicFound(command.ticket, TOPIC), 1)
     assert json.loads(reply(conn).body) == TOPIC_CONFIG
-    listed = one(conn, request(21))
-    assert isinstance(listed, ListTopics)
+    listed = one(conn, request(21), ListTopics)
     conn.answer(TopicList(listed.ticket, [TOPIC]), 1)
     frame = reply(conn)
     assert fields(frame) == {"totalTopicNum": "1"}
     assert json.loads(frame.body)["topicConfigTable"] == {"T": TOPIC_CONFIG}
-    system = one(conn, request(305))
-    assert isinstance(system, ListTopics)
+    system = one(conn, request(305), ListTopics)
     conn.answer(TopicList(system.ticket, [TOPIC, Topic("TBW102"), Topic("b-a"), Topic("c1")]), 1)
     assert json.loads(reply(conn).body) == {"topicList": ["TBW102", "b-a", "c1"]}
 
 
 def test_deleting_topics_and_groups() -> None:
     topic = one(connection(), request(215, {"topic": "T"}))
-    assert topic == DeleteTopic(topic.ticket, "T")  # type: ignore[attr-defined]
+    assert topic == DeleteTopic(topic.ticket, "T")
     group = one(connection(), request(207, {"groupName": "g", "cleanOffset": "true"}))
-    assert group == DeleteGroup(group.ticket, "g")  # type: ignore[attr-defined]
+    assert group == DeleteGroup(group.ticket, "g")
 
 
 def test_statistics_are_keyed_by_raw_queues() -> None:
     conn = connection()
-    command = one(conn, request(202, {"topic": "T"}))
-    assert isinstance(command, QueryTopicState)
+    command = one(conn, request(202, {"topic": "T"}), QueryTopicState)
     assert command.topic == "T"
     conn.answer(TopicState(command.ticket, [(0, 1, 5, 17), (1, 0, 0, -1)], 0.5), 1)
     assert reply(conn).body == (
@@ -112,8 +107,7 @@ def test_statistics_are_keyed_by_raw_queues() -> None:
 
 def test_the_progress_of_a_group() -> None:
     conn = connection()
-    command = one(conn, request(208, {"consumerGroup": "g"}))
-    assert isinstance(command, QueryProgress)
+    command = one(conn, request(208, {"consumerGroup": "g"}), QueryProgress)
     assert (command.group, command.topic) == ("g", "")
     conn.answer(Progress(command.ticket, [("T", 1, 9, 5), ("T", 2, 9, 5)], given={("T", 2): 8}), 1)
     assert reply(conn).body == (
@@ -141,11 +135,9 @@ def test_the_progress_of_a_group() -> None:
 )
 def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given(told: object, policy: RetryPolicy) -> None:
     conn = connection()
-    command = one(conn, request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()))
-    assert isinstance(command, PutGroup)
+    command = one(conn, request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()), PutGroup)
     assert command.group.retry == policy
-    asked = one(conn, request(352, {"group": "g"}))
-    assert isinstance(asked, QueryGroup)
+    asked = one(conn, request(352, {"group": "g"}), QueryGroup)
     conn.answer(GroupFound(asked.ticket, command.group), 1)
     assert json.loads(reply(conn).body)["groupRetryPolicy"] == told
 
@@ -177,18 +169,15 @@ def test_groups() -> None:
             "notifyConsumerIdsChangedEnable": False,
         }
     ).encode()
-    command = one(conn, request(200, body=body))
-    assert isinstance(command, PutGroup)
+    command = one(conn, request(200, body=body), PutGroup)
     assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"}, notify=False)
     both = conn.receive(request(225, body=b'{"groupConfigList":[{"groupName":"g"},{"groupName":"h"}]}'), 1)
     assert [each.group.name for each in both if isinstance(each, PutGroup)] == ["g", "h"]
-    asked = one(conn, request(352, {"group": "g"}))
-    assert isinstance(asked, QueryGroup)
+    asked = one(conn, request(352, {"group": "g"}), QueryGroup)
     conn.answer(GroupFound(asked.ticket, Group("g", retry_max=3, notify=False)), 1)
     told = json.loads(reply(conn).body)
     assert (told["retryMaxTimes"], told["notifyConsumerIdsChangedEnable"]) == (3, False)
-    listed = one(conn, request(201))
-    assert isinstance(listed, ListGroups)
+    listed = one(conn, request(201), ListGroups)
     conn.answer(GroupList(listed.ticket, [Group("g")], {"g": ["T"]}), 1)
     frame = reply(conn)
     assert fields(frame) == {"totalGroupNum": "1"}
@@ -199,8 +188,7 @@ def test_groups() -> None:
 @pytest.mark.parametrize(("text", "wanted"), [({}, None), ({"readable": "true"}, True), ({"readable": "false"}, False)])
 def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool | None) -> None:
     conn = connection()
-    command = one(conn, request(353, {"group": "g", "topic": "T", **text}))
-    assert isinstance(command, SetReadable)
+    command = one(conn, request(353, {"group": "g", "topic": "T", **text}), SetReadable)
     assert (command.group, command.topic, command.readable) == ("g", "T", wanted)
     conn.answer(Readable(command.ticket, False), 1)
     frame = reply(conn)
@@ -209,8 +197,7 @@ def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool
 
 def test_the_configuration_and_counters_of_the_broker() -> None:
     conn = connection()
-    asked = one(conn, request(26))
-    assert isinstance(asked, QueryNodePolicy)
+    asked = one(conn, request(26), QueryNodePolicy)
     policy = {
         "create_topics": "true",
         "create_groups": "false",
@@ -234,8 +221,7 @@ def test_the_configuration_and_counters_of_the_broker() -> None:
     assert (told["flushDiskType"], told["maxMessageSize"], told["authorizationEnabled"]) == ("SYNC_FLUSH", "4194304", "false")
     assert told["messageDelayLevel"].split()[-1] == "2h"
     assert json.loads(fields(frame)["version"])["counter"] == 0
-    command = one(conn, request(28))
-    assert isinstance(command, QueryNodeCounters)
+    command = one(conn, request(28), QueryNodeCounters)
     rates = {"parked_per_second_10s": 2.5, "due_per_second_10s": 0.5}
     totals = {"put_total": 7.0, "put_per_second_60s": 1.5, "disk_used_ratio": 0.25, "log_end": 900.0, "log_bytes": 300.0}
     conn.answer(NodeCounters(command.ticket, 1_699_999_999_000, {**rates, **totals}), 1)

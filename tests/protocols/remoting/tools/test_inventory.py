@@ -10,8 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from protocols.remoting import codes
 from protocols.remoting.tools.inventory import NO_CORRECTION
-from tests.protocols.remoting.frames import connection, fields, reply, request
-from tests.protocols.remoting.tools.test_statistics import asked
+from tests.protocols.remoting.frames import asked, connection, fields, reply, request
 
 GROUPS = {"g": [("T", 0, 9, 5), ("T", 1, 9, 3)], "h": [("T", 0, 9, 7), ("U", 0, 2, 2)], "o": [("T", 0, 9, 1)]}
 

@@ -36,8 +36,7 @@ def ask(conn: RemotingConnection, about: RunningInfoRequest | ConsumptionRequest
 
 
 def answer(conn: RemotingConnection, frame: Frame, body: bytes = b"", code: int = 0, remark: str = "") -> ClientAnswered:
-    command = one(conn, encode(code, frame.opaque, body=body, flag=1, remark=remark))
-    assert isinstance(command, ClientAnswered)
+    command = one(conn, encode(code, frame.opaque, body=body, flag=1, remark=remark), ClientAnswered)
     assert command.serial == 41
     return command
 
@@ -112,31 +111,27 @@ def test_resetting_by_tool() -> None:
     conn = connection()
     asked = {"topic": "T", "group": "g", "timestamp": "-1", "isForce": "false"}
     command = one(conn, request(222, asked))
-    assert command == ResetPositions(command.ticket, "T", "g", -1, False)  # type: ignore[attr-defined]
+    assert command == ResetPositions(command.ticket, "T", "g", -1, False)
     conn.answer(PositionsReset(command.ticket, [(0, 5)]), 1)
     assert reply(conn).body == b'{"offsetTable":{' + MQ.encode() + b":5}}"
-    command = one(conn, request(222, {**asked, "queueId": "3", "offset": "8"}))
-    assert isinstance(command, ResetPositions)
+    command = one(conn, request(222, {**asked, "queueId": "3", "offset": "8"}), ResetPositions)
     assert (command.queue_id, command.offset) == (3, 8)
     command = one(conn, request(314, {"srcGroup": "a", "destGroup": "b", "topic": "T", "offline": "true"}))
-    assert command == ClonePositions(command.ticket, "a", "b", "T")  # type: ignore[attr-defined]
+    assert command == ClonePositions(command.ticket, "a", "b", "T")
 
 
 def test_asking_clients_by_tool() -> None:
     conn = connection()
-    command = one(conn, request(307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"}))
-    assert isinstance(command, QueryRunningInfo)
+    command = one(conn, request(307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"}), QueryRunningInfo)
     assert (command.group, command.client_id, command.stacks) == ("g", "c", True)
     conn.answer(RunningInfo(command.ticket, b"{}"), 1)
     assert reply(conn).body == b"{}"
-    command = one(conn, request(309, {"consumerGroup": "g", "msgId": "0A000001000029AA000000000000004D"}))
-    assert isinstance(command, ConsumeDirectly)
-    assert (command.client_id, command.physical_offset) == ("", 77)
+    directly = one(conn, request(309, {"consumerGroup": "g", "msgId": "0A000001000029AA000000000000004D"}), ConsumeDirectly)
+    assert (directly.client_id, directly.physical_offset) == ("", 77)
     assert conn.receive(request(309, {"consumerGroup": "g", "msgId": "short"}), 1) == []
     assert reply(conn).code == 29
-    command = one(conn, request(223, {"topic": "T", "group": "g"}))
-    assert isinstance(command, QueryClientPositions)
-    conn.answer(ClientPositions(command.ticket, {"c": [("b-a", "T", 0, 5)]}), 1)
+    positions = one(conn, request(223, {"topic": "T", "group": "g"}), QueryClientPositions)
+    conn.answer(ClientPositions(positions.ticket, {"c": [("b-a", "T", 0, 5)]}), 1)
     assert reply(conn).body == b'{"consumerTable":{"c":{' + MQ.encode() + b':5}},"messageQueueTable":{}}'
 
 
@@ -153,7 +148,7 @@ def test_codes_that_tools_expect(code: int, failure: ErrorCode, wanted: int) -> 
     conn = connection()
     every = {"consumerGroup": "g", "clientId": "c", "topic": "T", "group": "g", "timestamp": "0", "isForce": "true"}
     command = one(conn, request(code, every))
-    conn.answer(Refused(command.ticket, Failure(failure, "why")), 1)  # type: ignore[attr-defined]
+    conn.answer(Refused(command.ticket, Failure(failure, "why")), 1)
     found = reply(conn)
     assert (found.code, found.remark) == (wanted, "why")
 
@@ -165,8 +160,7 @@ def test_a_reply_of_a_consumer(code: int) -> None:
     stored = "REPLY_TO_CLIENT\x01c\x02CORRELATION_ID\x011\x02UNIQ_KEY\x01K\x02"
     values = ("c1_REPLY_TOPIC", "0", "0", "1700000000000", "0", stored)
     conn = connection()
-    command = one(conn, request(code, dict(zip(names if code == 324 else letters, values, strict=True)), b"answer"))
-    assert isinstance(command, SendReply)
+    command = one(conn, request(code, dict(zip(names if code == 324 else letters, values, strict=True)), b"answer"), SendReply)
     assert (command.message.topic, command.message.body, command.message.message_id) == ("c1_REPLY_TOPIC", b"answer", "K")
     conn.answer(Sent(command.ticket, [Placed(0, 1, 2, 3, "K")]), 1)
     assert reply(conn).code == 0
@@ -175,4 +169,4 @@ def test_a_reply_of_a_consumer(code: int) -> None:
 def test_a_request_message_gets_the_cluster_property() -> None:
     conn = connection()
     command = one(conn, request(310, {"b": "T", "e": "0", "i": "REPLY_TO_CLIENT\x01c\x02UNIQ_KEY\x01K\x02"}, b"q"))
-    assert b"CLUSTER\x01c1\x02" in command.messages[0].properties  # type: ignore[attr-defined]
+    assert b"CLUSTER\x01c1\x02" in command.messages[0].properties

@@ -7,7 +7,7 @@ import json
 from domain.admin.replica import FollowerFound, QueryReplica, ReplicaFound
 from protocols.remoting import codes
 from protocols.remoting.tools.replicas import NO_END
-from tests.protocols.remoting.tools.test_statistics import asked
+from tests.protocols.remoting.frames import asked
 
 ALONE = ReplicaFound(None, False, 0, True, "", 4096, 4096)
 LEADER = ReplicaFound(

@@ -14,29 +14,18 @@ from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, QueryBacklog, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import ListTopics, TopicList
 from domain.command import Pull
-from domain.event import Event, Pulled
+from domain.event import Pulled
 from domain.membership import QueryMembers, Subscription
 from domain.message.message import Message
 from domain.message.record import encode as encode_record
 from domain.nameserver.route import BrokerAddresses, ClusterFound, QueryCluster
 from domain.topic import Topic
 from protocols.remoting.dispatch import READERS, REASONS
-from protocols.remoting.wire.frame import Frame
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, asked, connection, fields, one, reply, request
 
 SEEN = ClientSeen("c", "10.0.0.9:1", "JAVA", 479, 17)
 CONNECTION = {"clientAddr": "10.0.0.9:1", "clientId": "c", "language": "JAVA", "version": 479}
 MQ = '{"brokerName":"b-a","queueId":0,"topic":"T"}'
-
-
-def asked(code: int, ext: dict[str, str], kind: type, event: Event) -> Frame:
-    """The reply to a request whose only command, of type `kind`, is answered with `event`."""
-    conn = connection()
-    command = one(conn, request(code, ext))
-    assert isinstance(command, kind)
-    event.ticket = command.ticket  # type: ignore[attr-defined]
-    conn.answer(event, 1)
-    return reply(conn)
 
 
 def test_consumer_connections() -> None:
@@ -108,8 +97,9 @@ def test_peeking() -> None:
 
 def test_changing_what_may_be_changed() -> None:
     conn = connection()
-    command = one(conn, request(25, body=b"# comment\ndefaultTopicQueueNums = 4\nautoCreateTopicEnable:false\n"))
-    assert isinstance(command, ChangeNodePolicy)
+    command = one(
+        conn, request(25, body=b"# comment\ndefaultTopicQueueNums = 4\nautoCreateTopicEnable:false\n"), ChangeNodePolicy
+    )
     assert command.changes == {"queues": "4", "create_topics": "false"}
     for body, code in ((b"flushDiskType=SYNC_FLUSH", 16), (b"", 29), (b"#" * 70_000, 29)):
         assert conn.receive(request(25, body=body), 1) == []
@@ -151,4 +141,4 @@ def test_codes_that_are_not_served_are_answered_with_a_reason(code: int) -> None
 def test_a_reply_to_no_request_is_dropped() -> None:
     conn = connection()
     assert conn.receive(request(38, {"consumerGroup": "g"}, flag=1), 1) == []
-    assert isinstance(one(conn, request(38, {"consumerGroup": "g"})), QueryMembers)
+    one(conn, request(38, {"consumerGroup": "g"}), QueryMembers)
