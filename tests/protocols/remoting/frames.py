@@ -73,12 +73,19 @@ def reply(conn: RemotingConnection) -> Frame:
     return frames[0]
 
 
-def asked(code: int, ext: Mapping[str, str], kind: type[Command], event: Event) -> Frame:
+def exchanged(code: int, ext: Mapping[str, str], kind: type[Command], event: Event, *, serialize: int = JSON) -> Frame:
     """The reply to a request whose only command, of type `kind`, is answered with `event`."""
     conn = connection()
-    command: Any = one(conn, request(code, ext), kind)
+    command: Any = one(conn, request(code, ext, serialize=serialize), kind)
     event.ticket = command.ticket
     conn.answer(event, 1)
+    return reply(conn)
+
+
+def refused_reply(code: int, ext: Mapping[str, str] | None = None, body: bytes = b"") -> Frame:
+    """The reply to a request that becomes no command."""
+    conn = connection()
+    assert conn.receive(request(code, ext, body), 1) == []
     return reply(conn)
 
 

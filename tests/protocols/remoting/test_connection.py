@@ -20,7 +20,7 @@ from protocols.remoting.framed_transport import REASONS_CLOSED
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.clients.test_send import V2
-from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, replies, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, refused_reply, replies, reply, request
 
 STREAM = (
     request(310, V2, b"first", serialize=BINARY)
@@ -82,9 +82,7 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 
 def test_an_unknown_code_is_answered_3_with_a_reason() -> None:
-    conn = connection()
-    assert conn.receive(request(9999), 1) == []
-    frame = reply(conn)
+    frame = refused_reply(9999)
     assert frame.code == codes.NOT_SUPPORTED
     assert "9999" in frame.remark
 

@@ -21,7 +21,7 @@ from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import BINARY, FLAG_RESPONSE, JSON
 from tests.protocols.remoting.clients.test_send import V2
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import connection, exchanged, fields, one, reply, request
 
 SPACE = {"nsd": "true", "ns": "shop"}
 PULL = {
@@ -77,12 +77,9 @@ def test_names_in_replies_lose_the_namespace() -> None:
 
 
 def test_messages_of_other_namespaces_are_not_sent() -> None:
-    conn = connection()
     cases = (("yard%t", codes.QUERY_NOT_FOUND), ("t", codes.QUERY_NOT_FOUND), ("RMQ_SYS_TRACE_TOPIC", codes.SUCCESS))
     for topic, code in cases:
-        command = one(conn, request(codes.VIEW_MESSAGE, {"offset": "900", **SPACE}), ViewMessage)
-        conn.answer(Viewed(command.ticket, stored(topic)), 1)
-        assert reply(conn).code == code
+        assert exchanged(codes.VIEW_MESSAGE, {"offset": "900", **SPACE}, ViewMessage, Viewed(None, stored(topic))).code == code
 
 
 def test_groups_and_topics_of_a_heartbeat_and_of_locks() -> None:

@@ -37,7 +37,7 @@ from domain.message.receipt import Receipt
 from domain.message.record import encode
 from protocols.remoting import codes
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, reply, request
 
 POP = {"clientId": "c", "consumerGroup": "g", "topic": "T", "maxMsgNum": "8", "invisibleTime": "60000", "pollTime": "15000"}
 EXTRA = "0 1000 60000 999 0 b-a 0 7"
@@ -77,12 +77,8 @@ def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read() -> No
 
 
 def test_a_pop_without_messages_and_one_for_too_many() -> None:
-    conn = connection()
-    command = one(conn, request(200070, POP), ReceiveLite)
-    conn.answer(Received(command.ticket, [], 1000, 60_000), 1)
-    assert reply(conn).code == codes.POLLING_TIMEOUT
-    assert conn.receive(request(200070, {**POP, "maxMsgNum": "33"}), 1) == []
-    assert reply(conn).code == codes.INVALID_PARAMETER
+    assert exchanged(200070, POP, ReceiveLite, Received(None, [], 1000, 60_000)).code == codes.POLLING_TIMEOUT
+    assert refused_reply(200070, {**POP, "maxMsgNum": "33"}).code == codes.INVALID_PARAMETER
 
 
 @pytest.mark.parametrize(
@@ -125,9 +121,7 @@ def test_the_first_refusal_of_several_subscriptions_is_the_answer() -> None:
              b'{"subscriptionSet":[{"action":"PARTIAL_ADD","offsetOption":{"type":"X"}}]}'],
 )  # fmt: skip
 def test_malformed_bodies_are_refused(body: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(200071, body=body), 1) == []
-    assert reply(conn).code in (codes.ILLEGAL_OPERATION, codes.INVALID_PARAMETER)
+    assert refused_reply(200071, body=body).code in (codes.ILLEGAL_OPERATION, codes.INVALID_PARAMETER)
 
 
 @pytest.mark.parametrize("code", [200051, 200072])

@@ -17,7 +17,17 @@ from domain.message.message import Message
 from domain.message.record import Record, check, encode
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, replies, reply, request
+from tests.protocols.remoting.frames import (
+    BORN_HOST,
+    connection,
+    exchanged,
+    fields,
+    one,
+    refused_reply,
+    replies,
+    reply,
+    request,
+)
 
 PULL = {
     "consumerGroup": "g", "topic": "T", "queueId": "1", "queueOffset": "5", "maxMsgNums": "32", "sysFlag": "6",
@@ -99,9 +109,7 @@ def test_sql_comes_with_the_pull_or_with_the_heartbeat() -> None:
 
 @pytest.mark.parametrize("change", [{"subscription": "color ="}, {"expressionType": "XPATH"}])
 def test_a_filter_that_does_not_compile_is_refused_at_once(change: dict[str, str]) -> None:
-    conn = connection()
-    assert conn.receive(request(11, {**PULL, "expressionType": "SQL92", **change}), 1) == []
-    answer = reply(conn)
+    answer = refused_reply(11, {**PULL, "expressionType": "SQL92", **change})
     assert answer.code == 23
     assert "column" in answer.remark or "XPATH" in answer.remark
 
@@ -178,10 +186,7 @@ def test_committing_oneway() -> None:
 
 @pytest.mark.parametrize(("code", "offset"), [(30, "9"), (31, "4")])
 def test_bounds_of_a_queue(code: int, offset: str) -> None:
-    conn = connection()
-    command = one(conn, request(code, {"topic": "T", "queueId": "2"}), QueryBounds)
-    conn.answer(Bounds(command.ticket, [(2, 4, 9)]), 1)
-    assert fields(reply(conn)) == {"offset": offset}
+    assert fields(exchanged(code, {"topic": "T", "queueId": "2"}, QueryBounds, Bounds(None, [(2, 4, 9)]))) == {"offset": offset}
 
 
 def test_searching_by_time_with_both_boundaries() -> None:
@@ -211,10 +216,8 @@ def test_a_missing_field_is_answered() -> None:
 
 
 def test_a_pull_of_an_illegal_group_is_refused() -> None:
-    conn = connection()
     asked = {"consumerGroup": "bad name", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "1", "sysFlag": "4"}
-    assert conn.receive(request(11, asked), 1) == []
-    assert reply(conn).code == 26
+    assert refused_reply(11, asked).code == 26
 
 
 def test_an_offset_below_zero_is_one_that_is_too_small() -> None:

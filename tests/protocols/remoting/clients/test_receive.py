@@ -19,7 +19,7 @@ from domain.principal import GATEWAY
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, reply, request
 
 POP = {
     "consumerGroup": "g", "topic": "T", "queueId": "-1", "maxMsgNums": "32", "invisibleTime": "60000", "pollTime": "15000",
@@ -34,10 +34,7 @@ def leased(queue_id: int, offset: int, *, retry: int = 0, pop_ms: int = 1000, at
 
 
 def answered(messages: Sequence[Leased], **change: str) -> tuple[int, dict[str, str], bytes]:
-    conn = connection()
-    command = one(conn, request(200050, {**POP, **change}), Receive)
-    conn.answer(Received(command.ticket, list(messages), 1000, 60_000, 3), 1)
-    frame = reply(conn)
+    frame = exchanged(200050, {**POP, **change}, Receive, Received(None, list(messages), 1000, 60_000, 3))
     return frame.code, fields(frame), frame.body
 
 
@@ -50,9 +47,7 @@ def test_a_pop_in_both_encodings(serialize: int) -> None:
 
 
 def test_more_than_32_messages_are_refused() -> None:
-    conn = connection()
-    assert conn.receive(request(200050, {**POP, "maxMsgNums": "33"}), 1) == []
-    assert reply(conn).code == codes.INVALID_PARAMETER
+    assert refused_reply(200050, {**POP, "maxMsgNums": "33"}).code == codes.INVALID_PARAMETER
 
 
 def test_a_pop_without_messages_is_210_with_every_number_of_the_header() -> None:
@@ -177,9 +172,7 @@ def test_a_batch_of_acknowledgements() -> None:
     ],
 )
 def test_bad_batches_are_answered(ack: dict[str, object], code: int) -> None:
-    conn = connection()
-    assert conn.receive(request(200151, body=json.dumps({"acks": [ack]}).encode()), 1) == []
-    assert reply(conn).code == code
+    assert refused_reply(200151, body=json.dumps({"acks": [ack]}).encode()).code == code
 
 
 def test_extending_a_lease() -> None:
@@ -196,10 +189,8 @@ def test_extending_a_lease() -> None:
 
 @pytest.mark.parametrize("extra", ["", "x", "1 2 3", "1 2 3 4 5 b 6 x"])
 def test_a_malformed_receipt_is_refused(extra: str) -> None:
-    conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": extra, "offset": "9"}
-    assert conn.receive(request(200051, asked), 1) == []
-    assert reply(conn).code in (codes.MESSAGE_ILLEGAL, codes.INVALID_PARAMETER)
+    assert refused_reply(200051, asked).code in (codes.MESSAGE_ILLEGAL, codes.INVALID_PARAMETER)
 
 
 def test_a_notification_says_whether_messages_are_waiting() -> None:

@@ -14,7 +14,18 @@ from domain.message import property as properties
 from domain.message.message import SYS_PREPARED, Placed
 from protocols.remoting import codes
 from protocols.remoting.wire.header import BINARY, JSON, encode_binary, encode_ext
-from tests.protocols.remoting.frames import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
+from tests.protocols.remoting.frames import (
+    BORN_HOST,
+    PEER,
+    adapter,
+    connection,
+    fields,
+    one,
+    refused_reply,
+    replies,
+    reply,
+    request,
+)
 
 PROPERTIES = "UNIQ_KEY\x010A00000900000000000000000000ABCD\x02WAIT\x01true\x02TAGS\x01TagA\x02"
 REGION_PROPERTY = b"MSG_REGION\x01DefaultRegion\x02"
@@ -111,9 +122,7 @@ def test_the_older_header_says_how_many_queues_a_new_topic_has_too() -> None:
 
 @pytest.mark.parametrize("topic", sorted(UNSENDABLE_TOPICS))
 def test_topics_of_the_system_that_take_no_messages_are_forbidden(topic: str) -> None:
-    conn = connection()
-    assert conn.receive(request(310, {**V2, "b": topic}, b"x"), 1) == []
-    frame = reply(conn)
+    frame = refused_reply(310, {**V2, "b": topic}, b"x")
     assert (frame.code, frame.remark) == (16, f"Sending message to topic[{topic}] is forbidden.")
 
 
@@ -161,10 +170,8 @@ def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
 
 @pytest.mark.parametrize(("code", "change"), [(310, {"f": "4"}), (310, {"f": "12"}), (320, {"m": "true", "f": "4", "i": HALF})])
 def test_a_malformed_half_message_is_refused_and_not_delivered(code: int, change: dict[str, str]) -> None:
-    conn = connection()
     body = b"" if code == 310 else b"\x00\x00\x00\x17" + bytes(15) + b"\x01x\x00\x00"
-    assert conn.receive(request(code, {**V2, **change}, body), 1) == []
-    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    assert refused_reply(code, {**V2, **change}, body).code == codes.MESSAGE_ILLEGAL
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
@@ -231,15 +238,11 @@ def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
     [b"", BATCH[:-1], BATCH + b"\x00", b"\xff" * 30, b"\x00" * 30, BATCH[:30] + b"\x00\x00\x00\x16" + b"\xff" * 18],
 )
 def test_a_batch_with_wrong_lengths_is_refused(body: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(320, V2, body), 1) == []
-    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    assert refused_reply(320, V2, body).code == codes.MESSAGE_ILLEGAL
 
 
 def test_a_batch_may_not_go_to_a_retry_topic() -> None:
-    conn = connection()
-    assert conn.receive(request(320, {**V2, "b": "%RETRY%g"}, BATCH), 1) == []
-    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    assert refused_reply(320, {**V2, "b": "%RETRY%g"}, BATCH).code == codes.MESSAGE_ILLEGAL
 
 
 @pytest.mark.parametrize(("limit", "most"), [({"l": "16"}, 16), ({}, -1)])
@@ -277,10 +280,7 @@ def test_an_id_that_json_escapes_is_replied_unchanged() -> None:
 
 @pytest.mark.parametrize("code", [10, 310])
 def test_only_the_node_sends_to_the_retry_topic_of_a_group_for_a_topic(code: int) -> None:
-    conn = connection()
     header = {**V1, "topic": "%RETRY%g+t"} if code == 10 else {**V2, "b": "%RETRY%g+t"}
-    assert conn.receive(request(code, header, b"x"), 1) == []
-    assert reply(conn).code == codes.NO_PERMISSION
+    assert refused_reply(code, header, b"x").code == codes.NO_PERMISSION
     batch = {**V2, "b": "%RETRY%g+t", "m": "true"}
-    assert conn.receive(request(320, batch, b""), 1) == []
-    assert reply(conn).code == codes.NO_PERMISSION
+    assert refused_reply(320, batch, b"").code == codes.NO_PERMISSION

@@ -10,7 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.nameserver.route import DataVersion, PageRegistered, RegisterPage, TopicQueues
 from protocols.remoting.nameserver.registration import PAGE_TOPICS_MAX, TOPICS_AT_ONCE
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
 
 FIELDS = {
     "brokerName": "b-x", "brokerAddr": "10.0.0.7:10911", "clusterName": "c1", "brokerId": "0", "haServerAddr": "10.0.0.7:10912",
@@ -51,9 +51,7 @@ def test_changes_and_their_answers() -> None:
     assert (command.page.base, command.page.topics) == (0, {})
     conn.answer(PageRegistered(command.ticket, False), 1)
     assert fields(reply(conn)) == {"taken": "false"}
-    command = one(conn, request(30012, FIELDS), RegisterPage)
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.QUOTA, "too many")), 1)
-    assert reply(conn).code == 215
+    assert exchanged(30012, FIELDS, RegisterPage, Refused(None, Failure(ErrorCode.QUOTA, "too many"))).code == 215
 
 
 @pytest.mark.parametrize(
@@ -79,9 +77,7 @@ def test_changes_and_their_answers() -> None:
     ],
 )
 def test_a_page_that_is_wrong_is_refused(change: dict[str, str], data: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(30012, FIELDS | change, data), 1) == []
-    assert reply(conn).code in (1, 29)
+    assert refused_reply(30012, FIELDS | change, data).code in (1, 29)
 
 
 def test_a_long_page_is_read_over_several_turns() -> None:

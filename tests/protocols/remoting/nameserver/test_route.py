@@ -35,7 +35,7 @@ from domain.nameserver.route import (
     WritableChanged,
 )
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
@@ -54,18 +54,13 @@ def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
 
 
 def test_no_route_is_17() -> None:
-    conn = connection()
-    command = one(conn, request(105, {"topic": "T"}), QueryRoute)
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND)), 1)
-    assert reply(conn).code == 17
+    assert exchanged(105, {"topic": "T"}, QueryRoute, Refused(None, Failure(ErrorCode.TOPIC_NOT_FOUND))).code == 17
 
 
 def test_the_cluster_and_its_system_topics() -> None:
     conn = connection()
     brokers = [BrokerAddresses("c1", "b-a", {0: ""})]
-    command = one(conn, request(106), QueryCluster)
-    conn.answer(ClusterFound(command.ticket, brokers), 1)
-    assert json.loads(reply(conn).body) == {
+    assert json.loads(exchanged(106, {}, QueryCluster, ClusterFound(None, brokers)).body) == {
         "brokerAddrTable": {
             "b-a": {"brokerAddrs": {"0": "10.0.0.1:10911"}, "brokerName": "b-a", "cluster": "c1", "enableActingMaster": False}
         },
@@ -92,9 +87,7 @@ def test_keys() -> None:
     gone = one(conn, request(102, {"namespace": "n", "key": "k"}))
     assert gone == PutSetting(gone.ticket, "n", "k", None)
     for values, code in (({"k": "v"}, 0), ({}, 22)):
-        command = one(conn, request(101, {"namespace": "n", "key": "k"}), QuerySettings)
-        conn.answer(SettingsFound(command.ticket, values), 1)
-        assert reply(conn).code == code
+        assert exchanged(101, {"namespace": "n", "key": "k"}, QuerySettings, SettingsFound(None, values)).code == code
         command = one(conn, request(219, {"namespace": "n"}), QuerySettings)
         conn.answer(SettingsFound(command.ticket, values), 1)
         frame = reply(conn)
@@ -116,17 +109,14 @@ def test_dropping_a_route_and_permissions_of_a_broker() -> None:
 def test_the_configuration_is_shown_and_the_safe_part_of_it_changed() -> None:
     conn = connection()
     for values, told in (({}, b"true"), ({ORDER_KEY: "false"}, b"false")):
-        shown = one(conn, request(319), QuerySettings)
-        conn.answer(SettingsFound(shown.ticket, values), 1)
-        body = reply(conn).body
+        body = exchanged(319, {}, QuerySettings, SettingsFound(None, values)).body
         assert b"listenPort=9876\n" in body
         assert b"orderMessageEnable=" + told + b"\n" in body
     change = one(conn, request(318, body=b"# by hand\norderMessageEnable = FALSE\n"), PutSetting)
     assert (change.namespace, change.key, change.value) == (OWN_NAMESPACE, ORDER_KEY, "false")
     both = b"orderMessageEnable=true\nlistenPort=1"
     for refused, code in ((b"listenPort=1", 16), (both, 16), (b"orderMessageEnable=1", 29), (b"", 29)):
-        assert conn.receive(request(318, body=refused), 1) == []
-        assert reply(conn).code == code
+        assert refused_reply(318, body=refused).code == code
 
 
 REGISTER = {
@@ -192,9 +182,7 @@ def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
     ],
 )
 def test_a_bad_registration_is_refused(change: dict[str, str], body: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(103, {**REGISTER, **change}, body), 1) == []
-    assert reply(conn).code in (1, 29)
+    assert refused_reply(103, {**REGISTER, **change}, body).code in (1, 29)
 
 
 def bomb(front: bytes) -> bytes:
@@ -225,9 +213,7 @@ def test_leaving_renewing_and_comparing() -> None:
     conn = connection()
     gone = one(conn, request(104, REGISTER))
     assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")
-    command = one(conn, request(904, REGISTER), RenewBroker)
-    conn.answer(BrokerRenewed(command.ticket, False, None), 1)
-    assert reply(conn).code == 0
+    assert exchanged(904, REGISTER, RenewBroker, BrokerRenewed(None, False, None)).code == 0
     command = one(conn, request(322, REGISTER, json.dumps(VERSION).encode()), RenewBroker)
     assert command.version == DataVersion(1, 1700000000000, 3)
     conn.answer(BrokerRenewed(command.ticket, True, DataVersion(0, 1, 2)), 1)

@@ -25,7 +25,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.topic import Durability, Group, Topic
 from protocols.remoting.tools.node import properties
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
 
 CREATE = {
     "topic": "T", "defaultTopic": "TBW102", "readQueueNums": "8", "writeQueueNums": "4", "perm": "6",
@@ -48,9 +48,7 @@ def test_creating_a_topic_with_attributes() -> None:
 
 @pytest.mark.parametrize("text", ["message.type=FIFO", "+x", "-x=y", "+=y", "*"])
 def test_attributes_that_are_neither_set_nor_dropped_are_refused(text: str) -> None:
-    conn = connection()
-    assert conn.receive(request(17, {**CREATE, "attributes": text}), 1) == []
-    assert reply(conn).code == 29
+    assert refused_reply(17, {**CREATE, "attributes": text}).code == 29
 
 
 def test_a_list_of_topics_answers_the_first_refusal() -> None:
@@ -67,16 +65,12 @@ def test_a_list_of_topics_answers_the_first_refusal() -> None:
 
 
 def test_an_empty_list_is_refused() -> None:
-    conn = connection()
-    assert conn.receive(request(18, body=b"{}"), 1) == []
-    assert reply(conn).code == 29
+    assert refused_reply(18, body=b"{}").code == 29
 
 
 def test_topics_one_and_all() -> None:
     conn = connection()
-    command = one(conn, request(351, {"topic": "T"}), QueryTopic)
-    conn.answer(TopicFound(command.ticket, TOPIC), 1)
-    assert json.loads(reply(conn).body) == TOPIC_CONFIG
+    assert json.loads(exchanged(351, {"topic": "T"}, QueryTopic, TopicFound(None, TOPIC)).body) == TOPIC_CONFIG
     listed = one(conn, request(21), ListTopics)
     conn.answer(TopicList(listed.ticket, [TOPIC]), 1)
     frame = reply(conn)
@@ -153,9 +147,7 @@ def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given(told: object, 
     ],
 )
 def test_an_illegal_retry_policy_is_refused(told: object) -> None:
-    conn = connection()
-    assert conn.receive(request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()), 1) == []
-    assert reply(conn).code == 29
+    assert refused_reply(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()).code == 29
 
 
 def test_groups() -> None:
@@ -173,13 +165,9 @@ def test_groups() -> None:
     assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"}, notify=False)
     both = conn.receive(request(225, body=b'{"groupConfigList":[{"groupName":"g"},{"groupName":"h"}]}'), 1)
     assert [each.group.name for each in both if isinstance(each, PutGroup)] == ["g", "h"]
-    asked = one(conn, request(352, {"group": "g"}), QueryGroup)
-    conn.answer(GroupFound(asked.ticket, Group("g", retry_max=3, notify=False)), 1)
-    told = json.loads(reply(conn).body)
+    told = json.loads(exchanged(352, {"group": "g"}, QueryGroup, GroupFound(None, Group("g", retry_max=3, notify=False))).body)
     assert (told["retryMaxTimes"], told["notifyConsumerIdsChangedEnable"]) == (3, False)
-    listed = one(conn, request(201), ListGroups)
-    conn.answer(GroupList(listed.ticket, [Group("g")], {"g": ["T"]}), 1)
-    frame = reply(conn)
+    frame = exchanged(201, {}, ListGroups, GroupList(None, [Group("g")], {"g": ["T"]}))
     assert fields(frame) == {"totalGroupNum": "1"}
     assert list(json.loads(frame.body)["subscriptionGroupTable"]) == ["g"]
     assert json.loads(frame.body)["forbiddenTable"] == {"g": {"T": 4}}
