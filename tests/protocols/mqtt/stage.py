@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from domain.command import Disconnected, Send
 from domain.errors import Failure
@@ -38,6 +38,7 @@ from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
 
+Kind = TypeVar("Kind", bound=Packet)
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 
 
@@ -114,6 +115,14 @@ class Broker:
         """A new network connection."""
         client = Client(self, version)
         self.clients.append(client)
+        return client
+
+    def joined(self, client_id: str, version: int = 4, pattern: str = "", options: int = 1, **terms: Any) -> Client:
+        """A client that has connected, and subscribed to `pattern` unless that is empty."""
+        client = self.client(version)
+        client.connect(client_id, **terms)
+        if pattern:
+            client.subscribe(pattern, options)
         return client
 
     def publish(self, topic: str, body: bytes, properties: bytes = b"") -> None:
@@ -264,6 +273,12 @@ class Client(StrictDriver):
         """Packets received since the last call."""
         inbox, self.inbox = self.inbox, []
         return inbox
+
+    def only(self, kind: type[Kind]) -> Kind:
+        """The one packet received since the last call, which is of this kind."""
+        (packet,) = self.take()
+        assert isinstance(packet, kind)
+        return packet
 
     def messages(self, answer: bool = True) -> list[Publish]:
         """PUBLISH packets received since the last call; they are acknowledged completely unless `answer` is False."""

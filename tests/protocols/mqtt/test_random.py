@@ -113,8 +113,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
     LATENESS.seed, LATENESS.breaks = seed, 0.02
     pick = random.Random(seed)
     broker = Broker()
-    first = broker.client(5)
-    first.connect("listener", clean=False, expiry_s=10_000)
+    first = broker.joined("listener", 5, clean=False, expiry_s=10_000)
     for pattern in ("t/#", "+/a"):
         assert first.subscribe(pattern, 2) == 2
     first.drop()
@@ -164,8 +163,7 @@ def test_what_arrives_while_a_session_catches_up_is_delivered() -> None:
     pick = random.Random(1)
     broker = Broker()
     away(broker)
-    sender = broker.client()
-    sender.connect("sender")
+    sender = broker.joined("sender")
     for number in range(0, 400, 2):
         sender.publish("t/a", b"%d" % number)
         client = broker.client()
