@@ -87,6 +87,12 @@ class Stage:
         assert isinstance(command, kind)
         return command
 
+    def expire_one(self, at: int, kind: type[Kind]) -> Kind:
+        """The one command of `expire`, which is of this kind."""
+        (command,) = self.expire(at)
+        assert isinstance(command, kind)
+        return command
+
     def take_all(self) -> list[Command]:
         """All unanswered commands."""
         commands = list(self.client.commands)
@@ -195,14 +201,22 @@ def leased(
     return Leased(record, Receipt(offset, WALL_MS, 30_000, 0, 0, "broker-a", 3, offset, 4_096), attempt)
 
 
-def with_settings(engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUMER, fifo: bool = False) -> tuple[Stage, int]:
-    """A consumer that has exchanged its settings."""
+def telling(engine: EngineFactory, settings: pb.Settings) -> tuple[Stage, int]:
+    """A client that has sent its settings on a Telemetry stream."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.notify(stream, consumer(kind))
+    stage.notify(stream, settings)
+    return stage, stream
+
+
+def with_settings(
+    engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUMER, group: Group | None = None
+) -> tuple[Stage, int]:
+    """A consumer that has exchanged its settings; of group g, unless another one is given."""
+    stage, stream = telling(engine, consumer(kind))
     _, query = stage.take_all()
     assert isinstance(query, QueryGroup)
-    stage.give(GroupFound(query.ticket, Group("g", orderly=fifo)))
+    stage.give(GroupFound(query.ticket, group or Group("g")))
     return stage, stream
 
 

@@ -14,15 +14,13 @@ from protocols.grpc import inquiry
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, ordinal
 from protocols.http2.engine import EngineFactory
-from tests.protocols.grpc.stage import WALL_MS, Stage, consumer, leased, prefixed
+from tests.protocols.grpc.stage import WALL_MS, Stage, consumer, leased, prefixed, telling
 from tests.protocols.http2.peer import PEER, both_engines
 
 
 def consuming(engine: EngineFactory, settings: pb.Settings | None = None) -> tuple[Stage, int, Heartbeat]:
     """A push consumer that has exchanged its settings."""
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, settings or consumer(pb.PUSH_CONSUMER))
+    stage, stream = telling(engine, settings or consumer(pb.PUSH_CONSUMER))
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)
@@ -70,8 +68,7 @@ def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine, settings)
     before = len(stage.messages(stream))
     stage.give(Inquiry(None, 7, "client-1", RunningInfoRequest("g", False)))
-    (answer,) = stage.expire(stage.now)
-    assert isinstance(answer, ClientAnswered)
+    answer = stage.expire_one(stage.now, ClientAnswered)
     assert isinstance(answer.answer, bytes)
     found = orjson.loads(answer.answer)
     assert answer.serial == 7
@@ -145,8 +142,7 @@ def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> No
     for about, word in ((PositionsRequest("g", "t"), "no words"), (RunningInfoRequest("g", True), "no Telemetry")):
         client = "client-1" if isinstance(about, PositionsRequest) else "somebody else"
         stage.give(Inquiry(None, 11, client, about))
-        (told,) = stage.expire(stage.now)
-        assert isinstance(told, ClientAnswered)
+        told = stage.expire_one(stage.now, ClientAnswered)
         assert isinstance(told.answer, Failure)
         assert word in told.answer.text
 

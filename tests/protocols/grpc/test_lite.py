@@ -159,6 +159,5 @@ def test_termination_ends_what_was_subscribed_to(engine: EngineFactory) -> None:
     stage.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
     leave = stage.take(Leave)
     stage.give(Done(leave.ticket))
-    (ended,) = stage.expire(stage.now + SECOND)
-    assert isinstance(ended, SyncSubscription)
+    ended = stage.expire_one(stage.now + SECOND, SyncSubscription)
     assert (ended.action, ended.client_id, ended.group) == (LiteAction.COMPLETE_REMOVE, "client-1", "g")

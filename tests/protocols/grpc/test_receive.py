@@ -130,8 +130,7 @@ def test_poll_that_overtakes_its_settings_asks_the_group(engine: EngineFactory) 
     stream = stage.call("ReceiveMessage", poll())
     query = stage.take(QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", orderly=True)))
-    (command,) = stage.expire(stage.now)
-    assert isinstance(command, Receive)
+    command = stage.expire_one(stage.now, Receive)
     assert (command.ordered, command.wait_ms) == (True, 15_000)
     stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[1]).message.body == b"one"
@@ -176,7 +175,7 @@ def test_illegal_invisible_time_is_refused(engine: EngineFactory, milliseconds: 
 
 @both_engines
 def test_fifo_push_consumer_polls_its_queue_in_order(engine: EngineFactory) -> None:
-    stage, _ = with_settings(engine, pb.PUSH_CONSUMER, fifo=True)
+    stage, _ = with_settings(engine, pb.PUSH_CONSUMER, group=Group("g", orderly=True))
     request = poll(auto_renew=True)
     request.attempt_id = "attempt-1"
     stage.call("ReceiveMessage", request)
@@ -192,8 +191,7 @@ def test_messages_for_a_poll_that_was_cancelled_are_given_back(engine: EngineFac
     stage.client.connection.reset_stream(stream, 8)
     stage.client.exchange()
     stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
-    (back,) = stage.expire(stage.now)
-    assert isinstance(back, Extend)
+    back = stage.expire_one(stage.now, Extend)
     assert (back.group, back.topic, back.invisible_ms, back.receipts[0].queue_offset) == ("g", "t", 0, 7)
     stage.give(Extended(back.ticket, [back.receipts[0]]))
     assert not stage.server.closed

@@ -14,7 +14,7 @@ from domain.topic import Group, Topic
 from protocols.grpc import settings
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
-from tests.protocols.grpc.stage import Stage, consumer, prefixed
+from tests.protocols.grpc.stage import Stage, consumer, prefixed, telling, with_settings
 from tests.protocols.http2.peer import both_engines
 
 
@@ -47,9 +47,7 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
 
 @both_engines
 def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> None:
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
+    stage, stream = telling(engine, consumer(pb.PUSH_CONSUMER))
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)
@@ -76,12 +74,7 @@ def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> N
     [(RetryPolicy(steps_ms=(1_500, 60_000)), [1_500, 60_000]), (RetryPolicy("EXPONENTIAL", initial_ms=250, max_ms=9_000), [])],
 )
 def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, policy: RetryPolicy, steps_ms: list[int]) -> None:
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
-    _, query = stage.take_all()
-    assert isinstance(query, QueryGroup)
-    stage.give(GroupFound(query.ticket, Group("g", retry=policy)))
+    stage, stream = with_settings(engine, pb.PUSH_CONSUMER, Group("g", retry=policy))
     told = pb.TelemetryCommand.FromString(stage.messages(stream)[0]).settings.backoff_policy
     assert [step.ToMilliseconds() for step in told.customized_backoff.next] == steps_ms
     backoff = told.exponential_backoff
@@ -103,9 +96,7 @@ def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, poli
     ids=["neither", "pull", "lite simple", "topic", "group", "subscription"],
 )
 def test_wrong_settings_end_the_stream(engine: EngineFactory, sent: pb.Settings) -> None:
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, sent)
+    stage, stream = telling(engine, sent)
     assert stage.commands == []
     assert stage.grpc_status(stream)[0] == 3
 
@@ -115,9 +106,7 @@ def test_broken_sql_filter_is_refused(engine: EngineFactory) -> None:
     sent = consumer()
     sent.subscription.subscriptions[0].expression.type = pb.SQL
     sent.subscription.subscriptions[0].expression.expression = "colour ="
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, sent)
+    stage, stream = telling(engine, sent)
     assert stage.grpc_status(stream)[0] == 3
 
 

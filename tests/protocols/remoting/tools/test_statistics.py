@@ -15,7 +15,7 @@ from domain.admin.position import Backlog, QueryBacklog, QueryTimeSpans, QueueTi
 from domain.admin.topic import ListTopics, TopicList
 from domain.command import Pull
 from domain.event import Pulled
-from domain.membership import QueryMembers, Subscription
+from domain.membership import Subscription
 from domain.message.message import Message
 from domain.message.record import encode as encode_record
 from domain.nameserver.route import BrokerAddresses, ClusterFound, QueryCluster
@@ -127,9 +127,3 @@ def test_codes_that_are_not_served_are_answered_with_a_reason(code: int) -> None
     frame = refused_reply(code)
     assert frame.code == 3
     assert REASONS[code] in frame.remark
-
-
-def test_a_reply_to_no_request_is_dropped() -> None:
-    conn = connection()
-    assert conn.receive(request(38, {"consumerGroup": "g"}, flag=1), 1) == []
-    one(conn, request(38, {"consumerGroup": "g"}), QueryMembers)
