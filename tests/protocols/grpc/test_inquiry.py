@@ -15,7 +15,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, ordinal
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import WALL_MS, Stage, consumer, leased, prefixed, telling
-from tests.protocols.http2.peer import PEER, both_engines
+from tests.protocols.http2.peer import PEER
 
 
 def consuming(engine: EngineFactory, settings: pb.Settings | None = None) -> tuple[Stage, int, Heartbeat]:
@@ -39,7 +39,6 @@ def say(stage: Stage, stream: int, command: pb.TelemetryCommand) -> list[object]
     return list(stage.take_all())
 
 
-@both_engines
 def test_a_client_has_address_language_and_version(engine: EngineFactory) -> None:
     _, _, heartbeat = consuming(engine)
     assert (heartbeat.language, heartbeat.version, heartbeat.address) == ("JAVA", 453, f"{PEER.host}:{PEER.port}")
@@ -61,7 +60,6 @@ def test_a_version_is_its_ordinal(text: str, version: int) -> None:
     assert ordinal(text) == version
 
 
-@both_engines
 def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
     settings = consumer(pb.PUSH_CONSUMER)
     settings.subscription.subscriptions[0].expression.expression = "A || B"
@@ -81,7 +79,6 @@ def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
     assert "jstack" not in found
 
 
-@both_engines
 def test_stacks_come_from_the_client(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     stage.give(Inquiry(None, 8, "client-1", RunningInfoRequest("g", True)))
@@ -96,7 +93,6 @@ def test_stacks_come_from_the_client(engine: EngineFactory) -> None:
     assert say(stage, stream, said) == []
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("code", "result"),
     [(pb.OK, "CR_SUCCESS"), (pb.FAILED_TO_CONSUME_MESSAGE, "CR_LATER"), (pb.MESSAGE_CORRUPTED, "CR_RETURN_NULL")],
@@ -117,7 +113,6 @@ def test_a_message_is_consumed_directly(engine: EngineFactory, code: pb.Code, re
     assert (answer.serial, found["consumeResult"], found["spentTimeMills"]) == (9, result, 3)
 
 
-@both_engines
 def test_the_question_itself_as_its_answer_is_an_answer(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
@@ -127,7 +122,6 @@ def test_the_question_itself_as_its_answer_is_an_answer(engine: EngineFactory) -
     assert isinstance(answer.answer, bytes)
 
 
-@both_engines
 def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
@@ -147,7 +141,6 @@ def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> No
         assert word in told.answer.text
 
 
-@both_engines
 def test_answers_to_nothing_are_let_go(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     for nonce in ("", "x", "-1", "12", "9" * 40, "\u0661"):
@@ -156,7 +149,6 @@ def test_answers_to_nothing_are_let_go(engine: EngineFactory) -> None:
         assert say(stage, stream, said) == []
 
 
-@both_engines
 def test_questions_are_bounded(engine: EngineFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inquiry, "PENDING_MAX", 2)
     stage, stream, _ = consuming(engine)

@@ -12,14 +12,10 @@ from domain.message.message import Message
 from domain.topic import Group, Topic
 from domain.transaction import CheckTransaction, EndTransaction
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import Stage, consumer, leased, message
-from tests.protocols.http2.peer import both_engines
 
 
-@both_engines
-def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_consumer_inside_a_namespace(stage: Stage) -> None:
     stream = stage.open_telemetry()
     settings = consumer(pb.SIMPLE_CONSUMER)
     settings.subscription.group.resource_namespace = "shop"
@@ -51,9 +47,7 @@ def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
     assert (acknowledge.group, acknowledge.topic) == ("shop%g", "shop%t")
 
 
-@both_engines
-def test_the_metadata_counts_where_a_resource_is_silent(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_the_metadata_counts_where_a_resource_is_silent(stage: Stage) -> None:
     extra = [(b"x-mq-namespace", b"shop")]
     stage.call("SendMessage", pb.SendMessageRequest(messages=[message()]), extra=extra)
     sent = stage.take(Send)
@@ -68,9 +62,7 @@ def test_the_metadata_counts_where_a_resource_is_silent(engine: EngineFactory) -
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.MESSAGE_CORRUPTED
 
 
-@both_engines
-def test_a_namespace_that_could_be_mistaken_for_another_is_none(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_namespace_that_could_be_mistaken_for_another_is_none(stage: Stage) -> None:
     for space in ("a%b", "a b", "%RETRY", "x" * 65):
         sent = message()
         sent.topic.resource_namespace = space
@@ -79,9 +71,7 @@ def test_a_namespace_that_could_be_mistaken_for_another_is_none(engine: EngineFa
     assert not stage.commands
 
 
-@both_engines
-def test_routes_name_the_topic_as_it_was_asked_for(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_routes_name_the_topic_as_it_was_asked_for(stage: Stage) -> None:
     request = pb.QueryRouteRequest()
     request.topic.name = "t"
     request.topic.resource_namespace = "shop"
@@ -93,9 +83,7 @@ def test_routes_name_the_topic_as_it_was_asked_for(engine: EngineFactory) -> Non
     assert (place.topic.resource_namespace, place.topic.name) == ("shop", "t")
 
 
-@both_engines
-def test_a_producer_is_asked_about_its_transaction_in_its_own_words(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_producer_is_asked_about_its_transaction_in_its_own_words(stage: Stage) -> None:
     stream = stage.open_telemetry()
     settings = pb.Settings(client_type=pb.PRODUCER)
     settings.publishing.topics.add(name="t", resource_namespace="shop")

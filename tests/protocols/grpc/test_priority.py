@@ -10,9 +10,7 @@ from domain.message import property as properties
 from domain.topic import Topic
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import Stage, leased
-from tests.protocols.http2.peer import both_engines
 
 
 def ranked(priority: int) -> pb.Message:
@@ -23,27 +21,21 @@ def ranked(priority: int) -> pb.Message:
     return message
 
 
-@both_engines
 @pytest.mark.parametrize("priority", [0, 7, 2**31 - 1])
-def test_a_priority_is_stored(engine: EngineFactory, priority: int) -> None:
-    stage = Stage(engine)
+def test_a_priority_is_stored(stage: Stage, priority: int) -> None:
     stage.call("SendMessage", pb.SendMessageRequest(messages=[ranked(priority)]))
     command = stage.take(Send)
     assert properties.text(command.messages[0].properties, properties.PRIORITY) == str(priority)
     assert properties.message_type(command.messages[0].properties) == "PRIORITY"
 
 
-@both_engines
-def test_a_negative_priority_is_refused(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_negative_priority_is_refused(stage: Stage) -> None:
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[ranked(-1)]))
     assert stage.commands == []
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.BAD_REQUEST
 
 
-@both_engines
-def test_the_route_of_such_a_topic_takes_nothing_else(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_the_route_of_such_a_topic_takes_nothing_else(stage: Stage) -> None:
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="ranked")))
     command = stage.take(QueryTopic)
     stage.give(TopicFound(command.ticket, Topic("ranked", 2, 2, type="PRIORITY")))

@@ -14,10 +14,8 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.connection import HELD_BYTES_MAX
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import SERVICE, WALL_MS, Stage, leased, poll, prefixed, with_settings
-from tests.protocols.http2.peer import both_engines
 
 
-@both_engines
 def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll(), timeout="18S")
@@ -38,7 +36,6 @@ def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None
     assert stage.grpc_status(stream) == (0, "")
 
 
-@both_engines
 @pytest.mark.parametrize("kind", [3, 99, -1])
 def test_a_filter_of_an_unknown_type_is_refused(engine: EngineFactory, kind: int) -> None:
     stage, _ = with_settings(engine)
@@ -50,7 +47,6 @@ def test_a_filter_of_an_unknown_type_is_refused(engine: EngineFactory, kind: int
     assert stage.commands == []
 
 
-@both_engines
 @pytest.mark.parametrize("method", [b"GET", b"PUT", b"HEAD"])
 def test_methods_other_than_post_are_405(engine: EngineFactory, method: bytes) -> None:
     stage, _ = with_settings(engine)
@@ -69,7 +65,6 @@ def test_methods_other_than_post_are_405(engine: EngineFactory, method: bytes) -
     assert stage.commands == []
 
 
-@both_engines
 @pytest.mark.parametrize(("kind", "text"), [(pb.TAG, "A || B"), (pb.SQL, "TAGS = 'A' OR colour = 'red'")])
 def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.FilterType, text: str) -> None:
     stage, _ = with_settings(engine)
@@ -83,7 +78,6 @@ def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.
     assert not command.filter.matches(b"TAGS\x01C\x02")
 
 
-@both_engines
 @pytest.mark.parametrize(("size", "refused"), [(10_240, False), (16_384, False), (16_385, True)])
 def test_a_tag_of_any_length_that_a_message_can_have_is_received(engine: EngineFactory, size: int, refused: bool) -> None:
     """Apache's end-to-end suite subscribes to a tag of 10,240 characters (TagFilterTest#testLongTagSize)."""
@@ -101,7 +95,6 @@ def test_a_tag_of_any_length_that_a_message_can_have_is_received(engine: EngineF
         assert command.filter.matches(b"TAGS\x01" + b"t" * size + b"\x02")
 
 
-@both_engines
 def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     request = poll()
@@ -113,7 +106,6 @@ def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
     assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
 
 
-@both_engines
 def test_nothing_to_receive_is_message_not_found(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll())
@@ -124,9 +116,7 @@ def test_nothing_to_receive_is_message_not_found(engine: EngineFactory) -> None:
     assert told[0].status.code == pb.MESSAGE_NOT_FOUND
 
 
-@both_engines
-def test_poll_that_overtakes_its_settings_asks_the_group(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_poll_that_overtakes_its_settings_asks_the_group(stage: Stage) -> None:
     stream = stage.call("ReceiveMessage", poll())
     query = stage.take(QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", orderly=True)))
@@ -136,7 +126,6 @@ def test_poll_that_overtakes_its_settings_asks_the_group(engine: EngineFactory) 
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[1]).message.body == b"one"
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("asked_s", "timeout", "wait_ms"),
     [(15, "18S", 15_000), (40, "43S", 20_000), (1, "", 5_000), (30, "10S", 9_900), (None, "", 20_000), (None, "13S", 11_500)],
@@ -154,14 +143,12 @@ def test_polling_time_follows_request_and_deadline(
     assert command.wait_ms == wait_ms
 
 
-@both_engines
 def test_deadline_too_near_for_a_poll_is_refused(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll(), timeout="3S")
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_POLLING_TIME
 
 
-@both_engines
 @pytest.mark.parametrize(("milliseconds", "word"), [(9_999, "small"), (12 * 3_600_000 + 1, "large")])
 def test_illegal_invisible_time_is_refused(engine: EngineFactory, milliseconds: int, word: str) -> None:
     stage, _ = with_settings(engine)
@@ -173,7 +160,6 @@ def test_illegal_invisible_time_is_refused(engine: EngineFactory, milliseconds: 
     assert f"the invisibleTime is too {word}" in told.message
 
 
-@both_engines
 def test_fifo_push_consumer_polls_its_queue_in_order(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER, group=Group("g", orderly=True))
     request = poll(auto_renew=True)
@@ -183,7 +169,6 @@ def test_fifo_push_consumer_polls_its_queue_in_order(engine: EngineFactory) -> N
     assert (command.ordered, command.queue_id, command.attempt_id, command.invisible_ms) == (True, 2, "attempt-1", 60_000)
 
 
-@both_engines
 def test_messages_for_a_poll_that_was_cancelled_are_given_back(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll())
@@ -197,7 +182,6 @@ def test_messages_for_a_poll_that_was_cancelled_are_given_back(engine: EngineFac
     assert not stage.server.closed
 
 
-@both_engines
 def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     body = bytes(4 << 20)

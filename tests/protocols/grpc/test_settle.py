@@ -14,7 +14,6 @@ from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import SECOND, WALL_MS, Stage, leased, poll, with_settings
-from tests.protocols.http2.peer import both_engines
 
 GROUP, TOPIC = pb.Resource(name="g"), pb.Resource(name="t")
 
@@ -33,7 +32,6 @@ def pushed(stage: Stage, given: Leased) -> None:
     stage.give(Received(stage.take(Receive).ticket, [given], WALL_MS, 60_000))
 
 
-@both_engines
 def test_ack_settles_and_tells_each_entry(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     handle = leased(b"x").receipt.text()
@@ -51,7 +49,6 @@ def test_ack_settles_and_tells_each_entry(engine: EngineFactory) -> None:
     assert [entry.receipt_handle for entry in told.entries] == [handle, "not a handle", handle]
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("outcome", "code"), [(None, pb.OK), (Failure(ErrorCode.RECEIPT_EXPIRED, "x" * 300), pb.INVALID_RECEIPT_HANDLE)]
 )
@@ -64,7 +61,6 @@ def test_one_ack_has_its_code_on_top(engine: EngineFactory, outcome: Failure | N
     assert told.status.code == told.entries[0].status.code == code
 
 
-@both_engines
 @pytest.mark.parametrize(("ago_ms", "code"), [(29_999, pb.OK), (30_000, pb.INVALID_RECEIPT_HANDLE)])
 def test_a_handle_is_good_for_as_long_as_its_message_is_invisible(engine: EngineFactory, ago_ms: int, code: int) -> None:
     stage, _ = with_settings(engine)
@@ -83,7 +79,6 @@ def test_a_handle_is_good_for_as_long_as_its_message_is_invisible(engine: Engine
     assert pb.ChangeInvisibleDurationResponse.FromString(stage.messages(change)[0]).status.code == code
 
 
-@both_engines
 def test_change_of_invisible_time_hands_out_the_new_handle(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     handle = leased(b"x").receipt.text()
@@ -98,7 +93,6 @@ def test_change_of_invisible_time_hands_out_the_new_handle(engine: EngineFactory
     assert (told.status.code, told.receipt_handle) == (pb.OK, fresh.text())
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("handle", "seconds", "code"),
     [("junk", 10, pb.INVALID_RECEIPT_HANDLE), ("0 1 2 3 0 b 0 0", 43_201, pb.ILLEGAL_INVISIBLE_TIME)],
@@ -112,7 +106,6 @@ def test_refused_change_gives_the_old_handle_back(engine: EngineFactory, handle:
     assert (told.status.code, told.receipt_handle) == (code, handle)
 
 
-@both_engines
 def test_forwarding_to_the_dead_letter_queue(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     request = pb.ForwardMessageToDeadLetterQueueRequest(group=GROUP, topic=TOPIC, receipt_handle=leased(b"x").receipt.text())
@@ -124,7 +117,6 @@ def test_forwarding_to_the_dead_letter_queue(engine: EngineFactory) -> None:
     assert told.status.code == pb.OK
 
 
-@both_engines
 def test_lease_of_a_push_consumer_is_renewed_and_the_first_handle_still_works(engine: EngineFactory) -> None:
     stage, telemetry = with_settings(engine, pb.PUSH_CONSUMER)
     given = leased(b"slow work")
@@ -143,7 +135,6 @@ def test_lease_of_a_push_consumer_is_renewed_and_the_first_handle_still_works(en
     assert telemetry in stage.application.calls.by_stream
 
 
-@both_engines
 def test_renewal_ends_when_the_store_refuses(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER)
     pushed(stage, leased(b"x"))
@@ -152,7 +143,6 @@ def test_renewal_ends_when_the_store_refuses(engine: EngineFactory) -> None:
     assert stage.expire(stage.now + 120 * SECOND) == []
 
 
-@both_engines
 def test_a_lease_that_was_renewed_for_three_hours_ends_as_the_retry_policy_says(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER, Group("g", retry=RetryPolicy("EXPONENTIAL", initial_ms=700)))
     given = leased(b"slow")
@@ -170,7 +160,6 @@ def test_a_lease_that_was_renewed_for_three_hours_ends_as_the_retry_policy_says(
     assert 200 < len(delays) < 240
 
 
-@both_engines
 def test_leases_of_a_client_that_leaves_are_given_back(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER)
     pushed(stage, leased(b"x"))

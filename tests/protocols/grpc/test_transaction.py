@@ -15,7 +15,6 @@ from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndT
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import WALL_MS, Stage, message
-from tests.protocols.http2.peer import both_engines
 
 
 def producing(engine: EngineFactory) -> tuple[Stage, int]:
@@ -29,9 +28,7 @@ def producing(engine: EngineFactory) -> tuple[Stage, int]:
     return stage, stream
 
 
-@both_engines
-def test_a_half_message_is_marked_and_its_transaction_has_an_id(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_half_message_is_marked_and_its_transaction_has_an_id(stage: Stage) -> None:
     half = message()
     half.system_properties.message_type = pb.TRANSACTION
     half.system_properties.orphaned_transaction_recovery_duration.seconds = 90
@@ -50,12 +47,10 @@ def test_a_half_message_is_marked_and_its_transaction_has_an_id(engine: EngineFa
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.BAD_REQUEST
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("resolution", "outcome"), [(pb.COMMIT, COMMIT), (pb.ROLLBACK, ROLLBACK), (pb.TRANSACTION_RESOLUTION_UNSPECIFIED, UNKNOWN)]
 )
-def test_a_decision_names_its_transaction(engine: EngineFactory, resolution: pb.TransactionResolution, outcome: str) -> None:
-    stage = Stage(engine)
+def test_a_decision_names_its_transaction(stage: Stage, resolution: pb.TransactionResolution, outcome: str) -> None:
     request = pb.EndTransactionRequest(message_id="M", transaction_id="M", resolution=resolution, source=pb.SOURCE_CLIENT)
     request.topic.name = "t"
     stream = stage.call("EndTransaction", request)
@@ -66,9 +61,7 @@ def test_a_decision_names_its_transaction(engine: EngineFactory, resolution: pb.
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.OK
 
 
-@both_engines
-def test_a_decision_can_be_refused(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_decision_can_be_refused(stage: Stage) -> None:
     request = pb.EndTransactionRequest(message_id="M", resolution=pb.COMMIT)
     request.topic.name = "t"
     stream = stage.call("EndTransaction", request)
@@ -84,7 +77,6 @@ def test_a_decision_can_be_refused(engine: EngineFactory) -> None:
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_TOPIC
 
 
-@both_engines
 def test_the_question_goes_to_the_telemetry_stream_of_its_client(engine: EngineFactory) -> None:
     stage, stream = producing(engine)
     before = len(stage.messages(stream))
@@ -103,7 +95,6 @@ def test_the_question_goes_to_the_telemetry_stream_of_its_client(engine: EngineF
     assert dict(orphan.message.user_properties) == {"own": "x"}
 
 
-@both_engines
 def test_a_producer_is_asked_where_its_telemetry_stream_is(engine: EngineFactory) -> None:
     stage, _ = producing(engine)
     stage.call("Heartbeat", pb.HeartbeatRequest(client_type=pb.PRODUCER))
@@ -115,9 +106,7 @@ def test_a_producer_is_asked_where_its_telemetry_stream_is(engine: EngineFactory
     assert command.producers == []
 
 
-@both_engines
-def test_a_timer_has_a_handle_and_is_recalled_by_it(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_timer_has_a_handle_and_is_recalled_by_it(stage: Stage) -> None:
     timer = message()
     timer.system_properties.message_type = pb.DELAY
     timer.system_properties.delivery_timestamp.seconds = WALL_MS // 1000 + 60

@@ -159,8 +159,7 @@ def test_a_payload_is_an_event_in_version_5_only_when_its_content_type_says_so()
     assert "CE_id" not in as_stored([], TEXTS["JSON"])
 
 
-def test_a_subscriber_below_version_5_gets_events_in_structured_mode() -> None:
-    broker = Broker()
+def test_a_subscriber_below_version_5_gets_events_in_structured_mode(broker: Broker) -> None:
     listener = broker.joined("listener", 4, "t/#")
     sender = broker.joined("sender", 5)
     sender.publish("t/x", b'{"a":1}', 0, properties=given(EVENT))
@@ -168,8 +167,7 @@ def test_a_subscriber_below_version_5_gets_events_in_structured_mode() -> None:
     assert json.loads(message.body) == {**dict(EVENT), "datacontenttype": "application/json", "data": {"a": 1}}
 
 
-def test_a_subscriber_gets_attributes_as_user_properties_whoever_sent_the_event() -> None:
-    broker = Broker()
+def test_a_subscriber_gets_attributes_as_user_properties_whoever_sent_the_event(broker: Broker) -> None:
     listener = broker.joined("listener", 5, "t/#")
     sender = broker.joined("sender", 5)
     sender.publish("t/x", b"{}", properties=given(EVENT))

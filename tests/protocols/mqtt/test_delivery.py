@@ -18,8 +18,7 @@ pytestmark = pytest.mark.usefixtures("near_and_late")
 
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_publish_and_receive(version: int, qos: int) -> None:
-    broker = Broker()
+def test_publish_and_receive(broker: Broker, version: int, qos: int) -> None:
     listener = broker.client(version)
     assert not listener.connect("listener").present
     assert listener.subscribe("sensors/+/temp", qos) == qos
@@ -34,8 +33,7 @@ def test_publish_and_receive(version: int, qos: int) -> None:
         assert [(ack.kind, ack.packet_id) for ack in sender.take() if isinstance(ack, Ack)] == [(7, 1)]
 
 
-def test_delivered_qos_is_the_lower_of_both() -> None:
-    broker = Broker()
+def test_delivered_qos_is_the_lower_of_both(broker: Broker) -> None:
     listener = broker.joined("listener", 4, "t/low", 0)
     listener.subscribe("t/high", 2)
     sender = broker.joined("sender")
@@ -44,9 +42,8 @@ def test_delivered_qos_is_the_lower_of_both() -> None:
     assert [(got.topic, got.qos) for got in listener.messages()] == [(b"t/low", 0), (b"t/high", 1)]
 
 
-def test_a_message_of_an_sdk_reaches_the_bare_topic() -> None:
+def test_a_message_of_an_sdk_reaches_the_bare_topic(broker: Broker) -> None:
     """A message of an SDK has no path: `t`, `t/#`, `+` and `#` match it, `t/+` does not."""
-    broker = Broker()
     listener = broker.joined("listener")
     for pattern in ("sensors/+", "sensors/#"):
         listener.subscribe(pattern)
@@ -55,8 +52,7 @@ def test_a_message_of_an_sdk_reaches_the_bare_topic() -> None:
     assert (got.topic, got.body, got.qos) == (b"sensors", b"22", 1)
 
 
-def test_order_of_one_publisher_is_kept() -> None:
-    broker = Broker()
+def test_order_of_one_publisher_is_kept(broker: Broker) -> None:
     listener = broker.joined("listener", 4, "#")
     sender = broker.joined("sender")
     sender.put(*(Publish(b"t/%d" % (n % 3), b"%d" % n, 1, False, False, n + 1, NONE) for n in range(30)))
@@ -68,8 +64,7 @@ def test_order_of_one_publisher_is_kept() -> None:
         assert len(numbers) == 10
 
 
-def test_retained_values() -> None:
-    broker = Broker()
+def test_retained_values(broker: Broker) -> None:
     sender = broker.joined("sender", 5)
     for qos in (0, 1, 2):
         sender.publish(f"r/{qos}", b"%d" % qos, qos, packet_id=qos + 1, retain=True)
@@ -86,9 +81,8 @@ def test_retained_values() -> None:
     assert sorted(bodies(listener.messages())) == [b"0", b"2"]
 
 
-def test_retain_handling_and_retain_as_published() -> None:
+def test_retain_handling_and_retain_as_published(broker: Broker) -> None:
     """3.8.3.1: retain handling 0 always, 1 when the filter is new, 2 never; and the RETAIN flag of live deliveries."""
-    broker = Broker()
     sender = broker.joined("sender", 5)
     sender.publish("r/1", b"kept", retain=True)
     listener = broker.joined("listener", 5)
@@ -102,8 +96,7 @@ def test_retain_handling_and_retain_as_published() -> None:
     assert [(got.body, got.retain) for got in listener.messages()] == [(b"live", True)]
 
 
-def test_no_local_and_merged_identifiers() -> None:
-    broker = Broker()
+def test_no_local_and_merged_identifiers(broker: Broker) -> None:
     client = broker.joined("c", 5)
     first, second = Properties(), Properties()
     first.subscription_ids, second.subscription_ids = [3], [4]
@@ -119,8 +112,7 @@ def test_no_local_and_merged_identifiers() -> None:
     assert theirs.qos == 1
 
 
-def test_unsubscribe_stops_delivery() -> None:
-    broker = Broker()
+def test_unsubscribe_stops_delivery(broker: Broker) -> None:
     client = broker.joined("c", 5, "t/#")
     client.put(Unsubscribe(9, ["t/#", "never"]))
     answer = client.only(Suback)
@@ -129,8 +121,7 @@ def test_unsubscribe_stops_delivery() -> None:
     assert client.take() == []
 
 
-def test_properties_go_through_unchanged() -> None:
-    broker = Broker()
+def test_properties_go_through_unchanged(broker: Broker) -> None:
     listener = broker.joined("listener", 5, "t/#")
     given = Properties()
     given.numbers[props.PAYLOAD_FORMAT] = 1
@@ -144,8 +135,7 @@ def test_properties_go_through_unchanged() -> None:
     assert got.properties == given
 
 
-def test_user_properties_are_properties_for_everybody_else() -> None:
-    broker = Broker()
+def test_user_properties_are_properties_for_everybody_else(broker: Broker) -> None:
     sender = broker.joined("sender", 5)
     given = Properties()
     given.user = [("plain", "1"), ("twice", "1"), ("twice", "2"), ("TAGS", "stolen"), ("HG_CLIENT", "forged")]
@@ -180,8 +170,7 @@ def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
     assert broker.adapter.lost == {"refused": 0, "slow-reader": 20 - len(low), "too-large": 0}
 
 
-def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
-    broker = Broker()
+def test_deliveries_too_large_for_the_client_are_passed_over(broker: Broker) -> None:
     listener = broker.joined("listener", 5, properties=with_number(props.MAXIMUM_PACKET_SIZE, 100))
     listener.subscribe("t/#")
     sender = broker.joined("sender", 5)
@@ -195,9 +184,8 @@ def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
     assert (broker.sessions.lost["too-large"], broker.adapter.lost["too-large"]) == (1, 1)
 
 
-def test_aliases_towards_the_client() -> None:
+def test_aliases_towards_the_client(broker: Broker) -> None:
     """3.3.2.3.4: as many aliases as the client accepts, for the first topics; a packet that sets one is never dropped."""
-    broker = Broker()
     listener = broker.joined("listener", 5, properties=with_number(props.TOPIC_ALIAS_MAXIMUM, 1))
     listener.subscribe("t/#", 1)
     sender = broker.joined("sender", 5)

@@ -34,8 +34,7 @@ BAD_CONNECTS = [vector for vector in CONNECTS if isinstance(vector.expected, int
 
 
 @pytest.mark.parametrize("vector", BAD_CONNECTS, ids=lambda vector: vector.name)
-def test_a_bad_first_packet_is_refused_in_the_words_of_its_version(vector: Vector) -> None:
-    broker = Broker()
+def test_a_bad_first_packet_is_refused_in_the_words_of_its_version(broker: Broker, vector: Vector) -> None:
     client = broker.client(5 if vector.data[8:9] >= b"\x05" else 4)
     client.send(vector.data)
     assert client.gone
@@ -53,8 +52,7 @@ LATER = [vector for vector in PUBLISHES + OTHERS if isinstance(vector.expected, 
 
 
 @pytest.mark.parametrize("vector", LATER, ids=lambda vector: vector.name)
-def test_a_bad_packet_later_ends_the_connection(vector: Vector) -> None:
-    broker = Broker()
+def test_a_bad_packet_later_ends_the_connection(broker: Broker, vector: Vector) -> None:
     listener = broker.joined("listener", 4, "wills/c")
     client = broker.client(vector.version)
     client.connect("c", will=Will("wills/c", b"", 1, False, NONE))
@@ -73,8 +71,7 @@ TOPICS: list[tuple[bytes, int]] = [
 
 @pytest.mark.parametrize(("topic", "code"), TOPICS, ids=[repr(topic[:8]) for topic, _ in TOPICS])
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_bad_topic_name_ends_the_connection(topic: bytes, code: int, version: int) -> None:
-    broker = Broker()
+def test_a_bad_topic_name_ends_the_connection(broker: Broker, topic: bytes, code: int, version: int) -> None:
     client = broker.joined("c", version)
     client.put(Publish(topic, b"x", 1, False, False, 1, NONE))
     assert client.gone
@@ -82,8 +79,7 @@ def test_a_bad_topic_name_ends_the_connection(topic: bytes, code: int, version: 
 
 
 @pytest.mark.parametrize("topic", ["/x", "$x/y", "größe/x", "%RETRY%g/x", "TBW102/x", "a b", "$share/g/t", "x" * 200])
-def test_odd_but_legal_topic_names_are_kept_exactly(topic: str) -> None:
-    broker = Broker()
+def test_odd_but_legal_topic_names_are_kept_exactly(broker: Broker, topic: str) -> None:
     listener = broker.joined("listener", 4, topic if not topic.startswith("$share") else "$share2/#")
     client = broker.joined("c")
     client.publish(topic)
@@ -92,8 +88,7 @@ def test_odd_but_legal_topic_names_are_kept_exactly(topic: str) -> None:
         assert [message.topic.decode() for message in listener.messages()] == [topic]
 
 
-def test_sys_topics_are_not_for_clients() -> None:
-    broker = Broker()
+def test_sys_topics_are_not_for_clients(broker: Broker) -> None:
     client = broker.joined("c", 5)
     client.publish("$SYS/x", qos=0)
     client.publish("$SYS/x", qos=1, packet_id=1)
@@ -141,8 +136,7 @@ def test_receive_maximum_of_the_server() -> None:
     assert client.reason == "receive-maximum"
 
 
-def test_payload_that_is_not_the_text_it_claims_to_be() -> None:
-    broker = Broker()
+def test_payload_that_is_not_the_text_it_claims_to_be(broker: Broker) -> None:
     client = broker.joined("c", 5)
     claim = Properties()
     claim.numbers[props.PAYLOAD_FORMAT] = 1
@@ -151,8 +145,7 @@ def test_payload_that_is_not_the_text_it_claims_to_be() -> None:
     assert not client.gone
 
 
-def test_properties_beyond_what_a_message_can_hold() -> None:
-    broker = Broker()
+def test_properties_beyond_what_a_message_can_hold(broker: Broker) -> None:
     client = broker.joined("c", 5)
     given = Properties()
     given.user = [("k", "v" * 40_000)]
@@ -161,9 +154,8 @@ def test_properties_beyond_what_a_message_can_hold() -> None:
 
 
 @pytest.mark.parametrize("path", ["t", "t/" + "x" * 4_000])
-def test_properties_topic_name_and_client_id_have_one_bound_together(path: str) -> None:
+def test_properties_topic_name_and_client_id_have_one_bound_together(broker: Broker, path: str) -> None:
     """What is refused takes no other message of the same read with it."""
-    broker = Broker()
     client = broker.joined("c", 5)
     codes: list[int] = []
     for more in range(0, 31_000, 250):
@@ -196,8 +188,7 @@ def test_a_refused_publish_below_5_closes_unless_told_otherwise(accept: bool) ->
         assert client.reason == "refused-publish"
 
 
-def test_filters_that_are_none_get_their_own_code() -> None:
-    broker = Broker()
+def test_filters_that_are_none_get_their_own_code(broker: Broker) -> None:
     for version, codes in ((5, [1, 0x8F, 0x8F, 1, 0]), (4, [1, 0x80, 0x80, 1, 0])):
         client = broker.joined("c", version)
         client.put(Subscribe(3, [("a/#", 1), ("a/#/b", 1), ("a+", 1), ("$share/g/a", 1), ("b", 0)]))
@@ -207,9 +198,8 @@ def test_filters_that_are_none_get_their_own_code() -> None:
         assert sorted(packet.packet_id for packet in client.take() if isinstance(packet, Suback)) == [4, 5]
 
 
-def test_client_ids() -> None:
+def test_client_ids(broker: Broker) -> None:
     """3.1.3.1: an empty client id needs a clean session below 5.0; in 5.0 the server assigns one."""
-    broker = Broker()
     assert broker.client(4).connect("", clean=False).code == 2
     assert broker.client(4).connect("", clean=True).code == 0
     for clean in (False, True):
@@ -226,8 +216,7 @@ def test_an_authentication_method_is_refused() -> None:
     assert Broker().client(5).connect("c", properties=method).code == 0x8C
 
 
-def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all() -> None:
-    broker = Broker()
+def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all(broker: Broker) -> None:
     client = broker.client()
     client.poll()
     for byte in encode(Connect(4, "c", True, 0, None, None, None, NONE), 4)[:9]:
@@ -238,9 +227,8 @@ def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all() -> None:
     assert (client.gone, client.reason, client.take()) == (True, "no-connect", [])
 
 
-def test_keep_alive_counts_whole_packets() -> None:
+def test_keep_alive_counts_whole_packets(broker: Broker) -> None:
     """3.1.2.10: one and a half times the keep-alive; half a packet does not count."""
-    broker = Broker()
     client = broker.joined("c", 5, keep_alive_s=10)
     for _ in range(3):
         broker.run(14_000)
@@ -253,8 +241,7 @@ def test_keep_alive_counts_whole_packets() -> None:
     assert (client.gone, client.reason, goodbye(client)) == (True, "keep-alive", 0x8D)
 
 
-def test_half_a_packet_without_keep_alive_ends_after_ten_seconds() -> None:
-    broker = Broker()
+def test_half_a_packet_without_keep_alive_ends_after_ten_seconds(broker: Broker) -> None:
     client = broker.joined("c", 5)
     broker.run(60_000)
     client.send(b"\x30\x7f")
@@ -285,8 +272,7 @@ def test_reading_stops_while_too_much_waits_for_the_store() -> None:
     assert [ack.kind for ack in client.take() if isinstance(ack, Ack)] == [4]
 
 
-def test_what_follows_connect_in_the_same_bytes_is_answered_after_connack() -> None:
-    broker = Broker()
+def test_what_follows_connect_in_the_same_bytes_is_answered_after_connack(broker: Broker) -> None:
     client = broker.client(5)
     client.put(
         Connect(5, "c", False, 0, None, None, None, NONE),
@@ -326,9 +312,8 @@ def test_no_bytes_raise_out_of_a_connection(version: int, pieces: list[bytes]) -
         connection.deadline()
 
 
-def test_a_node_that_stops_says_so() -> None:
+def test_a_node_that_stops_says_so(broker: Broker) -> None:
     """4.13: DISCONNECT with 0x8B in 5.0; below 5.0, and before CONNECT, there is no packet for it."""
-    broker = Broker()
     for version, words in ((5, [0x8B]), (4, [])):
         client = broker.joined("c", version)
         commands = client.connection.drain(0)

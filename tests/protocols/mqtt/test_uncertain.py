@@ -35,8 +35,7 @@ def published(qos: int, dup: bool = False) -> Publish:
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_slow_flush_ends_the_connection_and_the_message_is_sent_again(qos: int) -> None:
-    broker = Broker()
+def test_a_slow_flush_ends_the_connection_and_the_message_is_sent_again(broker: Broker, qos: int) -> None:
     reader = broker.joined("reader", 5, "t", 0)
     client = broker.joined("c", 5, clean=False, expiry_s=3_600)
     broker.publish("t", b"the topic is there")

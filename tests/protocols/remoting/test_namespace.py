@@ -42,8 +42,7 @@ def pulled(conn: RemotingConnection, serialize: int, *records: bytes) -> Frame:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_send_goes_into_the_namespace(serialize: int) -> None:
-    conn = connection()
+def test_a_send_goes_into_the_namespace(conn: RemotingConnection, serialize: int) -> None:
     send = {**V2, "a": "pg", "b": "t", "i": "TRAN_MSG\x01true\x02PGROUP\x01pg\x02", **SPACE}
     command = one(conn, request(codes.SEND_V2, send, b'{"topic":"stays"}', serialize=serialize), Send)
     (message,) = command.messages
@@ -54,8 +53,7 @@ def test_a_send_goes_into_the_namespace(serialize: int) -> None:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_records_are_sent_without_the_namespace(serialize: int) -> None:
-    conn = connection()
+def test_records_are_sent_without_the_namespace(conn: RemotingConnection, serialize: int) -> None:
     again = stored("%RETRY%shop%g", b"RETRY_TOPIC\x01shop%t\x02")
     answer = pulled(conn, serialize, stored("shop%t"), again)
     size = int.from_bytes(answer.body[:4], "big")
@@ -82,8 +80,7 @@ def test_messages_of_other_namespaces_are_not_sent() -> None:
         assert exchanged(codes.VIEW_MESSAGE, {"offset": "900", **SPACE}, ViewMessage, Viewed(None, stored(topic))).code == code
 
 
-def test_groups_and_topics_of_a_heartbeat_and_of_locks() -> None:
-    conn = connection()
+def test_groups_and_topics_of_a_heartbeat_and_of_locks(conn: RemotingConnection) -> None:
     beat = {
         "clientID": "c",
         "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": "t", "subString": 'a = \'"topic":"x"\''}]}],
@@ -103,8 +100,7 @@ def test_groups_and_topics_of_a_heartbeat_and_of_locks() -> None:
     assert orjson.loads(reply(conn).body)["lockOKMQSet"] == [queue]
 
 
-def test_requests_of_the_node_lose_the_namespace() -> None:
-    conn = connection()
+def test_requests_of_the_node_lose_the_namespace(conn: RemotingConnection) -> None:
     command = one(conn, request(codes.GET_ROUTE, {"topic": "t", **SPACE}))
     assert not isinstance(command, QueryTopic)
     conn.answer(MembersChanged(None, "shop%g"), 1)
@@ -123,23 +119,20 @@ def test_requests_of_the_node_lose_the_namespace() -> None:
 
 
 @pytest.mark.parametrize("separator", ["_", "+"])
-def test_the_retry_topic_of_a_pop_names_two(separator: str) -> None:
-    conn = connection()
+def test_the_retry_topic_of_a_pop_names_two(conn: RemotingConnection, separator: str) -> None:
     ask = {"consumerGroup": "g", "topic": f"%RETRY%g{separator}t", "queueId": "0", **SPACE}
     command = one(conn, request(codes.QUERY_OFFSET, ask))
     assert command.topic == f"%RETRY%shop%g{separator}shop%t"
 
 
-def test_a_connection_without_namespaces_rewrites_nothing() -> None:
-    conn = connection()
+def test_a_connection_without_namespaces_rewrites_nothing(conn: RemotingConnection) -> None:
     one(conn, request(codes.SEND_V2, {**V2, "b": "t"}, b"x"))
     command = one(conn, request(codes.SEND_V2, {**V2, "b": "shop%t"}, b"x"), Send)
     assert command.messages[0].topic == "shop%t"
     assert conn._namespaces is None
 
 
-def test_an_illegal_namespace_makes_illegal_names() -> None:
-    conn = connection()
+def test_an_illegal_namespace_makes_illegal_names(conn: RemotingConnection) -> None:
     for space in ("a%b", "ä", " "):
         command = one(conn, request(codes.SEND_V2, {**V2, "b": "t", "nsd": "true", "ns": space}, b"x"), Send)
         assert command.messages[0].topic == "."

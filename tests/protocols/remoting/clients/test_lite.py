@@ -36,6 +36,7 @@ from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.message.record import encode
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, reply, request
 
@@ -50,8 +51,7 @@ def leased(offset: int, attempt: int, body: bytes = b"x") -> Leased:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_pop_of_all_that_a_client_has(serialize: int) -> None:
-    conn = connection()
+def test_a_pop_of_all_that_a_client_has(conn: RemotingConnection, serialize: int) -> None:
     command = one(conn, request(200070, {**POP, "attemptId": "x"}, serialize=serialize), ReceiveLite)
     assert (command.client_id, command.group, command.topic, command.limit) == ("c", "g", "T", 8)
     assert (command.invisible_ms, command.wait_ms, command.attempt_id) == (60_000, 15_000, "x")
@@ -64,8 +64,7 @@ def test_a_pop_of_all_that_a_client_has(serialize: int) -> None:
     assert frame.body == messages[0].record + messages[1].record
 
 
-def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read() -> None:
-    conn = connection()
+def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read(conn: RemotingConnection) -> None:
     body = bytes(4 << 20)
     for at in range(18):
         command = one(conn, request(200070, POP, opaque=at), ReceiveLite)
@@ -93,8 +92,7 @@ def test_a_pop_without_messages_and_one_for_too_many() -> None:
         ({"type": "TIMESTAMP", "value": 99}, OffsetOption(OffsetOptionType.TIME, 99)),
     ],
 )
-def test_subscriptions(option: object, start: OffsetOption | None) -> None:
-    conn = connection()
+def test_subscriptions(conn: RemotingConnection, option: object, start: OffsetOption | None) -> None:
     entry = {"action": "PARTIAL_ADD", "clientId": "c", "group": "g", "topic": "T", "liteTopicSet": ["a", "b"], "version": 1}
     body = json.dumps({"subscriptionSet": [{**entry, "offsetOption": option}]}).encode()
     command = one(conn, request(200071, body=body), SyncSubscription)
@@ -104,8 +102,7 @@ def test_subscriptions(option: object, start: OffsetOption | None) -> None:
     assert reply(conn).code == 0
 
 
-def test_the_first_refusal_of_several_subscriptions_is_the_answer() -> None:
-    conn = connection()
+def test_the_first_refusal_of_several_subscriptions_is_the_answer(conn: RemotingConnection) -> None:
     actions = ("COMPLETE_ADD", "COMPLETE_REMOVE")
     entries = [{"action": action, "clientId": "c", "group": "g", "topic": "T"} for action in actions]
     first, second = conn.receive(request(200071, body=json.dumps({"subscriptionSet": entries}).encode()), 1)
@@ -139,16 +136,14 @@ def test_a_change_of_the_invisible_time_by_lite_topic() -> None:
     assert (suspended.topic, suspended.lite, suspended.invisible_ms) == ("T", "a", 500)
 
 
-def test_a_client_is_told_that_another_has_its_lite_topic() -> None:
-    conn = connection()
+def test_a_client_is_told_that_another_has_its_lite_topic(conn: RemotingConnection) -> None:
     conn.answer(LiteTaken(None, "c", "g", "a"), 1)
     frame = reply(conn)
     assert (frame.code, frame.flag & 3) == (200073, 2)
     assert fields(frame) == {"liteTopic": "a", "consumerGroup": "g", "clientId": "c"}
 
 
-def test_what_tools_ask() -> None:
-    conn = connection()
+def test_what_tools_ask(conn: RemotingConnection) -> None:
 
     def asked(code: int, **ext: str) -> object:
         return one(conn, request(code, ext))

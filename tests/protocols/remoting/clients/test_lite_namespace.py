@@ -26,16 +26,16 @@ from domain.lite import LiteAction, LiteTaken, ReceiveLite, SyncSubscription
 from domain.message import record
 from domain.message.property import decode
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.clients.test_lite import EXTRA, POP, leased
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import fields, one, reply, request
 
 SPACE = {"nsd": "true", "ns": "shop"}
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_pop_and_its_messages(serialize: int) -> None:
-    conn = connection()
+def test_a_pop_and_its_messages(conn: RemotingConnection, serialize: int) -> None:
     command = one(conn, request(codes.POP_LITE, {**POP, **SPACE}, serialize=serialize), ReceiveLite)
     assert (command.group, command.topic, command.client_id) == ("shop%g", "shop%T", "c")
     message = leased(7, 1)
@@ -50,8 +50,7 @@ def test_a_pop_and_its_messages(serialize: int) -> None:
     assert (properties["__LITE_TOPIC"], properties["INNER_MULTI_QUEUE_OFFSET"]) == ("a", "7")
 
 
-def test_every_lite_queue_that_a_message_names_is_of_the_namespace() -> None:
-    conn = connection()
+def test_every_lite_queue_that_a_message_names_is_of_the_namespace(conn: RemotingConnection) -> None:
     stored = "k\x01,%LMQ%$T$a\x02INNER_MULTI_DISPATCH\x01%LMQ%$T$a,%LMQ%$T$b\x02"
     fields = {"a": "p", "b": "T", "e": "0", "f": "0", "g": "1", "h": "0", "i": stored}
     command = one(conn, request(codes.SEND_V2, {**fields, **SPACE}), Send)
@@ -59,8 +58,7 @@ def test_every_lite_queue_that_a_message_names_is_of_the_namespace() -> None:
     assert (kept["INNER_MULTI_DISPATCH"], kept["k"]) == ("%LMQ%$shop%T$a,%LMQ%$shop%T$b", ",%LMQ%$T$a")
 
 
-def test_subscriptions_are_those_of_the_namespace() -> None:
-    conn = connection()
+def test_subscriptions_are_those_of_the_namespace(conn: RemotingConnection) -> None:
     each = {"action": "PARTIAL_ADD", "clientId": "c", "group": "g", "topic": "T", "liteTopicSet": ["a", "topic"]}
     body = json.dumps({"subscriptionSet": [each]}).encode()
     command = one(conn, request(codes.LITE_SUBSCRIPTION, SPACE, body), SyncSubscription)
@@ -70,23 +68,20 @@ def test_subscriptions_are_those_of_the_namespace() -> None:
     assert reply(conn).code == codes.SUCCESS
 
 
-def test_an_acknowledgement_by_the_name_of_a_lite_topic() -> None:
-    conn = connection()
+def test_an_acknowledgement_by_the_name_of_a_lite_topic(conn: RemotingConnection) -> None:
     ack = {"consumerGroup": "g", "topic": "T", "queueId": "0", "extraInfo": EXTRA, "offset": "7", "liteTopic": "a"}
     command = one(conn, request(codes.ACK, {**ack, **SPACE}), Acknowledge)
     assert (command.group, command.topic) == ("shop%g", "%LMQ%$shop%T$a")
 
 
-def test_a_client_that_loses_a_lite_topic_knows_its_group_by_its_own_name() -> None:
-    conn = connection()
+def test_a_client_that_loses_a_lite_topic_knows_its_group_by_its_own_name(conn: RemotingConnection) -> None:
     conn.receive(request(codes.POP_LITE, {**POP, **SPACE}), 1)
     conn.answer(LiteTaken(None, "c", "shop%g", "a"), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame)["consumerGroup"], fields(frame)["liteTopic"]) == (200073, "g", "a")
 
 
-def test_the_questions_of_tools() -> None:
-    conn = connection()
+def test_the_questions_of_tools(conn: RemotingConnection) -> None:
     asked_node = one(conn, request(codes.GET_LITE_NODE, SPACE), QueryLiteNode)
     conn.answer(LiteNode(asked_node.ticket, 1, 2, 3, 0, {"shop%T": 60, "yard%T": 5}, {"shop%T": ["shop%g", "shop%h"]}), 1)
     node = json.loads(reply(conn).body)

@@ -45,8 +45,7 @@ def beat(conn: RemotingConnection, **change: object) -> Heartbeat:
     return one(conn, request(34, body=json.dumps({**BEAT, **change}).encode()), Heartbeat)
 
 
-def test_a_heartbeat_names_producers_and_memberships() -> None:
-    conn = connection()
+def test_a_heartbeat_names_producers_and_memberships(conn: RemotingConnection) -> None:
     command = beat(conn)
     assert (command.client_id, command.producers) == ("10.0.0.9@1234#77", ["pg"])
     assert (command.language, command.version) == ("JAVA", 479)
@@ -57,8 +56,7 @@ def test_a_heartbeat_names_producers_and_memberships() -> None:
     assert fields(reply(conn)) == {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
 
 
-def test_a_heartbeat_without_subscriptions_keeps_the_known_ones() -> None:
-    conn = connection()
+def test_a_heartbeat_without_subscriptions_keeps_the_known_ones(conn: RemotingConnection) -> None:
     beat(conn)
     short = [{**BEAT["consumerDataSet"][0], "subscriptionDataSet": []}]  # type: ignore[index]
     assert beat(conn, consumerDataSet=short, withoutSub=True).keep_subscriptions
@@ -69,14 +67,12 @@ def test_a_heartbeat_without_subscriptions_keeps_the_known_ones() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"clientID":""}', b"\xff\xfe", b'{"clientID":"a","consumerDataSet":[1,"x"]}']
 )
-def test_any_heartbeat_has_an_outcome(body: bytes) -> None:
-    conn = connection()
+def test_any_heartbeat_has_an_outcome(conn: RemotingConnection, body: bytes) -> None:
     commands = conn.receive(request(34, body=body), 1)
     assert len(commands) == 1 or reply(conn).code == 29
 
 
-def test_members_and_their_absence() -> None:
-    conn = connection()
+def test_members_and_their_absence(conn: RemotingConnection) -> None:
     command = one(conn, request(38, {"consumerGroup": "g"}), QueryMembers)
     conn.answer(Members(command.ticket, ["a", "b"]), 1)
     assert reply(conn).body == b'{"consumerIdList":["a","b"]}'
@@ -85,8 +81,7 @@ def test_members_and_their_absence() -> None:
     assert reply(conn).code == 1
 
 
-def test_leaving_a_group() -> None:
-    conn = connection()
+def test_leaving_a_group(conn: RemotingConnection) -> None:
     beat(conn)
     command = one(conn, request(35, {"clientID": "c", "consumerGroup": "g"}), Leave)
     assert (command.client_id, command.consumer_group, command.producer_group) == ("c", "g", "")

@@ -70,8 +70,7 @@ def test_commit_only_with_its_bit_and_no_wait_without_suspend() -> None:
     assert (command.wait_ms, command.commit) == (0, 5)
 
 
-def test_a_pull_without_subscription_uses_what_the_heartbeat_said() -> None:
-    conn = connection()
+def test_a_pull_without_subscription_uses_what_the_heartbeat_said(conn: RemotingConnection) -> None:
     first = pull(conn, sysFlag="2")
     assert (first.subscribed, first.filter) == (True, None)
     conn.answer(Refused(first.ticket, Failure(ErrorCode.GROUP_OFFLINE, "no subscription")), 1)
@@ -83,8 +82,7 @@ def test_a_pull_without_subscription_uses_what_the_heartbeat_said() -> None:
     assert (command.member, command.subscribed) == ("10.0.0.9@1", False)
 
 
-def test_a_pull_says_when_its_filter_is_that_of_a_member_that_reads_everything() -> None:
-    conn = connection()
+def test_a_pull_says_when_its_filter_is_that_of_a_member_that_reads_everything(conn: RemotingConnection) -> None:
     one(conn, request(34, body=HEARTBEAT))
     assert not pull(conn, sysFlag="2").broadcast
     one(conn, request(34, body=HEARTBEAT.replace(b"CLUSTERING", b"BROADCASTING")))
@@ -93,8 +91,7 @@ def test_a_pull_says_when_its_filter_is_that_of_a_member_that_reads_everything()
     assert not pull(conn, sysFlag="6").broadcast
 
 
-def test_sql_comes_with_the_pull_or_with_the_heartbeat() -> None:
-    conn = connection()
+def test_sql_comes_with_the_pull_or_with_the_heartbeat(conn: RemotingConnection) -> None:
     red, blue = (properties.encode([("color", color)]) for color in ("red", "blue"))
     asked = pull(conn, expressionType="SQL92", subscription="color = 'red'")
     assert asked.filter is not None
@@ -118,8 +115,7 @@ def test_a_filter_that_does_not_compile_is_refused_at_once(change: dict[str, str
     ("status", "code"), [("FOUND", 0), ("NO_MATCH", 20), ("EMPTY", 19), ("TOO_SMALL", 21), ("TOO_LARGE", 21)]
 )
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_every_status_carries_the_four_numbers(status: str, code: int, serialize: int) -> None:
-    conn = connection()
+def test_every_status_carries_the_four_numbers(conn: RemotingConnection, status: str, code: int, serialize: int) -> None:
     command = one(conn, request(11, PULL, serialize=serialize), Pull)
     first, second = record(b"TAGS\x01A\x02"), record(b"")
     conn.answer(Pulled(command.ticket, status, [first, second] if code == 0 else [], 7, 0, 9), 2)
@@ -162,8 +158,7 @@ def test_no_more_properties_are_sent_than_clients_can_read() -> None:
     assert Record(reply(conn).body).properties == long
 
 
-def test_the_position_of_a_group_and_its_absence() -> None:
-    conn = connection()
+def test_the_position_of_a_group_and_its_absence(conn: RemotingConnection) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2"}
     command = one(conn, request(14, {**asked, "setZeroIfNotFound": "false"}))
     assert command == QueryOffset(command.ticket, "g", "T", 2, False)
@@ -176,8 +171,7 @@ def test_the_position_of_a_group_and_its_absence() -> None:
     assert fields(reply(conn)) == {"offset": "9"}
 
 
-def test_committing_oneway() -> None:
-    conn = connection()
+def test_committing_oneway(conn: RemotingConnection) -> None:
     command = one(
         conn, request(15, {"consumerGroup": "g", "topic": "T", "queueId": "2", "commitOffset": "8"}, flag=2), CommitOffsets
     )
@@ -196,8 +190,7 @@ def test_searching_by_time_with_both_boundaries() -> None:
     assert (lower.upper, upper.upper, upper.timestamp_ms) == (False, True, 1_700_000_000_000)
 
 
-def test_the_earliest_time_and_one_record_by_its_place() -> None:
-    conn = connection()
+def test_the_earliest_time_and_one_record_by_its_place(conn: RemotingConnection) -> None:
     command = one(conn, request(32, {"topic": "T", "queueId": "0"}), QueryEarliestStoreTime)
     conn.answer(EarliestStoreTime(command.ticket, -1), 1)
     assert fields(reply(conn)) == {"timestamp": "-1"}
@@ -207,8 +200,7 @@ def test_the_earliest_time_and_one_record_by_its_place() -> None:
     assert Record(reply(conn).body).properties == b"A\x01b\x02"
 
 
-def test_a_missing_field_is_answered() -> None:
-    conn = connection()
+def test_a_missing_field_is_answered(conn: RemotingConnection) -> None:
     assert conn.receive(request(11, {"topic": "T"}), 1) == []
     (frame,) = replies(conn)
     assert frame.code == 29
@@ -226,8 +218,7 @@ def test_an_offset_below_zero_is_one_that_is_too_small() -> None:
     assert command.offset == -1
 
 
-def test_a_lite_queue_by_its_name_or_by_the_field_of_its_lite_topic() -> None:
-    conn = connection()
+def test_a_lite_queue_by_its_name_or_by_the_field_of_its_lite_topic(conn: RemotingConnection) -> None:
     for change in ({"topic": "%LMQ%$T$a"}, {"liteTopic": "a"}):
         assert pull(conn, **change).topic == "%LMQ%$T$a"
         found = one(conn, request(29, {**PULL, **change, "timestamp": "5"}), SearchOffset)

@@ -17,6 +17,7 @@ from domain.message.receipt import Receipt
 from domain.message.record import Record, check, encode
 from domain.principal import GATEWAY
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, reply, request
@@ -111,8 +112,7 @@ def test_a_message_leased_at_another_instant_carries_its_own_receipt() -> None:
 
 
 @pytest.mark.parametrize("extra", ["5 1000 60000 0 0 b-a 2 9", "5 1000 60000 0 0 b-a 2"])
-def test_acknowledging_by_receipt(extra: str) -> None:
-    conn = connection()
+def test_acknowledging_by_receipt(conn: RemotingConnection, extra: str) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": extra, "offset": "9"}
     command = one(conn, request(200051, asked), Acknowledge)
     (receipt,) = command.receipts
@@ -121,8 +121,7 @@ def test_acknowledging_by_receipt(extra: str) -> None:
     assert reply(conn).code == 0
 
 
-def test_an_expired_receipt_is_no_message() -> None:
-    conn = connection()
+def test_an_expired_receipt_is_no_message(conn: RemotingConnection) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1 60000 0 0 b-a 2 9", "offset": "9"}
     command = one(conn, request(200051, asked), Acknowledge)
     conn.answer(Settled(command.ticket, [Failure(ErrorCode.RECEIPT_EXPIRED, "another has it")]), 1)
@@ -175,8 +174,7 @@ def test_bad_batches_are_answered(ack: dict[str, object], code: int) -> None:
     assert refused_reply(200151, body=json.dumps({"acks": [ack]}).encode()).code == code
 
 
-def test_extending_a_lease() -> None:
-    conn = connection()
+def test_extending_a_lease(conn: RemotingConnection) -> None:
     asked = {
         "consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1000 60000 0 0 b-a 2 9", "offset": "9",
         "invisibleTime": "5000",
@@ -193,16 +191,14 @@ def test_a_malformed_receipt_is_refused(extra: str) -> None:
     assert refused_reply(200051, asked).code in (codes.MESSAGE_ILLEGAL, codes.INVALID_PARAMETER)
 
 
-def test_a_notification_says_whether_messages_are_waiting() -> None:
-    conn = connection()
+def test_a_notification_says_whether_messages_are_waiting(conn: RemotingConnection) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "-1", "pollTime": "100", "bornTime": "0"}
     command = one(conn, request(200054, asked), AwaitMessages)
     conn.answer(MessagesWaiting(command.ticket, True), 1)
     assert fields(reply(conn)) == {"hasMsg": "true", "pollingFull": "false"}
 
 
-def test_leases_of_a_pop_are_returned_when_the_client_does_not_read() -> None:
-    conn = connection()
+def test_leases_of_a_pop_are_returned_when_the_client_does_not_read(conn: RemotingConnection) -> None:
     data = encode(Message("T", bytes(4 << 20), b"", queue_id=0), 3, 300, 1, BORN_HOST)
     told: list[int] = []
     back: list[Receipt] = []

@@ -13,6 +13,7 @@ from domain.event import Refused, Sent
 from domain.message import property as properties
 from domain.message.message import SYS_PREPARED, Placed
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON, encode_binary, encode_ext
 from tests.protocols.remoting.frames import (
     BORN_HOST,
@@ -46,8 +47,7 @@ OFFSET_ID = "0A00000100002A9F0000000000001234"
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 @pytest.mark.parametrize(("code", "header"), [(10, V1), (310, V2)])
-def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str, str]) -> None:
-    conn = connection()
+def test_a_send_becomes_one_message(conn: RemotingConnection, serialize: int, code: int, header: dict[str, str]) -> None:
     for turn in range(3):
         command = one(conn, request(code, header, b"body", serialize=serialize, opaque=turn), Send)
         assert command.wait
@@ -137,8 +137,7 @@ def test_what_a_sender_may_not_set_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_content_type_and_expiry_are_stored_as_those_of_other_protocols(serialize: int) -> None:
-    conn = connection()
+def test_content_type_and_expiry_are_stored_as_those_of_other_protocols(conn: RemotingConnection, serialize: int) -> None:
     for _ in range(2):
         assert one(conn, request(310, V2, b"x", serialize=serialize))
         given = "mq-expires-at\x012026-11-18T11:06:40.123Z\x02A\x01b\x02mq-content-type\x01a/b\x02"
@@ -175,8 +174,7 @@ def test_a_malformed_half_message_is_refused_and_not_delivered(code: int, change
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(serialize: int) -> None:
-    conn = connection()
+def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(conn: RemotingConnection, serialize: int) -> None:
     for turn in range(6):
         change = ({"f": "0"}, {"f": "4", "i": HALF + "PGROUP\x01pg\x02"}, {"f": "0", "i": HALF})[turn % 3]
         command = one(conn, request(310, {**V2, **change}, b"x", serialize=serialize), Send)
@@ -185,8 +183,7 @@ def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(ser
         assert turn % 3 == 0 or properties.text(message.properties, "PGROUP") == "pg"
 
 
-def test_a_oneway_send_is_not_answered() -> None:
-    conn = connection()
+def test_a_oneway_send_is_not_answered(conn: RemotingConnection) -> None:
     command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2), Send)
     assert not command.wait
     conn.answer(Refused(command.ticket, Failure(ErrorCode.OVERLOADED)), 2)
@@ -198,8 +195,7 @@ BATCH = bytes.fromhex(
 )
 
 
-def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_a_warm_cache() -> None:
-    conn = connection()
+def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_a_warm_cache(conn: RemotingConnection) -> None:
     whole = request(310, V2, b"body", serialize=BINARY)
     one(conn, whole, Send)
     ext = encode_ext(V2)
@@ -211,9 +207,8 @@ def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_
         assert reply(conn).code == codes.INVALID_PARAMETER
 
 
-def test_a_batch_becomes_consecutive_messages() -> None:
+def test_a_batch_becomes_consecutive_messages(conn: RemotingConnection) -> None:
     """The batch body of MessageDecoder.encodeMessages: "x" with TAGS=A, "y" without properties."""
-    conn = connection()
     command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH), Send)
     assert [(each.body, each.properties, each.queue_id) for each in command.messages] == [
         (b"x", b"TAGS\x01A\x02" + REGION_PROPERTY, 3),
@@ -262,8 +257,7 @@ def test_illegal_fields_are_answered_29(change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("copies", "code"), [(False, codes.FLUSH_DISK_TIMEOUT), (True, codes.FLUSH_SLAVE_TIMEOUT)])
-def test_a_flush_timeout_carries_every_field_that_clients_unbox(copies: bool, code: int) -> None:
-    conn = connection()
+def test_a_flush_timeout_carries_every_field_that_clients_unbox(conn: RemotingConnection, copies: bool, code: int) -> None:
     command = one(conn, request(310, V2), Send)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "it is slow", copies=copies)), 2)
     frame = reply(conn)
@@ -271,8 +265,7 @@ def test_a_flush_timeout_carries_every_field_that_clients_unbox(copies: bool, co
     assert {"msgId", "queueId", "queueOffset"} <= set(fields(frame))
 
 
-def test_an_id_that_json_escapes_is_replied_unchanged() -> None:
-    conn = connection()
+def test_an_id_that_json_escapes_is_replied_unchanged(conn: RemotingConnection) -> None:
     command = one(conn, request(310, V2), Send)
     conn.answer(Sent(command.ticket, [Placed(0, 0, 0, 0, 'a"b\\ü')]), 2)
     assert fields(reply(conn))["transactionId"] == 'a"b\\ü'

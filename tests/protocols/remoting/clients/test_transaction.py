@@ -19,8 +19,9 @@ from domain.transaction import (
     ResumeTransaction,
 )
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import connection, fields, one, refused_reply, replies, reply, request
+from tests.protocols.remoting.frames import fields, one, refused_reply, replies, reply, request
 
 END = {
     "producerGroup": "pg", "tranStateTableOffset": "7", "commitLogOffset": "4660", "commitOrRollback": "8",
@@ -29,8 +30,7 @@ END = {
 
 
 @pytest.mark.parametrize(("bits", "outcome"), [("8", COMMIT), ("12", ROLLBACK), ("0", UNKNOWN)])
-def test_an_end_of_transaction_has_the_offsets_of_the_half_message(bits: str, outcome: str) -> None:
-    conn = connection()
+def test_an_end_of_transaction_has_the_offsets_of_the_half_message(conn: RemotingConnection, bits: str, outcome: str) -> None:
     command = one(conn, request(37, {**END, "commitOrRollback": bits}, flag=2), EndTransaction)
     assert not command.wait
     assert (command.group, command.message_id, command.outcome) == ("pg", "U1", outcome)
@@ -39,8 +39,7 @@ def test_an_end_of_transaction_has_the_offsets_of_the_half_message(bits: str, ou
     assert replies(conn) == []
 
 
-def test_an_end_of_transaction_that_is_not_oneway_is_answered() -> None:
-    conn = connection()
+def test_an_end_of_transaction_that_is_not_oneway_is_answered(conn: RemotingConnection) -> None:
     command = one(conn, request(37, END), EndTransaction)
     assert command.wait
     conn.answer(Done(command.ticket), 2)
@@ -51,8 +50,7 @@ def test_an_end_of_transaction_that_is_not_oneway_is_answered() -> None:
     assert refused_reply(37, {**END, "commitOrRollback": "4"}).code == codes.INVALID_PARAMETER
 
 
-def test_a_transaction_check_has_the_half_message_and_its_offsets() -> None:
-    conn = connection()
+def test_a_transaction_check_has_the_half_message_and_its_offsets(conn: RemotingConnection) -> None:
     message = Message("T", b"body", b"UNIQ_KEY\x01U1\x02PGROUP\x01pg\x02", queue_id=3, message_id="U1")
     data = record.encode(message, 7, 0x1234, 1, bytes(8))
     conn.answer(CheckTransaction(None, "client", "pg", "U1", data), 1)
@@ -65,8 +63,7 @@ def test_a_transaction_check_has_the_half_message_and_its_offsets() -> None:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_timers_reply_has_the_handle_that_recalls_it(serialize: int) -> None:
-    conn = connection()
+def test_a_timers_reply_has_the_handle_that_recalls_it(conn: RemotingConnection, serialize: int) -> None:
     header = {
         "a": "pg", "b": "T", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1700000000000", "h": "0",
         "i": "TIMER_DELIVER_MS\x011800000000000\x02UNIQ_KEY\x01U1\x02",
@@ -84,8 +81,7 @@ def test_a_timers_reply_has_the_handle_that_recalls_it(serialize: int) -> None:
         assert reply(conn).code == 604
 
 
-def test_an_undecided_half_message_is_named_by_its_offset_id() -> None:
-    conn = connection()
+def test_an_undecided_half_message_is_named_by_its_offset_id(conn: RemotingConnection) -> None:
     command = one(
         conn,
         request(323, {"topic": "TRANS_CHECK_MAX_TIME_TOPIC", "msgId": "7F00000100002A9F000000000000ABCD"}),

@@ -34,14 +34,14 @@ from domain.nameserver.route import (
     UnregisterBroker,
     WritableChanged,
 )
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
+def test_a_route_is_compact_json_with_our_own_address(conn: RemotingConnection, serialize: int) -> None:
     """The Go client splits the text of brokerAddrs at commas and colons, so it must not contain blanks."""
-    conn = connection()
     command = one(conn, request(105, {"topic": "T"}, serialize=serialize), QueryRoute)
     brokers = [BrokerAddresses("c1", "b-a", {0: ""}), BrokerAddresses("c2", "b-b", {0: "h:1", 1: "h:2"}, "z1")]
     conn.answer(RouteFound(command.ticket, [TopicQueues("b-a", 8, 4, 6)], brokers, "b-a:4"), 1)
@@ -57,8 +57,7 @@ def test_no_route_is_17() -> None:
     assert exchanged(105, {"topic": "T"}, QueryRoute, Refused(None, Failure(ErrorCode.TOPIC_NOT_FOUND))).code == 17
 
 
-def test_the_cluster_and_its_system_topics() -> None:
-    conn = connection()
+def test_the_cluster_and_its_system_topics(conn: RemotingConnection) -> None:
     brokers = [BrokerAddresses("c1", "b-a", {0: ""})]
     assert json.loads(exchanged(106, {}, QueryCluster, ClusterFound(None, brokers)).body) == {
         "brokerAddrTable": {
@@ -72,16 +71,14 @@ def test_the_cluster_and_its_system_topics() -> None:
 
 
 @pytest.mark.parametrize(("code", "asked", "cluster"), [(206, {}, ""), (224, {"cluster": "c1"}, "c1")])
-def test_topic_lists(code: int, asked: dict[str, str], cluster: str) -> None:
-    conn = connection()
+def test_topic_lists(conn: RemotingConnection, code: int, asked: dict[str, str], cluster: str) -> None:
     command = one(conn, request(code, asked), ListRoutes)
     assert command.cluster == cluster
     conn.answer(RouteNames(command.ticket, ["A", "B"]), 1)
     assert reply(conn).body == b'{"topicList":["A","B"]}'
 
 
-def test_keys() -> None:
-    conn = connection()
+def test_keys(conn: RemotingConnection) -> None:
     put = one(conn, request(100, {"namespace": "n", "key": "k", "value": "v"}))
     assert put == PutSetting(put.ticket, "n", "k", "v")
     gone = one(conn, request(102, {"namespace": "n", "key": "k"}))
@@ -95,8 +92,7 @@ def test_keys() -> None:
         assert frame.body == (b'{"table":{"k":"v"}}' if values else b"")
 
 
-def test_dropping_a_route_and_permissions_of_a_broker() -> None:
-    conn = connection()
+def test_dropping_a_route_and_permissions_of_a_broker(conn: RemotingConnection) -> None:
     drop = one(conn, request(216, {"topic": "T", "clusterName": "c1"}))
     assert drop == DropRoute(drop.ticket, "T", "c1")
     for code, writable, name in ((205, False, "wipeTopicCount"), (327, True, "addTopicCount")):
@@ -106,8 +102,7 @@ def test_dropping_a_route_and_permissions_of_a_broker() -> None:
         assert fields(reply(conn)) == {name: "3"}
 
 
-def test_the_configuration_is_shown_and_the_safe_part_of_it_changed() -> None:
-    conn = connection()
+def test_the_configuration_is_shown_and_the_safe_part_of_it_changed(conn: RemotingConnection) -> None:
     for values, told in (({}, b"true"), ({ORDER_KEY: "false"}, b"false")):
         body = exchanged(319, {}, QuerySettings, SettingsFound(None, values)).body
         assert b"listenPort=9876\n" in body
@@ -151,8 +146,7 @@ COMPRESSED = zlib.compress(
 
 
 @pytest.mark.parametrize(("body", "compressed"), [(BODY, "false"), (COMPRESSED, "true")])
-def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
-    conn = connection()
+def test_a_broker_registers_in_both_forms(conn: RemotingConnection, body: bytes, compressed: str) -> None:
     crc = str(zlib.crc32(body) & 0x7FFFFFFF)
     command = one(conn, request(103, {**REGISTER, "compressed": compressed, "bodyCrc32": crc}, body), RegisterBroker)
     made = command.registration
@@ -209,8 +203,7 @@ def test_a_body_that_inflates_without_end_costs_little_memory(front: bytes) -> N
     assert most < 3 * len(data) + (1 << 20)
 
 
-def test_leaving_renewing_and_comparing() -> None:
-    conn = connection()
+def test_leaving_renewing_and_comparing(conn: RemotingConnection) -> None:
     gone = one(conn, request(104, REGISTER))
     assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")
     assert exchanged(904, REGISTER, RenewBroker, BrokerRenewed(None, False, None)).code == 0

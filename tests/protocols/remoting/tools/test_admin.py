@@ -24,6 +24,7 @@ from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.topic import Durability, Group, Topic
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.tools.node import properties
 from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
 
@@ -38,8 +39,7 @@ TOPIC_CONFIG = {
 }  # fmt: skip
 
 
-def test_creating_a_topic_with_attributes() -> None:
-    conn = connection()
+def test_creating_a_topic_with_attributes(conn: RemotingConnection) -> None:
     command = one(conn, request(17, CREATE), ChangeTopic)
     assert command.change == TopicChange("T", 8, 4, 6, False, 0, {"message.type": "FIFO"}, ["old"])
     conn.answer(Done(command.ticket), 1)
@@ -51,8 +51,7 @@ def test_attributes_that_are_neither_set_nor_dropped_are_refused(text: str) -> N
     assert refused_reply(17, {**CREATE, "attributes": text}).code == 29
 
 
-def test_a_list_of_topics_answers_the_first_refusal() -> None:
-    conn = connection()
+def test_a_list_of_topics_answers_the_first_refusal(conn: RemotingConnection) -> None:
     body = json.dumps({"topicConfigList": [{"topicName": "A", "attributes": {"+k": "v"}}, {"topicName": "../B"}]}).encode()
     first, second = conn.receive(request(18, body=body), 1)
     assert isinstance(first, ChangeTopic)
@@ -68,8 +67,7 @@ def test_an_empty_list_is_refused() -> None:
     assert refused_reply(18, body=b"{}").code == 29
 
 
-def test_topics_one_and_all() -> None:
-    conn = connection()
+def test_topics_one_and_all(conn: RemotingConnection) -> None:
     assert json.loads(exchanged(351, {"topic": "T"}, QueryTopic, TopicFound(None, TOPIC)).body) == TOPIC_CONFIG
     listed = one(conn, request(21), ListTopics)
     conn.answer(TopicList(listed.ticket, [TOPIC]), 1)
@@ -88,8 +86,7 @@ def test_deleting_topics_and_groups() -> None:
     assert group == DeleteGroup(group.ticket, "g")
 
 
-def test_statistics_are_keyed_by_raw_queues() -> None:
-    conn = connection()
+def test_statistics_are_keyed_by_raw_queues(conn: RemotingConnection) -> None:
     command = one(conn, request(202, {"topic": "T"}), QueryTopicState)
     assert command.topic == "T"
     conn.answer(TopicState(command.ticket, [(0, 1, 5, 17), (1, 0, 0, -1)], 0.5), 1)
@@ -99,8 +96,7 @@ def test_statistics_are_keyed_by_raw_queues() -> None:
     )
 
 
-def test_the_progress_of_a_group() -> None:
-    conn = connection()
+def test_the_progress_of_a_group(conn: RemotingConnection) -> None:
     command = one(conn, request(208, {"consumerGroup": "g"}), QueryProgress)
     assert (command.group, command.topic) == ("g", "")
     conn.answer(Progress(command.ticket, [("T", 1, 9, 5), ("T", 2, 9, 5)], given={("T", 2): 8}), 1)
@@ -121,8 +117,7 @@ def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given() -> None:
     assert refused_reply(200, body=b'{"groupName":"g","groupRetryPolicy":{"type":"LINEAR"}}').code == 29
 
 
-def test_groups() -> None:
-    conn = connection()
+def test_groups(conn: RemotingConnection) -> None:
     body = json.dumps(
         {
             "groupName": "g",
@@ -145,8 +140,7 @@ def test_groups() -> None:
 
 
 @pytest.mark.parametrize(("text", "wanted"), [({}, None), ({"readable": "true"}, True), ({"readable": "false"}, False)])
-def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool | None) -> None:
-    conn = connection()
+def test_the_right_of_a_group_to_read_a_topic(conn: RemotingConnection, text: dict[str, str], wanted: bool | None) -> None:
     command = one(conn, request(353, {"group": "g", "topic": "T", **text}), SetReadable)
     assert (command.group, command.topic, command.readable) == ("g", "T", wanted)
     conn.answer(Readable(command.ticket, False), 1)
@@ -154,8 +148,7 @@ def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool
     assert (frame.code, json.loads(frame.body)) == (0, {"group": "g", "readable": False, "topic": "T"})
 
 
-def test_the_configuration_and_counters_of_the_broker() -> None:
-    conn = connection()
+def test_the_configuration_and_counters_of_the_broker(conn: RemotingConnection) -> None:
     asked = one(conn, request(26), QueryNodePolicy)
     policy = {
         "create_topics": "true",

@@ -41,16 +41,14 @@ def answer(conn: RemotingConnection, frame: Frame, body: bytes = b"", code: int 
     return command
 
 
-def test_running_info() -> None:
-    conn = connection()
+def test_running_info(conn: RemotingConnection) -> None:
     frame = ask(conn, RunningInfoRequest("g", True))
     assert (frame.code, fields(frame)) == (307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"})
     assert answer(conn, frame, b'{"x":1}').answer == b'{"x":1}'
     assert conn.receive(encode(0, frame.opaque, flag=1), 1) == []
 
 
-def test_a_client_that_refuses_an_inquiry() -> None:
-    conn = connection()
+def test_a_client_that_refuses_an_inquiry(conn: RemotingConnection) -> None:
     frame = ask(conn, RunningInfoRequest("g", False))
     found = answer(conn, frame, code=1, remark="no such group")
     assert found.answer == Failure(ErrorCode.GROUP_OFFLINE, "the client <c> says: no such group")
@@ -79,16 +77,14 @@ def test_direct_consumption_brings_the_message() -> None:
         (b'{"messageQueueTable":{"x":5}}', None),
     ],
 )
-def test_positions_of_a_client(body: bytes, wanted: object) -> None:
-    conn = connection()
+def test_positions_of_a_client(conn: RemotingConnection, body: bytes, wanted: object) -> None:
     frame = ask(conn, PositionsRequest("g", "T"))
     assert (frame.code, fields(frame)) == (221, {"topic": "T", "group": "g"})
     found = answer(conn, frame, body).answer
     assert found == wanted if wanted is not None else isinstance(found, Failure)
 
 
-def test_a_reply_is_pushed_with_its_header() -> None:
-    conn = connection()
+def test_a_reply_is_pushed_with_its_header(conn: RemotingConnection) -> None:
     frame = ask(conn, ReplyDelivery(Message("R", b"b", b"CORRELATION_ID\x011\x02", born_ms=9, born_host=BORN_HOST), 12))
     assert (frame.code, frame.body) == (326, b"b")
     found = fields(frame)
@@ -98,8 +94,7 @@ def test_a_reply_is_pushed_with_its_header() -> None:
     assert failed == Failure(ErrorCode.CLIENT_UNKNOWN, "the client <c> says: late")
 
 
-def test_unanswered_inquiries_are_bounded() -> None:
-    conn = connection()
+def test_unanswered_inquiries_are_bounded(conn: RemotingConnection) -> None:
     first = ask(conn, RunningInfoRequest("g", False))
     for _ in range(INQUIRIES_MAX):
         second = ask(conn, RunningInfoRequest("g", False))
@@ -107,8 +102,7 @@ def test_unanswered_inquiries_are_bounded() -> None:
     answer(conn, second)
 
 
-def test_resetting_by_tool() -> None:
-    conn = connection()
+def test_resetting_by_tool(conn: RemotingConnection) -> None:
     asked = {"topic": "T", "group": "g", "timestamp": "-1", "isForce": "false"}
     command = one(conn, request(222, asked))
     assert command == ResetPositions(command.ticket, "T", "g", -1, False)
@@ -120,8 +114,7 @@ def test_resetting_by_tool() -> None:
     assert command == ClonePositions(command.ticket, "a", "b", "T")
 
 
-def test_asking_clients_by_tool() -> None:
-    conn = connection()
+def test_asking_clients_by_tool(conn: RemotingConnection) -> None:
     command = one(conn, request(307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"}), QueryRunningInfo)
     assert (command.group, command.client_id, command.stacks) == ("g", "c", True)
     conn.answer(RunningInfo(command.ticket, b"{}"), 1)
@@ -143,8 +136,7 @@ def test_asking_clients_by_tool() -> None:
         (223, ErrorCode.GROUP_OFFLINE, 206),
     ],
 )
-def test_codes_that_tools_expect(code: int, failure: ErrorCode, wanted: int) -> None:
-    conn = connection()
+def test_codes_that_tools_expect(conn: RemotingConnection, code: int, failure: ErrorCode, wanted: int) -> None:
     every = {"consumerGroup": "g", "clientId": "c", "topic": "T", "group": "g", "timestamp": "0", "isForce": "true"}
     command = one(conn, request(code, every))
     conn.answer(Refused(command.ticket, Failure(failure, "why")), 1)
@@ -165,7 +157,6 @@ def test_a_reply_of_a_consumer(code: int) -> None:
     assert reply(conn).code == 0
 
 
-def test_a_request_message_gets_the_cluster_property() -> None:
-    conn = connection()
+def test_a_request_message_gets_the_cluster_property(conn: RemotingConnection) -> None:
     command = one(conn, request(310, {"b": "T", "e": "0", "i": "REPLY_TO_CLIENT\x01c\x02UNIQ_KEY\x01K\x02"}, b"q"))
     assert b"CLUSTER\x01c1\x02" in command.messages[0].properties

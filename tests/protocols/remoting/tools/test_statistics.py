@@ -20,8 +20,9 @@ from domain.message.message import Message
 from domain.message.record import encode as encode_record
 from domain.nameserver.route import BrokerAddresses, ClusterFound, QueryCluster
 from domain.topic import Topic
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.dispatch import READERS, REASONS
-from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, request
+from tests.protocols.remoting.frames import BORN_HOST, exchanged, fields, one, refused_reply, request
 
 SEEN = ClientSeen("c", "10.0.0.9:1", "JAVA", 479, 17)
 CONNECTION = {"clientAddr": "10.0.0.9:1", "clientId": "c", "language": "JAVA", "version": 479}
@@ -91,8 +92,7 @@ def test_peeking() -> None:
     assert refused_reply(200052, {**ext, "maxMsgNums": "33"}).code == 29
 
 
-def test_changing_what_may_be_changed() -> None:
-    conn = connection()
+def test_changing_what_may_be_changed(conn: RemotingConnection) -> None:
     command = one(
         conn, request(25, body=b"# comment\ndefaultTopicQueueNums = 4\nautoCreateTopicEnable:false\n"), ChangeNodePolicy
     )
