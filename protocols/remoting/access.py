@@ -35,7 +35,6 @@ from domain.admin.user import (
     UserList,
 )
 from domain.errors import ErrorCode, Failure
-from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.remoting import codes
@@ -132,14 +131,12 @@ def get_user(_client: Client, frame: Frame) -> Outcome:
     return (ListUsers(Ticket(frame, _user), name=_not_blank("username", Arguments(frame).text("username", ""))),)
 
 
-def _user(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, UserList)
+def _user(_client: Client, ticket: Ticket, event: UserList) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_info(event.users[0])) if event.users else b"")
 
 
-def list_users(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def list_users(_client: Client, ticket: Ticket, event: UserList) -> bytes:
     """Reply of 3005: UserInfo beans; no body when there are no users."""
-    assert isinstance(event, UserList)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps([_info(user) for user in event.users]) if event.users else b"")
 
 
@@ -182,13 +179,11 @@ def list_policies(_client: Client, frame: Frame) -> Outcome:
     return (ListPolicies(Ticket(frame, _acls), part, args.text("resourceFilter", "")),)
 
 
-def _acl(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GrantList)
+def _acl(_client: Client, ticket: Ticket, event: GrantList) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_acl_info(event.grants[0])) if event.grants else b"")
 
 
-def _acls(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GrantList)
+def _acls(_client: Client, ticket: Ticket, event: GrantList) -> bytes:
     found = [_acl_info(grant) for grant in event.grants]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found) if found else b"")
 

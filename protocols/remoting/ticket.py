@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
@@ -16,8 +16,9 @@ from protocols.remoting.wire.header import FLAG_RESPONSE, Header
 
 Rendering = Generator[None, None, bytes]
 """Writes a reply over several turns of the loop; yields where a turn may end, and returns the reply."""
-Render = Callable[[Client, "Ticket", Event], bytes | Rendering]
-RenderAll = Callable[[Client, "Ticket", Sequence[Event]], bytes]
+Render = Callable[[Client, "Ticket", Any], bytes | Rendering]
+"""Writes the reply to a request from the event of its command."""
+RenderAll = Callable[[Client, "Ticket", Sequence[Any]], bytes]
 Outcome = Sequence[Command] | bytes
 """Result of reading a request: commands, or an encoded reply when no command is needed."""
 Steps = Generator[None, None, Outcome]
@@ -50,7 +51,7 @@ class Ticket:
 
     __slots__ = ("code", "oneway", "opaque", "render", "request_data", "serialize")
 
-    def __init__(self, request: Header, render: Render, request_data: object = None) -> None:
+    def __init__(self, request: Header, render: Render, request_data: Any = None) -> None:
         self.code = request.code
         self.opaque = request.opaque
         self.serialize = request.serialize

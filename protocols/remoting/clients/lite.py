@@ -19,7 +19,7 @@ from domain.admin.lite import (
     QueryLiteClient,
     QueryLiteGroup,
 )
-from domain.event import Event, Leased, Received
+from domain.event import Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.message.receipt import ORDERED_REVIVE_QUEUE
@@ -59,8 +59,7 @@ def pop(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _popped(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Received)
+def _popped(_client: Client, ticket: Ticket, event: Received) -> bytes:
     fields = {
         "popTime": str(event.pop_ms),
         "invisibleTime": str(event.invisible_ms),
@@ -128,9 +127,8 @@ def leased_queue(topic: str, leased: Leased) -> str:
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
-def node(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def node(_client: Client, ticket: Ticket, event: LiteNode) -> bytes:
     """Reply of 200074: a GetBrokerLiteInfoResponseBody."""
-    assert isinstance(event, LiteNode)
     body = {
         "storeType": "headgate",
         "maxLmqNum": 0x7FFFFFFF,
@@ -146,9 +144,8 @@ def node(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def parent(_client: Client, ticket: Ticket, event: LiteParent) -> bytes:
     """Reply of 200075: a GetParentTopicInfoResponseBody."""
-    assert isinstance(event, LiteParent)
     body = {
         "topic": event.topic,
         "ttl": event.minutes,
@@ -159,9 +156,8 @@ def parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def topic(_client: Client, ticket: Ticket, event: LiteTopic) -> bytes:
     """Reply of 200076: a GetLiteTopicInfoResponseBody."""
-    assert isinstance(event, LiteTopic)
     body = {
         "parentTopic": event.topic,
         "liteTopic": event.lite,
@@ -185,8 +181,7 @@ def client(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _of_client(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteClient)
+def _of_client(_client: Client, ticket: Ticket, event: LiteClient) -> bytes:
     body = {
         "parentTopic": event.topic,
         "group": event.group,
@@ -205,8 +200,7 @@ def group(_client: Client, frame: Frame) -> Outcome:
     return (QueryLiteGroup(Ticket(frame, _group), args.text("group"), args.text("liteTopic", ""), args.number("topK", 20)),)
 
 
-def _group(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteGroup)
+def _group(_client: Client, ticket: Ticket, event: LiteGroup) -> bytes:
     body: dict[str, object] = {
         "group": event.group,
         "parentTopic": event.topic,

@@ -120,9 +120,8 @@ def leave(client: Client, frame: Frame) -> Outcome:
     return (Leave(Ticket(frame, success), args.text("clientID"), group, producer),)
 
 
-def members(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def members(_client: Client, ticket: Ticket, event: Members) -> bytes:
     """Reply of 38: the client ids of a group, by which clients assign queues themselves."""
-    assert isinstance(event, Members)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumerIdList": event.client_ids}))
 
 
@@ -147,8 +146,7 @@ def lock(_client: Client, frame: Frame) -> Outcome:
     return (LockQueues(Ticket(frame, render), group, client_id, queues, unlock, wait=not frame.oneway),)
 
 
-def _locked(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Locked)
+def _locked(_client: Client, ticket: Ticket, event: Locked) -> bytes:
     held = [fastjson.queue(broker, topic, queue_id) for broker, topic, queue_id in event.queues]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"lockOKMQSet": held}))
 
@@ -194,8 +192,7 @@ def assign(_client: Client, frame: Frame) -> Outcome:
 
 def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     mode, found, route = events
-    asked = ticket.request_data
-    assert isinstance(asked, assignment.AssignmentRequest)
+    asked: assignment.AssignmentRequest = ticket.request_data
     for each in (route, mode):
         if isinstance(each, Refused):
             if each.failure.code is ErrorCode.TOPIC_NOT_FOUND:

@@ -11,7 +11,7 @@ from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import CommitOffsets, QueryOffset
 from domain.errors import ErrorCode
-from domain.event import Event, Offset, Refused
+from domain.event import Offset, Refused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import queue_of, without_origin
@@ -64,32 +64,28 @@ def view(_client: Client, frame: Frame) -> Outcome:
     return (ViewMessage(Ticket(frame, _viewed), Arguments(frame).number("offset")),)
 
 
-def offset(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def offset(_client: Client, ticket: Ticket, event: Offset) -> bytes:
     """Offset -> a reply."""
-    assert isinstance(event, Offset)
     return ticket.reply(codes.SUCCESS, {"offset": str(event.offset)})
 
 
-def _bound(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    event = events[0]
+def _bound(_client: Client, ticket: Ticket, events: Sequence[Bounds | Refused]) -> bytes:
+    (event,) = events
     if isinstance(event, Refused):
         return _refusal_reply(ticket, event, "offset", 0)
-    assert isinstance(event, Bounds)
-    assert isinstance(ticket.request_data, int)
     found = event.queues[0][ticket.request_data] if event.queues else 0
     return ticket.reply(codes.SUCCESS, {"offset": str(found)})
 
 
-def _found(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    event = events[0]
+def _found(client: Client, ticket: Ticket, events: Sequence[Offset | Refused]) -> bytes:
+    (event,) = events
     return _refusal_reply(ticket, event, "offset", 0) if isinstance(event, Refused) else offset(client, ticket, event)
 
 
-def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    event = events[0]
+def _earliest(_client: Client, ticket: Ticket, events: Sequence[EarliestStoreTime | Refused]) -> bytes:
+    (event,) = events
     if isinstance(event, Refused):
         return _refusal_reply(ticket, event, "timestamp", -1)
-    assert isinstance(event, EarliestStoreTime)
     return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
 
 
@@ -100,6 +96,5 @@ def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> b
     return ticket.refused(event.failure)
 
 
-def _viewed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Viewed)
+def _viewed(_client: Client, ticket: Ticket, event: Viewed) -> bytes:
     return ticket.reply(codes.SUCCESS, body=without_origin(event.record))

@@ -46,8 +46,7 @@ def _receipt(args: Arguments) -> Receipt:
     return found
 
 
-def _settled(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Settled)
+def _settled(_client: Client, ticket: Ticket, event: Settled) -> bytes:
     return _outcome(ticket, [event])
 
 
@@ -129,8 +128,7 @@ def extend(_client: Client, frame: Frame) -> Outcome:
     return (Extend(ticket, group, lite.queue_of(args, topic), [receipt], invisible_ms),)
 
 
-def _extended(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Extended)
+def _extended(_client: Client, ticket: Ticket, event: Extended) -> bytes:
     outcome = event.outcomes[0]
     if isinstance(outcome, Failure):
         return ticket.refused(outcome)

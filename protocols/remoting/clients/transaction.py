@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from domain.address import offset_message_id, physical_offset_of
-from domain.event import Event
 from domain.message.record import Record
 from domain.transaction import (
     COMMIT,
@@ -69,7 +68,6 @@ def check_request(client: Client, opaque: int, event: CheckTransaction) -> bytes
     return encode(codes.CHECK_TRANSACTION, opaque, fields=fields, body=event.record, flag=FLAG_ONEWAY)
 
 
-def recall(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def recall(_client: Client, ticket: Ticket, event: Recalled) -> bytes:
     """Reply of 370: the delayed message is deleted before its delivery time."""
-    assert isinstance(event, Recalled)
     return ticket.reply(codes.SUCCESS, {"msgId": event.message_id})

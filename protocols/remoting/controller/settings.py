@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain.controller.request import ChangeControllerSettings, ControllerSettingsFound
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.ticket import Outcome, Ticket, success
@@ -25,9 +24,8 @@ FIXED: Final[Mapping[str, str]] = {
 """Settings with the same value on every controller, by the names that tools read."""
 
 
-def configuration(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def configuration(_client: Client, ticket: Ticket, event: ControllerSettingsFound) -> bytes:
     """Reply of 1010: the settings and FIXED, under Apache's names."""
-    assert isinstance(event, ControllerSettingsFound)
     text = "".join(f"{name}={value}\n" for name, value in FIXED.items())
     text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
     return ticket.reply(codes.SUCCESS, body=text.encode())

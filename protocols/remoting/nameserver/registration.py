@@ -7,7 +7,6 @@ from collections.abc import Generator
 from typing import Final, final
 
 from domain.address import is_topic
-from domain.event import Event
 from domain.message.crc32 import crc32
 from domain.nameserver.route import (
     BrokerRegistered,
@@ -81,8 +80,7 @@ def _registration(args: Arguments, broker: str, version: DataVersion, topics: di
     )
 
 
-def _registered(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, BrokerRegistered)
+def _registered(_client: Client, ticket: Ticket, event: BrokerRegistered) -> bytes:
     body = fastjson.dumps({"table": dict(event.order)}) if event.order else b""
     return ticket.reply(codes.SUCCESS, {"haServerAddr": event.ha_address, "masterAddr": event.master}, body)
 
@@ -124,8 +122,7 @@ def _rows(body: bytes, broker: str) -> Generator[None, None, tuple[dict[str, Top
     return topics, gone
 
 
-def _paged(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, PageRegistered)
+def _paged(_client: Client, ticket: Ticket, event: PageRegistered) -> bytes:
     return ticket.reply(codes.SUCCESS, {"taken": "true" if event.taken else "false"})
 
 
@@ -171,8 +168,7 @@ def compare(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, BrokerRenewed)
+def _compared(_client: Client, ticket: Ticket, event: BrokerRenewed) -> bytes:
     body = b""
     if event.version is not None:
         known = event.version

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain.event import Event
 from domain.nameserver.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
@@ -28,9 +27,8 @@ from protocols.remoting.wire.frame import Frame
 from protocols.remoting.wire.header import VERSION
 
 
-def route(client: Client, ticket: Ticket, event: Event) -> bytes:
+def route(client: Client, ticket: Ticket, event: RouteFound) -> bytes:
     """Reply of 105: a TopicRouteData bean."""
-    assert isinstance(event, RouteFound)
     body: dict[str, object] = {
         "brokerDatas": [_broker(client, each) for each in event.brokers],
         "filterServerTable": {},
@@ -63,9 +61,8 @@ def _broker(client: Client, broker: BrokerAddresses) -> Mapping[str, object]:
     return bean
 
 
-def cluster(client: Client, ticket: Ticket, event: Event) -> bytes:
+def cluster(client: Client, ticket: Ticket, event: ClusterFound) -> bytes:
     """Reply of 106: a ClusterInfo bean."""
-    assert isinstance(event, ClusterFound)
     names: dict[str, list[str]] = {}
     for each in event.brokers:
         names.setdefault(each.cluster, []).append(each.broker)
@@ -80,24 +77,21 @@ def members(_client: Client, frame: Frame) -> Outcome:
     return (QueryCluster(Ticket(frame, _member, asked)),)
 
 
-def _member(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ClusterFound)
+def _member(client: Client, ticket: Ticket, event: ClusterFound) -> bytes:
     for each in event.brokers:
         if (each.cluster, each.broker) == ticket.request_data:
             return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"brokerMemberGroup": _broker(client, each)}))
     return ticket.reply(codes.SUCCESS, body=b"{}")
 
 
-def topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def topics(_client: Client, ticket: Ticket, event: RouteNames) -> Rendering:
     """Reply of 206 and 224: a TopicList."""
-    assert isinstance(event, RouteNames)
     body = yield from fastjson.listing(b"topicList", event.topics)
     return ticket.reply(codes.SUCCESS, body=body)
 
 
-def system_topics(client: Client, ticket: Ticket, event: Event) -> bytes:
+def system_topics(client: Client, ticket: Ticket, event: ClusterFound) -> bytes:
     """Reply of 304: the topics named after clusters and brokers, and a broker address."""
-    assert isinstance(event, ClusterFound)
     names = {each.cluster for each in event.brokers} | {each.broker for each in event.brokers}
     body: dict[str, object] = {"topicList": sorted(names)}
     for each in event.brokers:
@@ -112,10 +106,8 @@ def delete_key(_client: Client, frame: Frame) -> Outcome:
     return (PutSetting(Ticket(frame, success), args.text("namespace"), args.text("key"), None),)
 
 
-def get_key(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def get_key(_client: Client, ticket: Ticket, event: SettingsFound) -> bytes:
     """Reply of 101."""
-    assert isinstance(event, SettingsFound)
-    assert isinstance(ticket.request_data, tuple)
     _, key = ticket.request_data
     value = event.values.get(key)
     if value is None:
@@ -123,9 +115,8 @@ def get_key(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, {"value": value})
 
 
-def list_keys(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def list_keys(_client: Client, ticket: Ticket, event: SettingsFound) -> bytes:
     """Reply of 219: the settings of a namespace."""
-    assert isinstance(event, SettingsFound)
     if not event.values:
         return ticket.reply(codes.QUERY_NOT_FOUND, remark="no config item in this namespace")
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": dict(event.values)}))
@@ -138,9 +129,7 @@ def set_writable(_client: Client, frame: Frame) -> Outcome:
     return (SetWritable(Ticket(frame, _changed, field), Arguments(frame).text("brokerName"), writable),)
 
 
-def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, WritableChanged)
-    assert isinstance(ticket.request_data, str)
+def _changed(_client: Client, ticket: Ticket, event: WritableChanged) -> bytes:
     return ticket.reply(codes.SUCCESS, {ticket.request_data: str(event.count)})
 
 
@@ -149,8 +138,7 @@ def configuration(_client: Client, frame: Frame) -> Outcome:
     return (QuerySettings(Ticket(frame, _configuration), OWN_NAMESPACE, ORDER_KEY),)
 
 
-def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, SettingsFound)
+def _configuration(client: Client, ticket: Ticket, event: SettingsFound) -> bytes:
     own = client.node
     port = own.namesrv.rpartition(":")[2]
     order = event.values.get(ORDER_KEY, "true")

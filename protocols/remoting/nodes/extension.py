@@ -6,7 +6,6 @@ import json
 
 from domain.admin.topic import Bounds
 from domain.command import HoldQueues
-from domain.event import Event
 from domain.node import GreetNode, NodeFrameOut, NodeGreeted
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -32,8 +31,7 @@ def greet(_client: Client, frame: Frame) -> Outcome:
     return (GreetNode(Ticket(frame, _greeted), frame.body),)
 
 
-def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, NodeGreeted)
+def _greeted(_client: Client, ticket: Ticket, event: NodeGreeted) -> bytes:
     return ticket.reply(codes.SUCCESS, body=event.greeting)
 
 
@@ -42,8 +40,7 @@ def node_frame(opaque: int, event: NodeFrameOut) -> bytes:
     return encode(codes.NODE_FRAME, opaque, body=event.body, flag=FLAG_ONEWAY, serialize=BINARY)
 
 
-def bounds(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def bounds(_client: Client, ticket: Ticket, event: Bounds) -> bytes:
     """Reply of 30000: the epoch of a topic, and the bounds of its queues, at one moment."""
-    assert isinstance(event, Bounds)
     body = {"epoch": event.epoch, "queues": event.queues}
     return ticket.reply(codes.SUCCESS, body=json.dumps(body, separators=(",", ":")).encode())

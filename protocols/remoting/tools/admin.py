@@ -11,7 +11,6 @@ from typing import Final
 from domain import address, attribute
 from domain.admin.group import GroupFound, GroupList, PutGroup, Readable, SetReadable
 from domain.admin.topic import ChangeTopic, TopicChange, TopicFound, TopicList
-from domain.event import Event
 from domain.topic import PERM_READ, Group, Topic
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -97,9 +96,8 @@ def _change(config: Bean) -> TopicChange:
     )
 
 
-def topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def topic(_client: Client, ticket: Ticket, event: TopicFound) -> bytes:
     """Reply of 351: a TopicConfig bean."""
-    assert isinstance(event, TopicFound)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_topic_config(event.topic)))
 
 
@@ -116,9 +114,8 @@ def _topic_config(topic: Topic) -> Mapping[str, object]:
     }  # fmt: skip
 
 
-def topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def topics(_client: Client, ticket: Ticket, event: TopicList) -> Rendering:
     """Reply of 21."""
-    assert isinstance(event, TopicList)
     version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.topics), default=0)))
     head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (
         version,
@@ -129,9 +126,8 @@ def topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, body)
 
 
-def system_topics(client: Client, ticket: Ticket, event: Event) -> Rendering:
+def system_topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
     """Reply of 305: the names of the system topics."""
-    assert isinstance(event, TopicList)
     own = (client.node.cluster, client.node.broker)
     return _named(ticket, event, lambda each: each.name in own or address.is_system_topic(each.name))
 
@@ -148,9 +144,8 @@ def _named(ticket: Ticket, event: TopicList, matches: Callable[[Topic], bool]) -
     return ticket.reply(codes.SUCCESS, body=body)
 
 
-def unit_topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def unit_topics(_client: Client, ticket: Ticket, event: TopicList) -> Rendering:
     """Reply of 311, 312, 313: the topics whose sysFlag matches UNIT_FLAGS."""
-    assert isinstance(event, TopicList)
     mask, wanted = UNIT_FLAGS[ticket.code]
     return _named(ticket, event, lambda each: each.sys_flag & mask == wanted)
 
@@ -185,9 +180,8 @@ def _group(config: Bean) -> Group:
     )
 
 
-def group(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def group(_client: Client, ticket: Ticket, event: GroupFound) -> bytes:
     """Reply of 352: a SubscriptionGroupConfig bean."""
-    assert isinstance(event, GroupFound)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_group_config(event.group)))
 
 
@@ -210,9 +204,8 @@ def _group_config(group: Group) -> Mapping[str, object]:
     }
 
 
-def groups(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def groups(_client: Client, ticket: Ticket, event: GroupList) -> Rendering:
     """Reply of 201."""
-    assert isinstance(event, GroupList)
     version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.groups), default=0)))
     forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
     table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)
@@ -229,9 +222,7 @@ def set_readable(_client: Client, frame: Frame) -> Outcome:
     return (SetReadable(Ticket(frame, _readable, (group_name, name)), group_name, name, wanted),)
 
 
-def _readable(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Readable)
-    assert isinstance(ticket.request_data, tuple)
+def _readable(_client: Client, ticket: Ticket, event: Readable) -> bytes:
     group_name, name = ticket.request_data
     body = {"group": group_name, "readable": event.readable, "topic": name}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))

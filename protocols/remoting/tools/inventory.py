@@ -11,7 +11,6 @@ from typing import Final
 
 from domain.admin.group import CountWaitingMessages, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.ticket import Arguments, Outcome, Rendering, Ticket, success
@@ -22,9 +21,8 @@ NO_CORRECTION: Final = 0x7FFFFFFFFFFFFFFF
 """The correction of a queue in which the compared group is behind the other groups: no correction."""
 
 
-def positions(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+def positions(_client: Client, ticket: Ticket, event: Backlog) -> Rendering:
     """Reply of 43: a ConsumerOffsetSerializeWrapper."""
-    assert isinstance(event, Backlog)
     table: dict[str, dict[str, int]] = {}
     for at, (group, topic, queue_id, position) in enumerate(_each(event), 1):
         table.setdefault(f"{topic}@{group}", {})[str(queue_id)] = position
@@ -43,9 +41,7 @@ def corrections(_client: Client, frame: Frame) -> Outcome:
     return (QueryBacklog(Ticket(frame, _corrections, asked)),)
 
 
-def _corrections(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, Backlog)
-    assert isinstance(ticket.request_data, tuple)
+def _corrections(_client: Client, ticket: Ticket, event: Backlog) -> Rendering:
     wanted, compared, excluded = ticket.request_data
     least: dict[int, int] = {}
     own: dict[int, int] = {}
@@ -72,9 +68,8 @@ def _each(event: Backlog) -> Iterator[tuple[str, str, int, int]]:
     )
 
 
-def modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def modes(_client: Client, ticket: Ticket, event: RequestModeList) -> bytes:
     """Reply of 402."""
-    assert isinstance(event, RequestModeList)
     table: dict[str, dict[str, object]] = {}
     for topic, group, mode, share in event.modes:
         body = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share, "topic": topic}
@@ -91,8 +86,7 @@ def waiting(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _waiting(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, WaitingCount)
+def _waiting(_client: Client, ticket: Ticket, event: WaitingCount) -> bytes:
     return ticket.reply(codes.SUCCESS, {"pollingNum": str(event.count)})
 
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound
-from domain.event import Event
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
@@ -63,9 +62,8 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _LETTERS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
+def configuration(client: Client, ticket: Ticket, event: NodePolicyFound) -> bytes:
     """Reply of 26: the policy and FIXED, under the names of Apache's broker."""
-    assert isinstance(event, NodePolicyFound)
     own = client.node
     controlled = str(own.authority is not None).lower()
     text = (
@@ -123,9 +121,8 @@ def clean(_client: Client, frame: Frame) -> Outcome:
     return Ticket(frame, success).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
 
 
-def runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
+def runtime(client: Client, ticket: Ticket, event: NodeCounters) -> bytes:
     """Reply of 28."""
-    assert isinstance(event, NodeCounters)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.node.wall_ms())}))
 
 

@@ -15,7 +15,6 @@ from domain.admin.client import (
 )
 from domain.admin.position import PositionsReset, ResetPositions
 from domain.client_inquiry import SendReply
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients import callback, send
@@ -40,16 +39,13 @@ def reset(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _reset(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, PositionsReset)
-    assert isinstance(ticket.request_data, tuple)
+def _reset(client: Client, ticket: Ticket, event: PositionsReset) -> bytes:
     topic, listed = ticket.request_data
     return ticket.reply(codes.SUCCESS, body=callback.reset_body(client.node, topic, event.offsets, listed=listed))
 
 
-def status(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def status(_client: Client, ticket: Ticket, event: ClientPositions) -> bytes:
     """Reply of 223."""
-    assert isinstance(event, ClientPositions)
     members = b",".join(
         fastjson.dumps(name)
         + b":"
@@ -81,8 +77,7 @@ def consume(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _client_text(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, RunningInfo | ConsumptionResult)
+def _client_text(_client: Client, ticket: Ticket, event: RunningInfo | ConsumptionResult) -> bytes:
     return ticket.reply(codes.SUCCESS, body=event.text)
 
 

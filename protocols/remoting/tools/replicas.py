@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from domain.admin.replica import ReplicaFound
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.ticket import Ticket
@@ -16,9 +15,8 @@ NO_END: Final = 0x7FFFFFFFFFFFFFFF
 """End of the newest epoch, until another one begins."""
 
 
-def status(client: Client, ticket: Ticket, event: Event) -> bytes:
+def status(client: Client, ticket: Ticket, event: ReplicaFound) -> bytes:
     """Reply of 907: a HARuntimeInfo bean."""
-    assert isinstance(event, ReplicaFound)
     following = {
         "activated": True,
         "lastReadTimestamp": client.node.wall_ms(),
@@ -48,9 +46,8 @@ def status(client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def epochs(client: Client, ticket: Ticket, event: Event) -> bytes:
+def epochs(client: Client, ticket: Ticket, event: ReplicaFound) -> bytes:
     """Reply of 1007: an EpochEntryCache bean."""
-    assert isinstance(event, ReplicaFound)
     if not event.replicated:
         return ticket.reply(codes.NOT_SUPPORTED, remark=ALONE)
     ends = [*(begin for _, begin in event.eras[1:]), NO_END]
