@@ -8,8 +8,8 @@ from domain.message import property as stored
 from domain.message.record import Record
 from domain.store.store_request import ReadRequest
 from protocols.mqtt import property as props
-from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.property import Properties
+from protocols.mqtt.publish import Ack
 from protocols.mqtt.subscribe import Suback, Unsubscribe
 from tests.protocols.mqtt.stage import Broker, bodies, with_number
 
@@ -33,15 +33,6 @@ def test_publish_and_receive(broker: Broker, version: int, qos: int) -> None:
         assert [(ack.kind, ack.packet_id) for ack in sender.take() if isinstance(ack, Ack)] == [(7, 1)]
 
 
-def test_delivered_qos_is_the_lower_of_both(broker: Broker) -> None:
-    listener = broker.joined("listener", 4, "t/low", 0)
-    listener.subscribe("t/high", 2)
-    sender = broker.joined("sender")
-    sender.publish("t/low", qos=2, packet_id=1)
-    sender.publish("t/high", qos=1, packet_id=2)
-    assert [(got.topic, got.qos) for got in listener.messages()] == [(b"t/low", 0), (b"t/high", 1)]
-
-
 def test_a_message_of_an_sdk_reaches_the_bare_topic(broker: Broker) -> None:
     """A message of an SDK has no path: `t`, `t/#`, `+` and `#` match it, `t/+` does not."""
     listener = broker.joined("listener")
@@ -50,18 +41,6 @@ def test_a_message_of_an_sdk_reaches_the_bare_topic(broker: Broker) -> None:
     broker.publish("sensors", b"22", b"colour\x01blue\x02")
     (got,) = listener.messages()
     assert (got.topic, got.body, got.qos) == (b"sensors", b"22", 1)
-
-
-def test_order_of_one_publisher_is_kept(broker: Broker) -> None:
-    listener = broker.joined("listener", 4, "#")
-    sender = broker.joined("sender")
-    sender.put(*(Publish(b"t/%d" % (n % 3), b"%d" % n, 1, False, False, n + 1, NONE) for n in range(30)))
-    assert [ack.packet_id for ack in sender.take() if isinstance(ack, Ack)] == list(range(1, 31))
-    got = listener.messages()
-    for path in (b"t/0", b"t/1", b"t/2"):
-        numbers = [int(message.body) for message in got if message.topic == path]
-        assert numbers == sorted(numbers)
-        assert len(numbers) == 10
 
 
 def test_retained_values(broker: Broker) -> None:
@@ -81,37 +60,6 @@ def test_retained_values(broker: Broker) -> None:
     assert sorted(bodies(listener.messages())) == [b"0", b"2"]
 
 
-def test_retain_handling_and_retain_as_published(broker: Broker) -> None:
-    """3.8.3.1: retain handling 0 always, 1 when the filter is new, 2 never; and the RETAIN flag of live deliveries."""
-    sender = broker.joined("sender", 5)
-    sender.publish("r/1", b"kept", retain=True)
-    listener = broker.joined("listener", 5)
-    for options, count in ((0x21, 0), (0x11, 0), (0x01, 1)):
-        listener.subscribe("r/1", options)
-        assert len(listener.messages()) == count
-    listener.subscribe("r/+", 0x11)
-    assert len(listener.messages()) == 1
-    listener.subscribe("r/+", 0x29)
-    sender.publish("r/2", b"live", packet_id=2, retain=True)
-    assert [(got.body, got.retain) for got in listener.messages()] == [(b"live", True)]
-
-
-def test_no_local_and_merged_identifiers(broker: Broker) -> None:
-    client = broker.joined("c", 5)
-    first, second = Properties(), Properties()
-    first.subscription_ids, second.subscription_ids = [3], [4]
-    client.subscribe("t/#", 1, first)
-    client.subscribe("t/+", 0 | 4, second)
-    client.publish("t/x", b"own")
-    (own,) = client.messages()
-    assert own.properties.subscription_ids == [3]
-    other = broker.joined("o", 5)
-    other.publish("t/x", b"theirs")
-    (theirs,) = client.messages()
-    assert theirs.properties.subscription_ids == [3, 4]
-    assert theirs.qos == 1
-
-
 def test_unsubscribe_stops_delivery(broker: Broker) -> None:
     client = broker.joined("c", 5, "t/#")
     client.put(Unsubscribe(9, ["t/#", "never"]))
@@ -119,20 +67,6 @@ def test_unsubscribe_stops_delivery(broker: Broker) -> None:
     assert (answer.un, answer.codes) == (True, b"\x00\x11")
     broker.publish("t", b"x")
     assert client.take() == []
-
-
-def test_properties_go_through_unchanged(broker: Broker) -> None:
-    listener = broker.joined("listener", 5, "t/#")
-    given = Properties()
-    given.numbers[props.PAYLOAD_FORMAT] = 1
-    given.texts[props.CONTENT_TYPE] = "text/plain"
-    given.texts[props.RESPONSE_TOPIC] = "answers/here"
-    given.blobs[props.CORRELATION_DATA] = b"\x00\x01\xff"
-    given.user = [("a", "1"), ("a", "2"), ("", "empty"), ("KEYS", "reserved"), ("c", "\x01"), ("z", "")]
-    sender = broker.joined("sender", 5)
-    sender.publish("t/x", "größe".encode(), properties=given)
-    (got,) = listener.messages()
-    assert got.properties == given
 
 
 def test_user_properties_are_properties_for_everybody_else(broker: Broker) -> None:

@@ -75,6 +75,7 @@ def test_a_subscriber_gets_what_an_sdk_has_set(broker: Broker) -> None:
 def test_a_subscriber_gets_the_user_properties_of_another_client_as_they_were(broker: Broker) -> None:
     listener = broker.joined("listener", 5, "t")
     pairs = [("mq-key", "k"), ("a", "1"), ("a", "2"), ("", "x"), ("KEYS", "y"), ("traceparent", CONTEXT)]
+    pairs += [("c", "\x01"), ("z", "")]
     listener.publish("t", properties=given(*pairs), qos=0)
     (message,) = listener.messages()
     assert message.properties.user == pairs
