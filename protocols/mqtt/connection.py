@@ -39,9 +39,10 @@ from protocols.mqtt.connect import Auth, Connect, Disconnect
 from protocols.mqtt.goodbye import Goodbye
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
-from protocols.mqtt.packet import PUBREL, Decoder, Packet
+from protocols.mqtt.packet import Decoder, Packet
+from protocols.mqtt.property import PUBREC, PUBREL
 from protocols.mqtt.publish import Ack, Publish, acks
-from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
+from protocols.mqtt.send import Inbound, ReleaseBatch, Run
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import PacketError

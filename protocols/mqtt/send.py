@@ -15,7 +15,7 @@ from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
-from protocols.mqtt.property import NONE
+from protocols.mqtt.property import NONE, PUBACK, PUBCOMP, PUBREC
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.translate import Route, content, is_too_large, message, plain_message, route
@@ -30,9 +30,6 @@ REFUSALS: Final = {
     0x99: "the payload is not the UTF-8 that it claims to be",
 }
 """Reason code -> reason string of refusals that concern one message only: the connection stays open."""
-PUBACK: Final = 4
-PUBREC: Final = 5
-PUBCOMP: Final = 7
 
 
 @final
