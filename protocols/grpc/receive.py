@@ -36,7 +36,6 @@ _FILTER_TYPES: Final = {pb.FILTER_TYPE_UNSPECIFIED: TAG, pb.TAG: TAG, pb.SQL: SQ
 
 _OK: Final = framing.frame(status.STATUS_OK)
 _NONE: Final = framing.frame(status.status(pb.MESSAGE_NOT_FOUND, "no new message"))
-_HOSTS = translate_out.Hosts()
 
 
 @final
@@ -149,7 +148,7 @@ def finish(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     frames = [_OK]
     for leased in messages:
         handle = leased.receipt.text()
-        message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
+        message = translate_out.message(poll.topic_field, leased, handle)
         frames.append(framing.frame(wire.text(b"\x12", message)))
         if poll.renew and poll.client is not None:
             context.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
@@ -179,7 +178,7 @@ def _answer_dear(
             context.backlog.go_on(partial(_answer_dear, context, call, messages, frames, size))
             return ()
         leased = messages[len(frames)]
-        message = translate_out.message(poll.topic_field, leased, leased.receipt.text(), _HOSTS)
+        message = translate_out.message(poll.topic_field, leased, leased.receipt.text())
         size += len(message)
         weight += 1 + (beside_body(leased.record) >> 7) + (len(message) >> 14)
         frames.append(framing.frame(wire.text(b"\x12", message)))

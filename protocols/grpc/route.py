@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast, final
 
@@ -190,20 +191,17 @@ def _endpoints(endpoints: pb.Endpoints) -> Refusal | None:
     return None
 
 
+@dataclass(slots=True)
 class _Assignment:
-    """A request, and the two events that its answer needs.
+    """A request, and what its answer needs of two events: None until found.
 
-    topic, group   None until found
-    failed         True: answered with a failure; the other event is ignored
+    failed   True: answered with a failure; the other event is ignored
     """
 
-    __slots__ = ("failed", "group", "request", "topic")
-
-    def __init__(self, request: pb.QueryAssignmentRequest) -> None:
-        self.request = request
-        self.topic: Topic | None = None
-        self.group: Group | None = None
-        self.failed = False
+    request: pb.QueryAssignmentRequest
+    topic: Topic | None = None
+    group: Group | None = None
+    failed: bool = False
 
 
 def begin_assignment(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:

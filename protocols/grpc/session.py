@@ -43,6 +43,11 @@ def ordinal(version: str) -> int:
     return V5_0_0 + 2 * (int(found[1]) * 10 + int(found[2])) if found is not None else HIGHER_VERSION
 
 
+def resource_of(topic: str) -> pb.Resource:
+    """A stored topic as a resource."""
+    return pb.Resource(name=topic)
+
+
 class CallMetadata(Protocol):
     """The metadata of a call that settings need."""
 
@@ -132,7 +137,7 @@ class Client:
 
     def resource(self, topic: str) -> pb.Resource:
         """A stored topic as the client named it."""
-        return self._resources.get(topic) or pb.Resource(name=topic)
+        return self._resources.get(topic) or resource_of(topic)
 
     def heartbeat(self, ticket: object, wait: bool) -> Heartbeat:
         """The Heartbeat of its memberships. A producer's groups are its topics, as in RocketMQ's proxy."""

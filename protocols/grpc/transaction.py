@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from domain.command import Command
-from domain.event import Event, Leased, Refused
-from domain.message.receipt import Receipt
-from domain.message.record import Record
+from domain.event import Event, Refused
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
 from protocols.grpc import status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, Method, OpenCalls, finish_done
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.grpc.session import Client
+from protocols.grpc.session import Client, resource_of
 
 _OUTCOMES: Final[dict[int, str]] = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
-_HOSTS: Final = translate_out.Hosts()
 
 
 def begin_end(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
@@ -52,10 +49,7 @@ def finish_recall(context: OpenCalls, call: Call, event: Event, now: int) -> Non
 
 def check_command(event: CheckTransaction, client: Client | None) -> bytes:
     """A TelemetryCommand with recover_orphaned_transaction_command. A client that knows the outcome calls EndTransaction."""
-    record = Record(event.record)
-    shown = Leased(event.record, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
-    topic = translate_out.topic_field(pb.Resource(name=record.topic) if client is None else client.resource(record.topic))
-    message = translate_out.message(topic, shown, "", _HOSTS)
+    message = translate_out.unleased(event.record, resource_of if client is None else client.resource)
     command = wire.text(b"\x0a", message) + wire.text(b"\x12", event.message_id.encode())
     return status.STATUS_OK + wire.text(b"\x2a", command)
 

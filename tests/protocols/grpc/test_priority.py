@@ -49,7 +49,7 @@ def test_the_route_of_such_a_topic_takes_nothing_else(stage: Stage) -> None:
 def test_a_receiver_is_told_the_priority(stored: bytes, kind: int) -> None:
     given = leased(b"x", stored + b"_SYS_MSG_PRIORITY_\x015\x02UNIQ_KEY\x01ID\x02")
     field = translate_out.topic_field(pb.Resource(name="ranked"))
-    told = pb.Message.FromString(translate_out.message(field, given, given.receipt.text(), translate_out.Hosts()))
+    told = pb.Message.FromString(translate_out.message(field, given, given.receipt.text()))
     assert told.system_properties.priority == 5
     assert told.system_properties.message_type == kind
     assert not told.user_properties

@@ -40,6 +40,8 @@ from protocols.remoting.controller.dispatch import READERS
 from protocols.remoting.controller.sync_state import role_changed
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, parts, refusal_of, reply_to
 
+NAME = {"brokerName": "broker-a"}
+BOTH = {"brokerName": "broker-a", "clusterName": "main"}
 A, B = "10.0.0.1:10911", "10.0.0.2:10911"
 PROOF = f"{A};1700000000000"
 APACHE = "apache"
@@ -88,61 +90,34 @@ CHANGES = {
         SET,
     ),
     "a broker asks for an election": Change(
-        java(
-            1002,
-            {"brokerId": "2", "brokerName": "broker-a", "clusterName": "main", "designateElect": "false", "invokeTime": TIME},
-        ),
+        java(1002, {"brokerId": "2", **BOTH, "designateElect": "false", "invokeTime": TIME}),
         ElectLeader("broker-a", asker=2),
         LEADER,
         GROUP_BODY,
     ),
     "mqadmin designates a leader": Change(
-        java(
-            1002,
-            {"brokerId": "1", "brokerName": "broker-a", "clusterName": "main", "designateElect": "true", "invokeTime": TIME},
-        ),
+        java(1002, {"brokerId": "1", **BOTH, "designateElect": "true", "invokeTime": TIME}),
         ElectLeader("broker-a", designated=1),
         LEADER,
         GROUP_BODY,
     ),
     "register": Change(
-        java(
-            1003,
-            {
-                "brokerAddress": A,
-                "brokerId": "1",
-                "brokerName": "broker-a",
-                "clusterName": "main",
-                "invokeTime": TIME,
-            },
-        ),
+        java(1003, {"brokerAddress": A, "brokerId": "1", **BOTH, "invokeTime": TIME}),
         RegisterReplica("broker-a", "main", 1, A, APACHE),
         f'"clusterName":"main","brokerName":"broker-a",{LEADER}',
         SET,
     ),
     "a node of ours registers": Change(
-        java(
-            1003,
-            {
-                "brokerAddress": A, "brokerId": "1", "brokerName": "broker-a", "clusterName": "main", "incarnation": "log-2",
-                "learner": "true", "continues": "log-1", "epoch": "4", "maxOffset": "700",
-            },
-        ),
+        java(1003, {
+            "brokerAddress": A, "brokerId": "1", **BOTH, "incarnation": "log-2", "learner": "true", "continues": "log-1",
+            "epoch": "4", "maxOffset": "700",
+        }),
         RegisterReplica("broker-a", "main", 1, A, "log-2", True, 4, 700, "log-1"),
         f'"clusterName":"main","brokerName":"broker-a",{LEADER}',
         SET,
     ),
     "clean some": Change(
-        java(
-            1011,
-            {
-                "brokerControllerIdsToClean": "1;2",
-                "brokerName": "broker-a",
-                "clusterName": "main",
-                "invokeTime": TIME,
-                "isCleanLivingBroker": "false",
-            },
-        ),
+        java(1011, {"brokerControllerIdsToClean": "1;2", **BOTH, "invokeTime": TIME, "isCleanLivingBroker": "false"}),
         CleanReplicas("broker-a", (1, 2)),
         "",
     ),
@@ -152,10 +127,7 @@ CHANGES = {
         "",
     ),
     "apply for an id": Change(
-        java(
-            1013,
-            {"appliedBrokerId": "1", "brokerName": "broker-a", "clusterName": "main", "registerCheckCode": PROOF},
-        ),
+        java(1013, {"appliedBrokerId": "1", **BOTH, "registerCheckCode": PROOF}),
         ApplyId("broker-a", "main", 1, PROOF, A),
         '"clusterName":"main","brokerName":"broker-a"',
     ),
@@ -267,8 +239,6 @@ NOBODYS = (
     b'"notInSyncReplicas":[{"alive":false,"brokerAddress":"10.0.0.1:10911","brokerId":1,"brokerName":"broker-a"}],'
     b'"syncStateSetEpoch":3}}}'
 )
-NAME = {"brokerName": "broker-a"}
-BOTH = {"brokerName": "broker-a", "clusterName": "main"}
 HEART = {
     "brokerAddr": A, "brokerId": "1", "brokerName": "broker-a", "clusterName": "main", "confirmOffset": "90",
     "electionPriority": "5", "epoch": "2", "heartbeatTimeoutMills": "10000", "maxOffset": "100",
