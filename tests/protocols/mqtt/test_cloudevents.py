@@ -97,10 +97,11 @@ BINARY_FORMATS = {
 
 
 @pytest.mark.parametrize(("kind", "payload"), BINARY_FORMATS.values(), ids=BINARY_FORMATS.keys())
-def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_sent(kind: bytes, payload: bytes) -> None:
+def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_sent(
+    broker: Broker, kind: bytes, payload: bytes
+) -> None:
     event = formats.decode(http.MODES[kind], payload)
     wanted = encode(event, "t", "", PEER.born_host)
-    broker = Broker()
     five, three = broker.client(5), broker.client(4)
     for listener, name in ((five, "five"), (three, "three")):
         listener.connect(name)
@@ -118,10 +119,9 @@ def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_
     assert {**kept, "HG_PROTOCOL": "cloudevents"} == properties.decode(wanted.properties)
 
 
-def test_an_event_of_a_binary_format_whose_text_cannot_be_kept_is_encoded_anew_in_that_format() -> None:
+def test_an_event_of_a_binary_format_whose_text_cannot_be_kept_is_encoded_anew_in_that_format(broker: Broker) -> None:
     attributes = {**{name.encode(): value.encode() for name, value in EVENT}, b"long": b"x" * 9_000}
     payload = formats.encode(http.AVRO, CloudEvent(attributes, b"data", False))
-    broker = Broker()
     five = broker.joined("five", 5, "t/#")
     five.publish("t/x", payload, 0, properties=given([], http.AVRO.decode()))
     (message,) = five.messages()

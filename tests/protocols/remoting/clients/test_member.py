@@ -90,9 +90,8 @@ def test_leaving_a_group(conn: RemotingConnection) -> None:
 
 
 @pytest.mark.parametrize("code", [41, 42])
-def test_locking_and_unlocking(code: int) -> None:
+def test_locking_and_unlocking(conn: RemotingConnection, code: int) -> None:
     queue = {"brokerName": "b-a", "queueId": 3, "topic": "T"}
-    conn = connection()
     body = json.dumps({"clientId": "c", "consumerGroup": "g", "mqSet": [queue], "onlyThisBroker": False}).encode()
     command = one(conn, request(code, body=body), LockQueues)
     assert (command.queues, command.unlock) == ([("b-a", "T", 3)], code == 42)

@@ -26,6 +26,7 @@ def test_the_bounds_of_a_queue(
     conn: RemotingConnection, code: int, name: str, nothing: str, event: Callable[[object], Event]
 ) -> None:
     command = one(conn, request(code, ASKED))
+    assert (command.topic, command.queue_id) == ("T", 3)
     conn.answer(event(command.ticket), 1)
     frame = reply(conn)
     assert (frame.code, fields(frame)) == (0, {name: "42"})

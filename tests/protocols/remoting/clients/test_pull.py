@@ -7,7 +7,7 @@ import json
 import pytest
 
 from domain.admin.message import Viewed, ViewMessage
-from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
+from domain.admin.topic import SearchOffset
 from domain.command import CommitOffsets, Pull, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Offset, Pulled, Refused
@@ -20,7 +20,6 @@ from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.frames import (
     BORN_HOST,
     connection,
-    exchanged,
     fields,
     one,
     refused_reply,
@@ -127,9 +126,8 @@ def test_every_status_carries_the_four_numbers(conn: RemotingConnection, status:
 
 @pytest.mark.parametrize("host", [BORN_HOST, bytes(20)])
 @pytest.mark.parametrize("body", [b"body", b"HG_ is only text here"])
-def test_origin_properties_are_sent_only_on_request(host: bytes, body: bytes) -> None:
+def test_origin_properties_are_sent_only_on_request(conn: RemotingConnection, host: bytes, body: bytes) -> None:
     stored = b"TAGS\x01A\x02HG_PROTOCOL\x01mqtt\x02HG_CLIENT\x01c\x02KEYS\x01k\x02"
-    conn = connection()
     whole = record(stored, host=host, body=body)
     conn.answer(Pulled(pull(conn).ticket, "FOUND", [whole], 6, 0, 6), 2)
     shown = Record(reply(conn).body)
@@ -142,18 +140,16 @@ def test_origin_properties_are_sent_only_on_request(host: bytes, body: bytes) ->
     assert reply(conn).body == whole, "it was looked through already"
 
 
-def test_content_type_and_expiry_have_the_names_that_sdks_know() -> None:
+def test_content_type_and_expiry_have_the_names_that_sdks_know(conn: RemotingConnection) -> None:
     stored = b"HG_PROTOCOL\x01mqtt\x02HG_CONTENT_TYPE\x01a/b\x02HG_EXPIRE_MS\x011795000000123\x02KEYS\x01k\x02"
-    conn = connection()
     conn.answer(Pulled(pull(conn).ticket, "FOUND", [record(stored)], 6, 0, 6), 2)
     shown = Record(reply(conn).body)
     assert shown.properties == b"KEYS\x01k\x02mq-content-type\x01a/b\x02mq-expires-at\x012026-11-18T11:06:40.123Z\x02"
     assert check(shown.data)
 
 
-def test_no_more_properties_are_sent_than_clients_can_read() -> None:
+def test_no_more_properties_are_sent_than_clients_can_read(conn: RemotingConnection) -> None:
     long = b"A\x01" + b"b" * 32_735 + b"\x02"
-    conn = connection()
     conn.answer(Pulled(pull(conn).ticket, "FOUND", [record(long + b"HG_EXPIRE_MS\x011795000000123\x02")], 6, 0, 6), 2)
     assert Record(reply(conn).body).properties == long
 
@@ -178,11 +174,6 @@ def test_committing_oneway(conn: RemotingConnection) -> None:
     assert (command.offsets, command.wait) == ([("T", 2, 8)], False)
 
 
-@pytest.mark.parametrize(("code", "offset"), [(30, "9"), (31, "4")])
-def test_bounds_of_a_queue(code: int, offset: str) -> None:
-    assert fields(exchanged(code, {"topic": "T", "queueId": "2"}, QueryBounds, Bounds(None, [(2, 4, 9)]))) == {"offset": offset}
-
-
 def test_searching_by_time_with_both_boundaries() -> None:
     asked = {"topic": "T", "queueId": "2", "timestamp": "1700000000000"}
     lower = one(connection(), request(29, asked), SearchOffset)
@@ -190,10 +181,7 @@ def test_searching_by_time_with_both_boundaries() -> None:
     assert (lower.upper, upper.upper, upper.timestamp_ms) == (False, True, 1_700_000_000_000)
 
 
-def test_the_earliest_time_and_one_record_by_its_place(conn: RemotingConnection) -> None:
-    command = one(conn, request(32, {"topic": "T", "queueId": "0"}), QueryEarliestStoreTime)
-    conn.answer(EarliestStoreTime(command.ticket, -1), 1)
-    assert fields(reply(conn)) == {"timestamp": "-1"}
+def test_one_record_by_its_place(conn: RemotingConnection) -> None:
     view = one(conn, request(33, {"offset": "4660"}), ViewMessage)
     assert view.physical_offset == 0x1234
     conn.answer(Viewed(view.ticket, record(b"HG_X\x01y\x02A\x01b\x02")), 1)

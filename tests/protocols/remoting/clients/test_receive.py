@@ -142,10 +142,9 @@ def test_a_message_of_the_retry_topic_is_settled_by_the_topic_that_it_retries(re
     assert (together.topic, {each.retry for each in together.receipts}) == ("T", {retry})
 
 
-def test_a_batch_of_acknowledgements() -> None:
+def test_a_batch_of_acknowledgements(conn: RemotingConnection) -> None:
     """BatchAck's bit set {0, 3, 9} is `CQI=`."""
     ack = {"b": "CQI=", "c": "g", "it": 60000, "pt": 1700000000000, "q": 1, "r": "0", "rq": 3, "so": 100, "t": "T"}
-    conn = connection()
     commands = conn.receive(request(200151, body=json.dumps({"acks": [ack, {**ack, "q": 2}, {**ack, "c": "h"}]}).encode()), 1)
     first, second = commands
     assert isinstance(first, Acknowledge)

@@ -8,8 +8,6 @@ import zlib
 
 import pytest
 
-from domain.errors import ErrorCode, Failure
-from domain.event import Refused
 from domain.nameserver.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
@@ -36,7 +34,7 @@ from domain.nameserver.route import (
 )
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
+from tests.protocols.remoting.frames import exchanged, fields, one, refused_reply, reply, request
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
@@ -51,10 +49,6 @@ def test_a_route_is_compact_json_with_our_own_address(conn: RemotingConnection, 
         b'"filterServerTable":{},"orderTopicConf":"b-a:4",'
         b'"queueDatas":[{"brokerName":"b-a","perm":6,"readQueueNums":8,"topicSysFlag":0,"writeQueueNums":4}]}'
     )
-
-
-def test_no_route_is_17() -> None:
-    assert exchanged(105, {"topic": "T"}, QueryRoute, Refused(None, Failure(ErrorCode.TOPIC_NOT_FOUND))).code == 17
 
 
 def test_the_cluster_and_its_system_topics(conn: RemotingConnection) -> None:
@@ -190,9 +184,8 @@ def bomb(front: bytes) -> bytes:
     [b"", b"\x7f\xff\xff\xff", piece(b"{}") + b"\x00\x00\x10\x00", piece(b"{}") + b"\x00\x00\x10\x00" + b"\x00\x00\xff\xff"],
     ids=["at once", "in the version", "topics without names", "in a topic"],
 )
-def test_a_body_that_inflates_without_end_costs_little_memory(front: bytes) -> None:
+def test_a_body_that_inflates_without_end_costs_little_memory(conn: RemotingConnection, front: bytes) -> None:
     body = bomb(front)
-    conn = connection()
     data = request(103, {**REGISTER, "compressed": "true"}, body)
     tracemalloc.start()
     try:

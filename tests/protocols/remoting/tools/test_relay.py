@@ -22,7 +22,7 @@ from domain.message.record import encode as encode_record
 from protocols.remoting.clients.node_requests import INQUIRIES_MAX
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, encode
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, refused_reply, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, fields, one, refused_reply, reply, request
 
 MQ = '{"brokerName":"b-a","queueId":0,"topic":"T"}'
 
@@ -54,9 +54,8 @@ def test_a_client_that_refuses_an_inquiry(conn: RemotingConnection) -> None:
     assert found.answer == Failure(ErrorCode.GROUP_OFFLINE, "the client <c> says: no such group")
 
 
-def test_direct_consumption_brings_the_message() -> None:
+def test_direct_consumption_brings_the_message(conn: RemotingConnection) -> None:
     record = encode_record(Message("T", b"body", b"HG_CLIENT\x01x\x02", queue_id=0), 3, 77, 5, BORN_HOST)
-    conn = connection()
     frame = ask(conn, ConsumptionRequest("g", record, ""))
     assert frame.code == 309
     assert fields(frame) == {
@@ -145,12 +144,11 @@ def test_codes_that_tools_expect(conn: RemotingConnection, code: int, failure: E
 
 
 @pytest.mark.parametrize("code", [324, 325])
-def test_a_reply_of_a_consumer(code: int) -> None:
+def test_a_reply_of_a_consumer(conn: RemotingConnection, code: int) -> None:
     names = ("topic", "queueId", "sysFlag", "bornTimestamp", "flag", "properties")
     letters = ("b", "e", "f", "g", "h", "i")
     stored = "REPLY_TO_CLIENT\x01c\x02CORRELATION_ID\x011\x02UNIQ_KEY\x01K\x02"
     values = ("c1_REPLY_TOPIC", "0", "0", "1700000000000", "0", stored)
-    conn = connection()
     command = one(conn, request(code, dict(zip(names if code == 324 else letters, values, strict=True)), b"answer"), SendReply)
     assert (command.message.topic, command.message.body, command.message.message_id) == ("c1_REPLY_TOPIC", b"answer", "K")
     conn.answer(Sent(command.ticket, [Placed(0, 1, 2, 3, "K")]), 1)
