@@ -116,12 +116,12 @@ FOLDERS = {
     "gateway/usecase/lite": ("receive_poll",),
     "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
-        "in_flight", "inbound", "live_delivery", "mqtt_session", "progress_checkpoints", "publisher", "record_values",
-        "resend_and_lag", "sessions", "snapshot", "stored_sessions",
+        "attached_sessions", "in_flight", "inbound", "live_delivery", "mqtt_session", "progress_checkpoints", "publisher",
+        "record_values", "resend_and_lag", "sessions", "snapshot", "stored_sessions",
     ),
     "gateway/usecase/sessions/index": ("filter_index",),
     "gateway/usecase/sessions/shared": (
-        "delivery_leases", "group_receive", "share_strategy", "shared_dispatch", "shared_subscriptions",
+        "delivery_leases", "group_delivery", "group_receive", "share_strategy", "shared_dispatch", "shared_subscriptions",
     ),
     "gateway/usecase/tools": ("await_poll", "inspect"),
     "gateway/usecase/topics_and_groups": ("counters", "groups", "placement", "topics"),

@@ -46,6 +46,7 @@ from gateway.usecase.handler import UseCase
 from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
+from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
@@ -190,7 +191,8 @@ def compose(
     counters = place.counters()
     channels = Channels(counters.of(CHANNELS))
     rights = PathRights()
-    added = _added(config, policy, side, handler, channels, clock, entropy, rights)
+    attached = AttachedSessions()
+    added = _added(config, policy, side, handler, channels, clock, entropy, rights, attached)
     records, access = side.access or open_access(
         access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
     )
@@ -198,7 +200,7 @@ def compose(
     rights.access = access
     gate = side.front(handler)
     if access is not None:
-        gate = _gate(handler, gate, access, added.sessions, store, clock)
+        gate = _gate(handler, gate, access, attached, store, clock)
     parts = partial(
         Parts,
         store=store,
@@ -236,6 +238,7 @@ def _added(
     clock: Clock,
     entropy: Entropy,
     rights: PathRights,
+    attached: AttachedSessions,
 ) -> _Added:
     """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
     store, metadata = side.store, side.store.metadata
@@ -256,10 +259,7 @@ def _added(
         Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock, side.interest),
-        sessions := Sessions(
-            store, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters, handler.registry, policy,
-            handler.questions, side.interest,
-        ),
+        sessions := Sessions(store, clock, handler, policy, attached, side.interest),
         TransactionResuming(store.log, handler.topics),
         *_verbs(use_cases := _declared(context)),
         forwarded := ForwardedClients(
@@ -332,12 +332,12 @@ def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str,
 
 
 def _gate(
-    handler: Dispatcher, inner: Handler, access: Access, sessions: Sessions, store: MessageStore, clock: Clock
+    handler: Dispatcher, inner: Handler, access: Access, attached: AttachedSessions, store: MessageStore, clock: Clock
 ) -> Handler:
     """The access gate in front of `inner`, and what takes access away again."""
     needs = all_needs()
     reviews = [*handler.reviews, *handler.kept_reviews]
-    revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, reviews, needs)
-    sessions.resumed = revocation.session_resumed
+    revocation = AccessRevocation(access, clock, handler, attached.subscriptions_of, reviews, needs)
+    attached.follow_resumed(revocation.session_resumed)
     clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
     return Gate(access, inner, store.transactions, revocation, store.log, needs)

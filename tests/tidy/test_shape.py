@@ -22,12 +22,11 @@ LARGE_CLASSES = {
     "Client": 313, "CoapEndpoint": 330, "Forwarder": 343, "GroupCommit": 384, "Http2Connection": 386,
     "HttpConnection": 309, "LiveDelivery": 327, "MqttConnection": 341, "Node": 432, "Pump": 422, "Reader": 334,
     "RelaySession": 308, "RemotingConnection": 319, "Responses": 358, "RocketmqMetadata": 311,
-    "SharedSubscriptions": 314, "Tail": 338,
+    "Tail": 338,
 }  # fmt: skip
 """Classes above CLASS_LINES and their lines. Entries go and numbers fall; nothing is added."""
 WIDE_CONSTRUCTORS = {
-    "ConnectionContext": 12, "InFlightMessage": 9, "LeaseRequest": 10, "Message": 13, "Receipt": 9, "Sessions": 10,
-    "SharedSubscriptions": 10,
+    "ConnectionContext": 12, "InFlightMessage": 9, "LeaseRequest": 10, "Message": 13, "Receipt": 9,
 }  # fmt: skip
 """Constructors above PARAMETERS parameters and their numbers. Entries go and numbers fall; nothing is added."""
 PARAMETERS = 8

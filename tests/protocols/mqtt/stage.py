@@ -18,6 +18,7 @@ from gateway.node.settings_tables import read
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.publish.latest import LatestValues
+from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from protocols.adapter import Peer
@@ -84,10 +85,8 @@ class Broker:
             store=store, clock=clock, entropy=entropy, cluster="c", broker="b",
             policy=self.policy,
         )  # fmt: skip
-        self.sessions = Sessions(
-            store, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
-            self.handler.dead_letters, self.handler.registry, self.policy, self.handler.questions,
-        )  # fmt: skip
+        self.attached = AttachedSessions()
+        self.sessions = Sessions(store, clock, self.handler, self.policy, self.attached)
         watches = Watches(clock)
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock, self.handler.reads, ()))
         store.log.listen(watches)

@@ -196,7 +196,7 @@ def test_the_client_of_a_channel_is_taken_over_alone(engine: EngineFactory) -> N
 def test_the_client_of_a_channel_is_sent_away_alone_and_told_why(engine: EngineFactory, code: ErrorCode, word: int) -> None:
     line = Line(engine, Broker())
     phone, other = Phone(line, "c"), Phone(line, "other")
-    (driver,) = [session.driver for session in line.broker.sessions._attached if session.client_id == "c"]
+    (driver,) = [session.driver for session in line.broker.attached.by_connection if session.client_id == "c"]
     driver.revoke_access(Failure(code, "no more"))
     line.run()
     goodbye, close = phone.events()
@@ -329,7 +329,7 @@ def test_the_windows_of_many_that_are_held_do_not_close_the_connections(engine: 
 def test_who_is_made_to_wait_for_its_rate_rests_alone_and_is_not_taken_for_silent(engine: EngineFactory) -> None:
     line = Line(engine, Broker())
     eager, other = Phone(line, "eager"), Phone(line, "other")
-    (driver,) = [session.driver for session in line.broker.sessions._attached if session.client_id == "eager"]
+    (driver,) = [session.driver for session in line.broker.attached.by_connection if session.client_id == "eager"]
     driver.throttle(line.broker.clock.monotonic_ns() + 5_000_000_000)
     assert len(pour(eager, 100, 50_000)) >= STREAM_WINDOW_BYTES // 50_000
     for _ in range(4):
@@ -347,7 +347,7 @@ def test_who_is_made_to_wait_for_its_rate_rests_alone_and_is_not_taken_for_silen
 def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFactory) -> None:
     line = Line(engine, Broker())
     phone = Phone(line, "c", keep_alive=2)
-    (driver,) = [session.driver for session in line.broker.sessions._attached if session.client_id == "c"]
+    (driver,) = [session.driver for session in line.broker.attached.by_connection if session.client_id == "c"]
     driver.throttle(line.broker.clock.monotonic_ns() + 9_000_000_000)
     phone.put(Publish(b"t", b"1", 1, False, False, 1, NONE))
     for _ in range(18):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, final
+from typing import final
 
 from domain.command import Receive
 from domain.errors import ErrorCode, Failure
@@ -14,19 +14,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import leased_topic
 from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.shared.delivery_leases import LEASE_MS
-
-
-class GroupReceiveCallbacks(Protocol):
-    """The gateway, as a Receive of a group calls it."""
-
-    def receive(self, connection: ClientConnection, command: Receive) -> None:
-        """Carry out a Receive command."""
-
-    def track(self, lease: DeliveryLease) -> None:
-        """Renew `lease` until it ends."""
-
-    def give_back(self, leases: Sequence[DeliveryLease]) -> None:
-        """Return messages to their groups for redelivery."""
+from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 
 
 @final
@@ -39,17 +27,17 @@ class GroupReceive:
     After `cancel` neither is called: messages that are still leased go back to the group.
     """
 
-    __slots__ = ("_callbacks", "_cancelled", "_connection", "_group", "_received", "_refused", "_topic")
+    __slots__ = ("_cancelled", "_connection", "_delivery", "_group", "_received", "_refused", "_topic")
 
     def __init__(
         self,
-        callbacks: GroupReceiveCallbacks,
+        delivery: GroupDelivery,
         group: str,
         topic: str,
         received: Callable[[list[DeliveryLease], Sequence[Leased]], None],
         refused: Callable[[ErrorCode], None],
     ) -> None:
-        self._callbacks = callbacks
+        self._delivery = delivery
         self._group = group
         self._topic = topic
         self._received = received
@@ -59,7 +47,7 @@ class GroupReceive:
 
     def start(self, limit: int, patterns: Iterable[str]) -> None:
         """Lease up to `limit` messages whose paths match one of `patterns`, for LEASE_MS; wait up to WAIT_MS_MAX for them."""
-        self._callbacks.receive(
+        self._delivery.receive(
             self._connection,
             Receive(
                 self, self._group, self._topic, limit, LEASE_MS, WAIT_MS_MAX,
@@ -82,10 +70,10 @@ class GroupReceive:
         if isinstance(event, Received):
             leases = [self._lease(message, event.invisible_ms) for message in event.messages]
             if self._cancelled:
-                self._callbacks.give_back(leases)
+                self._delivery.leases.give_back(leases)
                 return
             for lease in leases:
-                self._callbacks.track(lease)
+                self._delivery.leases.track(lease)
             self._received(leases, event.messages)
         elif not self._cancelled:
             self._refused(event.failure.code)
