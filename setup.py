@@ -101,7 +101,9 @@ FOLDERS = {
         "refusal", "send_request", "topic_tail",
     ),
     "gateway/cluster/forwarding": ("forwarded", "forwarded_client", "forwarder"),
-    "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
+    "gateway/connection": (
+        "client_connection", "client_socket", "connection_limits", "context", "intake", "pump", "unread_bytes",
+    ),
     "gateway/link": ("backoff", "link", "request", "stream"),
     "gateway/link/sinks": ("courier", "sink_connection", "sink_pool", "sink_request"),
     "gateway/observe": ("counters",),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from domain.ports import Disk
 from domain.topic import Durability
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
@@ -113,7 +114,9 @@ class Node:
         gc.disable()
         self.parts: Parts = compose(config, {}, "127.0.0.1", disk, self.clock, SystemEntropy(), hot_bytes())
         Collector(loop.call_later).begin()
-        self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
+        self._connection_context = ConnectionContext(
+            self.parts.gate, self.clock, CounterRegistry(), ConnectionLimits(CONNECTIONS_MAX)
+        )
 
     def dial(self, wire: Wire, first: bytes) -> Pump:
         """Open an MQTT connection, whose first bytes are `first`. Returns its pump."""

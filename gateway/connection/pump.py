@@ -25,7 +25,8 @@ from domain.principal import GATEWAY
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.client_socket import HALF_CLOSED_NS, ClientSocket
-from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
+from gateway.connection.connection_limits import ConnectionAdmission
+from gateway.connection.context import ConnectionContext, DeadlineTimer, write
 from gateway.connection.intake import ENDING_NS, MESSAGE_NS
 from gateway.connection.transport import Recognition, Transport
 from gateway.connection.unread_bytes import UnreadBytes
@@ -74,7 +75,7 @@ class Pump:
         self._unread = UnreadBytes(context.intake)
         self._queued = self._expiring = self.sends = self._end_waits = self._lost = self._reset = False
         self.host = ""
-        self._admission = ConnectionAdmission(context)
+        self._admission = ConnectionAdmission(context.limits)
         self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
         self.client = ClientConnection(protocol, self)
 

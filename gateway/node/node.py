@@ -16,6 +16,7 @@ from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.topic import Durability
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
@@ -59,7 +60,7 @@ from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.security import openssl
 from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
 from gateway.runtime.startup_ports.ports import WaitingFor, WaitingPorts
-from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
+from gateway.runtime.stream import StreamListener, end_in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
@@ -200,10 +201,11 @@ class Node:
     def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int], room: int) -> ConnectionContext:
         """What the connections to one side share, of which there are `room` at most."""
         connections_max = min(self.config.connections_max, room)
+        admission = Admission(side.limits, connections_max)
+        limits = ConnectionLimits(connections_max, admission, self._proxies.holds, side.access is not None)
         return ConnectionContext(
-            side.gate, self._clock, side.counter_registry, connections_max, half_close,
-            Admission(side.limits, connections_max), self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes,
-            side.unread, in_order, side.access is not None,
+            side.gate, self._clock, side.counter_registry, limits, end_in_order, side.limits.output_bytes_max, unfinished_bytes,
+            side.unread,
         )  # fmt: skip
 
     def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
@@ -448,7 +450,7 @@ class Node:
         side = self.side
         counters: dict[str, float] = {
             **self.reload.counters(),
-            "connections_max": self._connection_context.connections_max,
+            "connections_max": self._connection_context.limits.connections_max,
             "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
             "uploads_held_bytes": side.uploads.bytes_held,
             "uploads_refused_total": side.uploads.refused,

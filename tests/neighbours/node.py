@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from domain.command import Command
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
@@ -82,13 +83,13 @@ class SharedNode:
         entropy = SeededEntropy(1)
         self.parts: Parts = compose(config or Config(), PORTS, "10.0.0.1", self.disk, self.clock, entropy, HOT_BYTES)
         limits = self.parts.limits
+        connections_max = (config or Config()).connections_max
         self._context = ConnectionContext(
             self,
             self.clock,
             self.parts.counter_registry,
-            (config or Config()).connections_max,
-            lambda transport: transport.half_close(),
-            Admission(limits, (config or Config()).connections_max),
+            ConnectionLimits(connections_max, Admission(limits, connections_max)),
+            lambda transport, input_ended: transport.close() if input_ended else transport.half_close(),
             output_bytes_max=limits.output_bytes_max,
             unfinished_bytes=self.parts.unfinished_bytes,
             unread=self.parts.unread,

@@ -13,6 +13,7 @@ from domain.message.record import Record
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
@@ -64,7 +65,7 @@ class World:
         entropy = SeededEntropy(self.chance)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)
         self._connection_context = ConnectionContext(
-            Traced(self.clock, self.ledger, self.parts.gate), self.life, CounterRegistry(), 10_000,
+            Traced(self.clock, self.ledger, self.parts.gate), self.life, CounterRegistry(), ConnectionLimits(10_000),
             unfinished_bytes=self.parts.unfinished_bytes,
         )  # fmt: skip
         if self.gateways is not None:

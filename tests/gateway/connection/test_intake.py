@@ -10,6 +10,7 @@ from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected, Send
 from domain.limits import SECOND_NS
 from domain.message.message import Message
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
     ASKED_NS,
@@ -65,7 +66,7 @@ class Room:
         self.handler = RecordingHandler()
         self.message = Message("t", b"")
         self.context = ConnectionContext(
-            self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=lambda: self.unfinished
+            self.handler, self.clock, CounterRegistry(), ConnectionLimits(100), unfinished_bytes=lambda: self.unfinished
         )
         self.order: list[tuple[CostlyConnection, int]] = []
 

@@ -174,7 +174,7 @@ def test_a_connection_that_has_ended_is_not_paused_for_its_close() -> None:
 def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench = Bench()
     hung_up: list[object] = []
-    bench.context.half_close = hung_up.append
+    bench.context.end_socket = lambda transport, input_ended: hung_up.append((transport, input_ended))
     bench.open()
     bench.connection.reading = False
     bench.pump.data_received(b"x")
@@ -185,7 +185,7 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench.pump.client.answer(Done(1))
     bench.clock.run_turn()
     assert bench.transport.writes == [b"too largeanswer"]
-    assert hung_up == [bench.transport]
+    assert hung_up == [(bench.transport, False)]
     assert bench.transport.reading
     assert not bench.transport.closing
     bench.pump.data_received(b"the rest")
@@ -195,7 +195,7 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
 
 def test_peer_that_goes_on_sending_after_the_last_answer_is_reset() -> None:
     bench = Bench()
-    bench.context.half_close = lambda transport: None
+    bench.context.end_socket = lambda transport, input_ended: None
     bench.open()
     bench.connection.closed = True
     bench.pump.client.answer(Done(1))

@@ -15,6 +15,7 @@ from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Done, Event
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry
@@ -23,7 +24,7 @@ from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagrams.group import share_by_host
 from gateway.runtime.datagrams.pump import DatagramPump
 from gateway.runtime.startup_ports.listeners import ClosedListeners
-from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
+from gateway.runtime.stream import StreamListener, end_in_order, in_order, reset_when_killed
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 
@@ -34,7 +35,7 @@ def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[Connectio
     loop = make()
     handler = RecordingHandler()
     handler.then = lambda client, command: client.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
-    context = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), 100, half_close)
+    context = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), ConnectionLimits(100), end_in_order)
     try:
         loop.run_until_complete(asyncio.wait_for(main(context), 10))
     finally:

@@ -12,6 +12,7 @@ from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import StoreConnection
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.client_side import ClientSide, access_of
@@ -98,7 +99,7 @@ class GatewayNode(Machine):
             counters,
         )  # fmt: skip
         self.context = ConnectionContext(
-            Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, 10_000,
+            Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, ConnectionLimits(10_000),
             unfinished_bytes=self.forwarders.unanswered_bytes, unread=side.unread,
         )  # fmt: skip
         self.note("serves clients")

@@ -17,6 +17,7 @@ from gateway.apache.relay.brokers import RelayBrokers
 from gateway.apache.relay.relay import Relay
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.relay.uplink import FULL_BYTES
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.link.dialer import SocketWire
@@ -137,7 +138,7 @@ class RelayBench:
         self.relay = Relay(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
         self.passed: list[object] = []
         counters = CounterRegistry()
-        self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)
+        self.context = ConnectionContext(self.relay.before(self), self.clock, counters, ConnectionLimits(1_000))
         self.setting = Setting("C", "b", "gw", self.ports, FixedEntropy(), self.clock.wall_ms, authority)
         self.adapter = RelayAdapter(self.setting, RemotingSettings(), checked=authority is not None)
 
