@@ -102,7 +102,8 @@ FOLDERS = {
     ),
     "gateway/cluster/forwarding": ("forwarded", "forwarded_client", "forwarder"),
     "gateway/connection": (
-        "client_connection", "client_socket", "connection_limits", "context", "intake", "pump", "unread_bytes",
+        "client_connection", "client_socket", "connection_limits", "context", "intake", "pump", "stream_driver",
+        "unread_bytes",
     ),
     "gateway/link": ("backoff", "link", "request", "stream"),
     "gateway/link/sinks": ("courier", "sink_connection", "sink_pool", "sink_request"),

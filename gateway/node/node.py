@@ -200,9 +200,8 @@ class Node:
 
     def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int], room: int) -> ConnectionContext:
         """What the connections to one side share, of which there are `room` at most."""
-        connections_max = min(self.config.connections_max, room)
-        admission = Admission(side.limits, connections_max)
-        limits = ConnectionLimits(connections_max, admission, self._proxies.holds, side.access is not None)
+        most = min(self.config.connections_max, room)
+        limits = ConnectionLimits(most, Admission(side.limits, most), self._proxies.holds, side.access is not None)
         return ConnectionContext(
             side.gate, self._clock, side.counter_registry, limits, end_in_order, side.limits.output_bytes_max, unfinished_bytes,
             side.unread,

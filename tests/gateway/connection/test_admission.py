@@ -102,8 +102,8 @@ def test_connection_that_speaks_for_others_is_not_asked_at_the_door() -> None:
 
 def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:
     bench = Bench().open()
-    bench.pump.throttle(bench.clock.monotonic_ns() + SECOND_NS)
-    bench.pump.throttle(bench.clock.monotonic_ns() + 1)
+    bench.pump.driver.throttle(bench.clock.monotonic_ns() + SECOND_NS)
+    bench.pump.driver.throttle(bench.clock.monotonic_ns() + 1)
     assert not bench.transport.reading
     bench.clock.run_ns(SECOND_NS // 2)
     assert not bench.transport.reading
@@ -117,7 +117,7 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
     bench.connection.when = bench.clock.monotonic_ns() + SECOND_NS
     bench.pump.client.answer(Done(1))
     bench.clock.run_turn()
-    bench.pump.throttle(bench.clock.monotonic_ns() + 5 * SECOND_NS)
+    bench.pump.driver.throttle(bench.clock.monotonic_ns() + 5 * SECOND_NS)
     bench.connection.at_expiry = [Disconnected("keep-alive")]
     bench.clock.run_ns(SECOND_NS)
     assert ReadingResumed() in bench.connection.answered
@@ -126,8 +126,8 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
 def test_expelled_connection_says_its_word_and_ends() -> None:
     bench = Bench().open()
     failure = Failure(ErrorCode.NOT_ALLOWED, "gone")
-    bench.pump.revoke_access(failure)
-    bench.pump.revoke_access(failure)
+    bench.pump.driver.revoke_access(failure)
+    bench.pump.driver.revoke_access(failure)
     bench.clock.run_turn()
     assert bench.connection.answered == [AccessRevoked(failure)]
     assert bench.transport.writes == [b"answer"]

@@ -82,7 +82,7 @@ def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
     bench.pump.data_received(b"ask")
     bench.clock.run_turn()
     driver = bench.pump.client.driver
-    assert driver is bench.pump
+    assert driver is bench.pump.driver
     bench.pump.connection_lost(None)
     bench.clock.run_turn()
     client, gone = bench.pump.client, weakref.ref(bench.connection)
