@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from domain import limits
 from domain.command import Receive
@@ -22,8 +22,11 @@ from gateway.usecase.topics_and_groups.counters import MessageCounters
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.waiting.long_polls import Key, LongPolls, WaitingCall
+from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns
-from gateway.usecase.waiting.search_turns import SearchTurns
+
+SEARCHES_NS: Final = 4 * limits.MILLISECOND_NS
+"""Time of one turn after which the other searches wait for the next one."""
 
 Leasing_co = TypeVar("Leasing_co", bound=Receive | ReceiveLite, covariant=True)
 
@@ -56,7 +59,7 @@ class LeasingContext:
         self.clock = clock
         self.counters = counters
         self.reads = reads
-        self.searches = SearchTurns(clock)
+        self.searches = LongQuestions(clock, SEARCHES_NS)
         self.expired = 0
 
 
@@ -205,7 +208,7 @@ class LeasingCall(WaitingCall[Leasing_co]):
         elif self._is_attempt and not result.messages and not result.unfinished:
             self._is_attempt = False
         elif result.unfinished:
-            self.context.searches.add(self.lease)
+            self.context.searches.later(self.connection, self.lease)
         elif result.messages or self._wake_count != self.polls.wake_count:
             # There may be messages behind those that were not for delivery, or messages arrived since the lease began:
             # no later wake would notify this call of them.
