@@ -124,9 +124,9 @@ FOLDERS = {
     ),
     "gateway/usecase/sessions/index": ("filter_index",),
     "gateway/usecase/sessions/shared": (
-        "delivery_leases", "group_delivery", "group_receive", "share_strategy", "shared_dispatch", "shared_subscriptions",
+        "delivery_leases", "group_delivery", "share_strategy", "shared_dispatch", "shared_subscriptions",
     ),
-    "gateway/usecase/tools": ("await_poll", "inspect"),
+    "gateway/usecase/tools": ("inspect",),
     "gateway/usecase/topics_and_groups": ("counters", "groups", "placement", "topics"),
     "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": ("internal_client",),

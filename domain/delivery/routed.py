@@ -36,7 +36,6 @@ class Delivery:
 
     level        QoS of this delivery
     slot         number in the in-flight window, 1 to SLOT_MAX; 0 at AT_MOST_ONCE
-    retained     RETAIN flag
     duplicate    DUP flag: the message may have been delivered before
     identifiers  Subscription Identifiers of the subscriptions that match
     """

@@ -117,9 +117,6 @@ def _nothing_waits() -> int:
 class ConnectionContext:
     """Context that all pumps of a node share.
 
-    handler           carries out commands
-    clock             time and timers
-    counter_registry  counters by protocol
     limits            limits of the stream connections that are open at once
     output_bytes_max  bytes that may wait for a peer that does not read, before the node stops reading from it
     end_socket        ends a socket so that the peer gets what is written. True: the peer has finished sending; until it has,

@@ -29,7 +29,6 @@ class StreamDriver:
     """Drives the connection of a protocol, and ends it once.
 
     connection      the connection; with `labels`, one that recognises its protocol first
-    counters        counters of the protocol
     socket          the node's side of the socket
     deadline_timer  set for the connection's deadline at the end of a turn
     dirty           True: the output is written at the end of this turn

@@ -35,11 +35,9 @@ Leasing_co = TypeVar("Leasing_co", bound=Receive | ReceiveLite, covariant=True)
 class LeasingContext:
     """The collaborators of all calls of a node that lease messages.
 
-    leases          leases and settles messages
     groups          returns the limit of attempts of a group
     rights          decides whether a group may read a topic
     dead_letters    stores messages whose attempts are used up
-    clock           time
     counters        counts the messages that groups receive
     reads           bounds the bytes that are read and answered in one turn
     searches        the calls that search for wanted messages behind thousands that are not
@@ -69,7 +67,6 @@ class LeasingCall(WaitingCall[Leasing_co]):
     The store answers a lease without messages before the call of `lease` returns. It answers a lease with messages when the
     lease is written; the call is not parked meanwhile, and the next member of the group is served.
 
-    context        the collaborators
     group          the consumer group as it was when the call began
 
     _due_ns        monotonic time at which the call is answered without messages

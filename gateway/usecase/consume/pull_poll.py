@@ -77,15 +77,11 @@ class ParkedPulls:
 class PullContext:
     """The collaborators of all pulls of a node.
 
-    log             reads messages
     positions       commits the offsets of readers that are no members
     pulls           reads and leases messages for members, and commits their offsets
-    find_group      the group of a name
     leasing         the collaborators of all calls that lease
     attempt_limit   moves leased messages whose attempts are used up to dead letters
-    registry        the members of groups
     resets          positions that were set and that readers have still to take over
-    parked          the pulls that wait
     expired         expired messages that were passed over
     offload         sends readers that are far behind to replicas that follow; None: it is not replicated
     """

@@ -25,7 +25,6 @@ class ReceiveContext:
     """The collaborators of all receive calls of a node.
 
     leasing         those of all calls that lease
-    topics          the topics that exist
     priorities      chooses the queue of a receive from a topic of type PRIORITY
     polls           the calls that wait for messages
     """

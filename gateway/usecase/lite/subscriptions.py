@@ -16,8 +16,6 @@ class LiteSubscriber:
     """One client of one group on one parent topic.
 
     connection    the connection that subscribed for it last
-    client_id     the client's name
-    group         its consumer group
     topic         the parent topic
     names         lite topics that it is subscribed to; empty for a wildcard subscriber
     ready         lite topics that may have messages for it, longest ready first; members of a wildcard group share it

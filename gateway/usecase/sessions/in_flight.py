@@ -19,7 +19,6 @@ QueueKey = tuple[str, int]
 class DeliveryLease:
     """The lease of a consumer group on a message that is delivered to a member of a shared subscription.
 
-    group      the consumer group
     topic      topic of the receipt: the subscribed topic or the group's retry topic
     receipt    proof of the lease; a renewal replaces it
     end_ms     wall clock in milliseconds at which the lease ends unless it is renewed
@@ -47,7 +46,6 @@ class InFlightMessage:
     """An unconfirmed delivery above AT_MOST_ONCE. It occupies one slot of the in-flight window.
 
     level        QoS of the delivery
-    queue        queue of the record
     offset       queue offset of the record
     path         topic name of a retained message, which has no offset; "" for others
     retained     RETAIN flag of the delivery

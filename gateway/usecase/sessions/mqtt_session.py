@@ -62,7 +62,6 @@ class MergedSubscription:
 class RetainedScan:
     """Delivery of retained messages for one new subscription.
 
-    subscription   the new subscription
     walk           scan of the store for more paths; None: it has not begun
     ready          paths found and not read yet, in reverse order: the next one is the last item
     values         (path, record) read and not sent yet
@@ -131,7 +130,6 @@ class MqttSession:
     Invariant: in every queue, each matching message below `positions[queue]` is confirmed or occupies a slot. A queue in `lag`
     is read from the log, from offset `lag[queue]` on. Messages of any other queue are delivered as they arrive.
 
-    client_id             Client Identifier
     user                  owner of the session; "": access was not controlled, or the session is older than this field
     connection            the client's connection; None: disconnected
     epoch                 rises with every connect and disconnect: callbacks of an earlier connection compare it and stop

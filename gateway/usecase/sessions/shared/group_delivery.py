@@ -25,7 +25,6 @@ class GroupDelivery:
     """Delivers messages of all groups and topics for their dispatchers, and returns messages to the groups.
 
     receive    carries out a Receive command
-    leases     the leases of the messages
     oversize   number of messages that were too large for every member
     """
 

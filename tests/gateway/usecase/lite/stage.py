@@ -19,7 +19,7 @@ from domain.lite import (
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from gateway.usecase.lite.use_cases import lite_use_cases
+from gateway.usecase.lite.declaration import lite_use_cases
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from tests.gateway.usecase.bench import Bench, bench

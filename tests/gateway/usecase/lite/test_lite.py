@@ -26,7 +26,7 @@ from domain.event import Done, Sent
 from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message.message import Message
 from domain.topic import Group, Topic
-from gateway.usecase.lite.backlog import SLICE
+from gateway.usecase.lite.inspection import SLICE
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
