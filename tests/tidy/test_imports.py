@@ -120,7 +120,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
-    ("gateway.connection.channels", ("domain", "gateway.connection")),
+    ("gateway.connection.channels", ("domain", "gateway.connection", "gateway.observe.counters")),
     ("gateway.connection", ("domain", "protocols.adapter", "protocols.host_shares", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
     ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
