@@ -27,10 +27,8 @@ from domain.message.receipt import Receipt
 from domain.message.record import Record
 from domain.topic import Group, Topic
 from store.settings import StoreSettings
-from tests.gateway.usecase.bench import Bench, bench, bodies, code, open_bench
+from tests.gateway.usecase.bench import Bench, bodies, code, open_bench
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 def test_a_first_send_makes_the_topic_and_names_the_message(bench: Bench) -> None:

@@ -8,9 +8,7 @@ from domain.command import Pull, SendBack
 from domain.event import Done, Pulled
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, append, bench, bodies
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, append, bodies
 
 
 def test_a_message_with_an_idempotency_key_comes_again_as_often_as_it_is_given_back(bench: Bench) -> None:

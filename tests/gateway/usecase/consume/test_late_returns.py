@@ -8,11 +8,11 @@ from domain.event import Pulled
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import PullRequest, ReadRequest
 from gateway.usecase.consume.pull_poll import withdraw
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.consume.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send
 from tests.gateway.usecase.event_recorder import EventRecorder
 
-__all__ = ["bench", "group"]
+__all__ = ["group"]
 
 
 def behind(group: Bench, count: int = 2) -> tuple[Puller, list[str]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from domain.command import Pull, Receive
 from domain.event import Received
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.consume.test_sharing import Puller, group, names, receive
 from tests.gateway.usecase.event_recorder import EventRecorder
 
-__all__ = ["bench", "group"]
+__all__ = ["group"]
 
 
 def test_messages_leased_for_a_client_that_has_gone_wake_a_waiting_member_and_count_no_attempt(group: Bench) -> None:

@@ -16,10 +16,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from gateway.usecase.membership.members import INHERITED_NS
-from tests.gateway.usecase.bench import Bench, bench, bodies, code
+from tests.gateway.usecase.bench import Bench, bodies, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 def sql(text: str) -> Filter:

@@ -9,10 +9,8 @@ from domain.command import HoldQueues
 from domain.errors import ErrorCode
 from domain.event import Done, Event
 from domain.store import read_hold
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.stored_state import pairs
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

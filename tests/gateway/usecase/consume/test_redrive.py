@@ -17,10 +17,8 @@ from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.consume.redrive import PART, Redriving
 from gateway.usecase.tools.inspect import Inspecting
-from tests.gateway.usecase.bench import Bench, bench, bodies, code
+from tests.gateway.usecase.bench import Bench, bodies, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

@@ -19,10 +19,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 EXPONENTIAL = RetryPolicy("EXPONENTIAL", initial_ms=200, max_ms=1_000)
 

@@ -32,11 +32,9 @@ from domain.topic import Group, Topic
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.query import Querying
-from tests.gateway.usecase.bench import Bench, bench, bodies, code
+from tests.gateway.usecase.bench import Bench, bodies, code
 from tests.gateway.usecase.bench import append as append_to
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 OLD = "%RETRY%a_b_c"
 MOVED = {"1ST_POP_TIME": "1"}

@@ -22,11 +22,8 @@ from domain.topic import Group, Topic
 from gateway.usecase.lite.declaration import lite_use_cases
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
-
 
 PARENT = "sessions"
 

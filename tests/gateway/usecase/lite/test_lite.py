@@ -27,21 +27,18 @@ from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message.message import Message
 from domain.topic import Group, Topic
 from gateway.usecase.lite.inspection import SLICE
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
     messages,
     notified,
-    place,
     poll,
     refused,
     send,
     subscribe,
 )
-
-__all__ = ["bench", "place"]
 
 
 def test_what_is_not_for_lite_topics_is_refused(place: Bench) -> None:

@@ -18,7 +18,7 @@ from domain.message.record import Record
 from domain.mqtt_session import ReadingResumed
 from domain.topic import Group
 from gateway.usecase.waiting.read_turns import LARGE_BYTES
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
     PARENT,
@@ -26,15 +26,12 @@ from tests.gateway.usecase.lite.stage import (
     attributes,
     messages,
     notified,
-    place,
     poll,
     queue_of,
     refused,
     send,
     subscribe,
 )
-
-__all__ = ["bench", "place"]
 
 
 def test_one_poll_serves_all_that_a_client_has_subscribed_to_and_nothing_else(place: Bench) -> None:

@@ -11,7 +11,7 @@ from domain.event import Done
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.message.record import Record
 from gateway.usecase.topics_and_groups.policy import NodePolicy
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
     PARENT,
@@ -19,15 +19,12 @@ from tests.gateway.usecase.lite.stage import (
     attributes,
     messages,
     notified,
-    place,
     place_with,
     poll,
     refused,
     send,
     subscribe,
 )
-
-__all__ = ["bench", "place"]
 
 
 def test_complete_replaces_and_ends(place: Bench) -> None:

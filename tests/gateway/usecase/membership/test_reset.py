@@ -11,10 +11,8 @@ from domain.errors import ErrorCode
 from domain.event import Done, Event, Offset, Pulled, Received
 from domain.membership import Heartbeat, Membership
 from domain.topic import Group
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

@@ -19,10 +19,8 @@ from domain.membership import Heartbeat, Membership, Subscription
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

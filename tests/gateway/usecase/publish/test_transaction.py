@@ -25,10 +25,8 @@ from domain.transaction import (
 )
 from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

@@ -30,10 +30,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.topic import Topic
 from gateway.usecase.tools import client_inquiries
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 def member(place: Bench, client_id: str, group: str = "g") -> EventRecorder:

@@ -23,10 +23,8 @@ from domain.message.message import Message
 from domain.topic import Durability, Topic
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

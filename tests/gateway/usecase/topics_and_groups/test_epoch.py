@@ -7,9 +7,7 @@ from domain.command import Pull
 from domain.errors import ErrorCode
 from domain.event import Pulled
 from domain.topic import Topic
-from tests.gateway.usecase.bench import Bench, bench, code
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
 
 
 def epoch(bench: Bench, topic: str = "T") -> int:

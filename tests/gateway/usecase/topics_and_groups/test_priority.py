@@ -16,9 +16,7 @@ from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.priority import PriorityReads
-from tests.gateway.usecase.bench import Bench, bench, code
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
 
 
 @pytest.fixture

@@ -26,10 +26,8 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.inspect import Inspecting
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 PULL = Pull(1, "g", "T", 0, 0, 32, 1_000_000)
 RECEIVE = Receive(1, "g", "T", 32, 60_000, from_first=True)
