@@ -12,7 +12,7 @@ from domain.event import Done, Event, Offset, Pulled, Received
 from domain.membership import Heartbeat, Membership
 from domain.topic import Group
 from tests.gateway.usecase.bench import Bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 @pytest.fixture
@@ -23,15 +23,13 @@ def place(bench: Bench) -> Bench:
 
 
 def position(place: Bench, group: str = "g", queue_id: int = 0) -> int:
-    [event] = place.ask(QueryOffset(1, group, "T", queue_id))
-    assert isinstance(event, Offset)
+    event = only(Offset, place.ask(QueryOffset(1, group, "T", queue_id)))
     return event.offset
 
 
 def test_offline_by_time_and_the_next_comes_from_there(place: Bench) -> None:
     when = place.clock.wall_ms() - 4_500
-    [event] = place.ask(ResetPositions(7, "T", "g", when))
-    assert isinstance(event, PositionsReset)
+    event = only(PositionsReset, place.ask(ResetPositions(7, "T", "g", when)))
     offset = event.offsets[0][1]
     assert 4 <= offset <= 7
     assert event.offsets == [(0, offset), (1, 0)]
@@ -90,8 +88,7 @@ def test_members_follow_the_answers_to_their_pulls_and_their_old_reports_are_not
     assert position(place) == 0
     assert pull(place, recorder, 10, commit=10) == [Pulled(3, "TOO_LARGE", [], 0, 0, 10)]
     assert position(place) == 0
-    [event] = pull(place, recorder, 0)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, pull(place, recorder, 0))
     assert len(event.records) == 10
     place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), recorder)
     assert position(place) == 10
@@ -125,8 +122,7 @@ def test_a_receive_that_waits_gets_what_is_free_again(place: Bench) -> None:
     recorder = EventRecorder()
     assert place.ask(Receive(5, "g", "T", 32, 10_000, 20_000), recorder) == []
     place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=8))
-    [event] = recorder.take()
-    assert isinstance(event, Received)
+    event = only(Received, recorder.take())
     assert len(event.messages) == 2
 
 
