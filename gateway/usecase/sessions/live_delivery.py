@@ -1,4 +1,4 @@
-"""Delivery of new messages to connected sessions, their acknowledgements, and storage of their progress."""
+"""Delivery of new messages to connected sessions, and their acknowledgements."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Final, final
 
 from domain.delivery.expiry import has_expired
 from domain.delivery.routed import Delivery, RoutedRecord
-from domain.errors import Failure
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.mqtt_session import (
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     Deliveries,
-    DeliveriesAccepted,
     MqttSubscription,
 )
 from domain.octets import uint64
@@ -24,7 +22,6 @@ from domain.ports import Clock
 from domain.store.store_ports import State
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.consume.watch import Interest
-from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
 from gateway.usecase.sessions.progress_checkpoints import ProgressCheckpoints
@@ -86,14 +83,13 @@ class LiveDelivery:
         """`interest` is called with the filter of each subscription that begins (True) or ends (False)."""
         self._interest = interest
         self._settle = settle
-        self._state = state
         self._clock = clock
         self._routes: SubscriberRoutes[tuple[MqttSession, MqttSubscription], list[MergedSubscription]] = SubscriberRoutes(
             merge_by_session
         )
         self._roots: dict[str, int] = {}
         self._busy: dict[MqttSession, None] = {}
-        self.checkpoints = ProgressCheckpoints(state, clock)
+        self.checkpoints = ProgressCheckpoints(state, clock, settle)
         self.log_end = 0
         self.waiting = 0
         self._offers = TURN_OFFERS
@@ -313,7 +309,7 @@ class LiveDelivery:
                 left -= len(items)
                 connection.answer(Deliveries(items))
             if session.unstored_deliveries or session.unstored_accepts:
-                self._record(session)
+                self.checkpoints.store(session)
         self.waiting = waiting
         if self._busy:
             # By a timer, so that other work of the loop runs in between.
@@ -339,48 +335,3 @@ class LiveDelivery:
                 session.changed(slot)
         session.unstored_accepts += slots
         self.schedule(session)
-
-    def _record(self, session: MqttSession) -> None:
-        """Store the session's progress, then send the deliveries and DeliveriesAccepted events that wait for the record."""
-        deliveries, session.unstored_deliveries = session.unstored_deliveries, []
-        accepts, session.unstored_accepts = session.unstored_accepts, []
-        epoch = session.epoch
-        written: snapshot.SessionChanges | None = None
-        if session.durable:
-            # Also what a checkpoint has given to the store already, which may refuse it.
-            slots = [*[delivery.slot for delivery in deliveries], *accepts]
-            session.records.changed_slots.update(dict.fromkeys([slot for slot in slots if slot in session.in_flight]))
-            written = snapshot.progress(session)
-
-        def done(failure: None | Failure) -> None:
-            if written is not None:
-                written.settle(failure)
-            connection = session.connection
-            if connection is None or session.epoch != epoch:
-                return
-            if failure is not None:
-                connection.driver.close()
-                return
-            self._take_over(session, deliveries)
-            if deliveries:
-                connection.answer(Deliveries(deliveries))
-            if accepts:
-                connection.answer(DeliveriesAccepted(accepts))
-
-        if written is not None:
-            self.checkpoints.forget(session)
-        if written is not None and written.changes:
-            self._state.put(written.changes, done)
-        else:
-            done(None)
-
-    def _take_over(self, session: MqttSession, deliveries: list[Delivery]) -> None:
-        """Settle the leases of EXACTLY_ONCE deliveries: they are stored with the session and no longer go to other members."""
-        for delivery in deliveries:
-            flight = session.in_flight.get(delivery.slot)
-            if flight is not None and flight.lease is not None:
-                lease, flight.lease = flight.lease, None
-                session.leases -= 1
-                session.changed(delivery.slot)
-                self._settle(lease)
-                self.checkpoints.mark_dirty(session)
