@@ -92,14 +92,6 @@ def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
     assert admission_check.inside == []
 
 
-def test_connection_that_speaks_for_others_is_not_asked_at_the_door() -> None:
-    bench = Bench()
-    bench.context.limits.admission_check = Bouncer(0)
-    bench.context.limits.is_proxy = lambda host: host == "10.1.2.3"
-    bench.open()
-    assert not bench.transport.aborted
-
-
 def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:
     bench = Bench().open()
     bench.pump.driver.throttle(bench.clock.monotonic_ns() + SECOND_NS)
