@@ -50,11 +50,6 @@ class Forwarders:
         return self.each[0].facts
 
     @property
-    def ready(self) -> bool:
-        """True: users and policies have arrived."""
-        return self.each[0].ready
-
-    @property
     def state(self) -> SpaceCopies:
         """Copies of spaces of the store's state."""
         return self.each[0].state

@@ -87,7 +87,7 @@ class NodeConnections:
 
     async def reached(self) -> None:
         """Wait without limit until the node has sent its facts, users and policies."""
-        while self.forwarders.facts is None or not self.forwarders.ready:
+        while self.forwarders.facts is None or not self.forwarders.state.ready:
             await asyncio.sleep(CHECK_S)
 
     async def settled(self) -> None:

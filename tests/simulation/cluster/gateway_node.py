@@ -88,7 +88,7 @@ class GatewayNode(Machine):
 
     def _reach(self) -> None:
         facts = self.forwarders.facts
-        if facts is None or not self.forwarders.ready:
+        if facts is None or not self.forwarders.state.ready:
             self.clock.call_at(self.clock.monotonic_ns() + 10 * MILLISECOND_NS, self._reach)
             return
         cluster, clock = self.cluster, self.clock
