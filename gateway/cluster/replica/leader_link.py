@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from gateway.cluster.replica.peer_network import PeerNetwork
@@ -13,36 +13,18 @@ from gateway.link.stream import Stream
 from gateway.link.wire import UnreadableError
 from protocols.remoting.nodes.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
+from store.replication.following import Following
 
 REST_MS: Final = 100
 """Average pause before a reconnect."""
 log: Final = logging.getLogger("headgate.replica")
 
 
-class FollowUser(Protocol):
-    """Receiver of the connection's events: `store.replication.following.Following`."""
-
-    def connected(self, connection: LeaderLink) -> None:
-        """The connection is open: send Follow."""
-
-    def accepted(self, event: FollowAccepted) -> None:
-        """The leader has accepted this follower."""
-
-    def refused(self, event: FollowRefused) -> None:
-        """The leader has refused this follower."""
-
-    def bytes(self, event: LogBytes) -> None:
-        """A part of the log has arrived."""
-
-    def lost(self) -> None:
-        """The connection has ended."""
-
-
 @final
 class LeaderLink:
     """`store.replication.ports.LeaderConnection` over remoting: connections to one leader, one after the other."""
 
-    def __init__(self, host: str, port: int, network: PeerNetwork, user: FollowUser, broke: Callable[[], None]) -> None:
+    def __init__(self, host: str, port: int, network: PeerNetwork, user: Following, broke: Callable[[], None]) -> None:
         """`broke`: called when a connection has ended or could not be made."""
         self._broke = broke
         self._sign = network.sign

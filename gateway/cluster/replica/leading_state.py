@@ -10,10 +10,13 @@ from domain.admin.replica import FollowerFound, ReplicaState
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.controller.group import StoreGroup
+from domain.controller.health import ReplicaFigures
 from domain.ports import Clock
-from domain.replication.ports import LeaderStore
+from domain.replication.ports import LeaderStore, MendableLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.handover import Handover
+from gateway.cluster.replica.health import ReplicaHealth
+from gateway.cluster.replica.registering_state import LogFacts
 from gateway.cluster.replica.term_owner import TermOwner
 from store.replication.leading import Leading
 from store.replication.pace import ProcessorTime
@@ -37,13 +40,14 @@ class LeadingState:
 
     def __init__(
         self, term: TermOwner, store: LeaderStore, group: StoreGroup, controllers: GroupControllers, clock: Clock,
-        busy: Callable[[], ProcessorTime],
+        busy: Callable[[], ProcessorTime], meter: ReplicaHealth,
     ) -> None:  # fmt: skip
         """`group`: the group at the election of this replica."""
         self._term = term
         self.store = store
         self.log = store.replica
         self.serves = False
+        self._meter = meter
         self._controllers = controllers
         self.leading = Leading(self.log, group, term.own, self, clock, term.end, busy)
         self._handover = Handover(self.leading, self.log, controllers, clock)
@@ -84,6 +88,19 @@ class LeadingState:
         if not self.serves:
             self.serves = True
             self.store.store.close()
+
+    @property
+    def parts(self) -> MendableLog:
+        """Its log, for reads of parts."""
+        return self.log.parts
+
+    def facts(self) -> LogFacts:
+        """The properties of its log, for heartbeats."""
+        return LogFacts(self.log.incarnation, 0, self.log.epoch, self.log.written)
+
+    def measure(self) -> ReplicaFigures:
+        """Its measurements since the last call."""
+        return self._meter.take(self.log.work, self.leading.ack_us(), self.leading.paths())
 
     def doing(self, group: str) -> str:
         """The activity of this replica of `group` before it serves, text for people."""

@@ -11,9 +11,10 @@ from typing import Final, NamedTuple, final
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ApplyId, RegisterReplica
-from domain.controller.group import FIRST_ID, StoreGroup
+from domain.controller.group import FIRST_ID, ReplicaReport, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
+from domain.replication.ports import FollowerLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.identity import ReplicaIdentity
 
@@ -53,6 +54,16 @@ class LogFacts(NamedTuple):
     continues: int
     epoch: int
     position: int
+
+    def report(self, own: int) -> ReplicaReport:
+        """The report of replica `own` in its heartbeats."""
+        return ReplicaReport(own, incarnation_text(self.incarnation), self.epoch, self.position)
+
+
+def facts_of(follower: FollowerLog) -> LogFacts:
+    """The properties of the log of a replica that does not lead."""
+    eras = follower.eras()
+    return LogFacts(follower.incarnation, follower.continues, eras[-1].epoch if eras else 0, follower.written)
 
 
 Enrolled = Callable[[int, StoreGroup], None]
