@@ -169,7 +169,7 @@ class ApacheRole(Role):
             first=self._first,
             interest=self._store.tail.watch,
             waits=self._store.tail.wait,
-            follow_lost=self._store.tail.follow_lost,
+            follow_lost=self._store.tail.pulls.follow_lost,
             streams=self._streams,
             access=self._authority(),
         )

@@ -156,7 +156,7 @@ class ClusterGateway(Broker):
         )  # fmt: skip
         dispatcher.add(self.sessions)
         store.log.listen(self.sessions)
-        store.tail.follow_lost(self.sessions.went_back)
+        store.tail.pulls.follow_lost(self.sessions.went_back)
         self.handler = store.before(dispatcher)  # type: ignore[assignment]
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)
         self.adapter = MqttAdapter(setting, read(MqttSettings, "mqtt", self.options, {}))
