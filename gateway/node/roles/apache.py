@@ -24,6 +24,7 @@ from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.apache.relay.brokers import RelayBrokers
 from gateway.apache.relay.relay import Relay
+from gateway.apache.relay.servers import RelayServers
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.relay.uplink import FULL_BYTES
 from gateway.apache.settings import RocketmqSettings
@@ -241,11 +242,14 @@ class ApacheRole(Role):
 
         pairs = await _answer_of(read_ports)
         kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
-        brokers = RelayBrokers(host, settings, "", kept)
-        brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
+
+        def keep(address: str, port: int) -> None:
+            state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
+
+        brokers = RelayBrokers(host, settings, "", kept, keep)
         dialer = self._reached.dialer(unwritten_bytes_max=FULL_BYTES)
         nameservers = self._reached.servers.endpoints
-        return Relay(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
+        return Relay(RelayServers(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Serve each broker at a port of its own."""
@@ -288,7 +292,7 @@ class ApacheRole(Role):
     def lines(self) -> list[tuple[str, str]]:
         """What the cluster is, and what is not to be had."""
         inner = [line for line in self._inner.lines() if line[0] != "durability"]
-        relayed = [] if self._relay is None else [("brokers at", self._relay.where())]
+        relayed = [] if self._relay is None else [("brokers at", self._relay.servers.where())]
         state = [] if self._state is None else [self._state.line()]
         users = [] if self._access is None else [self._access.line()]
         return [*self._store.facts.lines(), *relayed, *state, *users, *inner]

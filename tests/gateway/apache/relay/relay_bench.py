@@ -15,6 +15,7 @@ from domain.limits import SECOND_NS
 from domain.nameserver.route import BrokerAddresses
 from gateway.apache.relay.brokers import RelayBrokers
 from gateway.apache.relay.relay import Relay
+from gateway.apache.relay.servers import RelayServers
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.relay.uplink import FULL_BYTES
 from gateway.connection.context import ConnectionContext
@@ -131,10 +132,12 @@ class RelayBench:
         self.servers: list[Server] = []
         self.opened: list[int] = []
         self.taken: set[int] = set()
+        self.kept: dict[str, int] = {}
         chosen = RelaySettings(**{"broker_ports": FIRST_PORT, **settings})  # type: ignore[arg-type]
-        self.brokers = RelayBrokers("gw", chosen, cluster, kept or {})
+        self.brokers = RelayBrokers("gw", chosen, cluster, kept or {}, self.kept.__setitem__)
         self.ports = {"nameserver": NAMESERVER_PORT, "remoting": REMOTING_PORT}
-        self.relay = Relay(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
+        servers = RelayServers(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
+        self.relay = Relay(servers)
         self.passed: list[object] = []
         counters = CounterRegistry()
         self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)

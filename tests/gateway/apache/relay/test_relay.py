@@ -284,7 +284,7 @@ def test_what_waits_for_a_connection_is_bounded() -> None:
 def test_what_all_clients_have_waiting_is_bounded() -> None:
     """A host gets at most half of the bound; what is beyond is refused, and other hosts go on."""
     bench = RelayBench().start()
-    bench.relay.held.bytes_max = 48 * 1024
+    bench.relay.servers.held.bytes_max = 48 * 1024
     frame = encode(310, 50, fields={"n": "broker-a"}, body=b"x" * 8 * 1024)
     clients = [bench.client(PORT_A) for _ in range(6)]
     for each in clients:
@@ -292,14 +292,14 @@ def test_what_all_clients_have_waiting_is_bounded() -> None:
         bench.second()
     refused = [each for each in clients if [one.code for one in each.got()] == [codes.SYSTEM_BUSY]]
     assert clients[2:] == refused
-    assert bench.relay.held.bytes_held == 2 * len(frame)
+    assert bench.relay.servers.held.bytes_held == 2 * len(frame)
     neighbour = bench.client(PORT_A, "10.9.9.9")
     neighbour.send(frame)
     bench.second()
     assert neighbour.got() == []
     for server in bench.servers:
         server.accept()
-    assert bench.relay.held.bytes_held == 0
+    assert bench.relay.servers.held.bytes_held == 0
 
 
 def test_what_a_slow_broker_leaves_waiting_counts_until_it_reads() -> None:
@@ -307,13 +307,13 @@ def test_what_a_slow_broker_leaves_waiting_counts_until_it_reads() -> None:
     client, server = at_a(bench)
     server.wire.pause_writing()
     client.ask(310, b"x" * 500, n="broker-a")
-    assert bench.relay.held.bytes_held > 500
+    assert bench.relay.servers.held.bytes_held > 500
     server.wire.resume_writing()
-    assert bench.relay.held.bytes_held == 0
+    assert bench.relay.servers.held.bytes_held == 0
     server.wire.pause_writing()
     client.ask(310, b"x" * 500, n="broker-a")
     client.pump.connection_lost(None)
-    assert bench.relay.held.bytes_held == 0
+    assert bench.relay.servers.held.bytes_held == 0
 
 
 # At the port of the name server
@@ -466,11 +466,9 @@ def test_brokers_do_not_register_through_a_gateway() -> None:
 def test_ports_are_kept_over_a_restart_and_taken_ones_are_passed_over() -> None:
     bench = RelayBench()
     bench.taken.add(FIRST_PORT)
-    found: dict[str, int] = {}
-    bench.brokers.keep = found.__setitem__
     bench.start()
-    assert found == {A: FIRST_PORT + 1, B: FIRST_PORT + 2}
-    again = RelayBench(kept=found)
+    assert bench.kept == {A: FIRST_PORT + 1, B: FIRST_PORT + 2}
+    again = RelayBench(kept=bench.kept)
     again.start("broker-b")
     assert again.opened == [FIRST_PORT + 2]
 
