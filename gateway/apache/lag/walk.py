@@ -17,7 +17,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store.outlook import GroupLag
 from gateway.apache.lag.group_topics import GroupTopics, Pair
-from gateway.apache.topics.group_question import lacks_group
+from gateway.apache.topics.groups import lacks_group
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.document import value_in
