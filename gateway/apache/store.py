@@ -28,7 +28,6 @@ from gateway.apache.transactions import RocketmqTransactions
 from gateway.brokers.appends import Appends
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
-from gateway.brokers.live_tail import Tail
 from gateway.brokers.message_log import RocketmqLog
 from gateway.brokers.once_keys import OnceKeys
 from gateway.brokers.positions import RocketmqPositions
@@ -63,27 +62,23 @@ class RocketmqStore:
         self.lite_queues = local.lite_queues
         self.metadata: Metadata = metadata
         self._metadata = metadata
-        self._appends = Appends(servers, cluster, local.log, choice, clock)
-        self._log = RocketmqLog(servers, cluster, self._appends, OnceKeys(local.state, clock))
+        self._transactions = RocketmqTransactions(servers, self._produces)
+        self._appends = Appends(servers, cluster, local.log, choice, clock, self._transactions.half_stored)
+        self._log = RocketmqLog(servers, cluster, self._appends, OnceKeys(local.state, clock), clock)
         self.log: MessageLog = self._log
         self.positions: GroupPositions = RocketmqPositions(servers, cluster)
-        leases = RocketmqLeases(servers, cluster, clock, self._log.freed)
+        leases = RocketmqLeases(servers, cluster, clock, self._log.freed, self._reads)
         self.leases: Leases = leases
         self.pulls: MemberPulls = RocketmqPulls()
         self._pairs = GroupTopics()
         self._search = GroupSearch(servers, cluster, clock, self._pairs)
         self.outlook: Outlook = RocketmqReceivable(servers, cluster, clock, self._pairs)
         self.timers: Timers = RocketmqTimers(servers)
-        self._transactions = RocketmqTransactions(servers)
         self.transactions: Transactions = self._transactions
         self.dead_letters: DeadLetterMoves | None = RocketmqDeadLetters(servers, leases)
         self.heartbeats = RocketmqHeartbeats(servers, cluster, clock, client_id, leases.reading, self._has_producers)
-        leases.on_read = self._reads
-        self._transactions.on_producer = self.heartbeats.produces
         self._producers: Callable[[str], bool] | None = None
-        self.tail = Tail(servers, cluster, clock, self._log.arrived)
-        self._log.tail = self.tail
-        self._appends.half_stored = self._transactions.half_stored
+        self.tail = self._log.tail
         servers.on_request = self._requested
 
     def begin(self, has_producers: Callable[[str], bool]) -> None:
@@ -106,6 +101,10 @@ class RocketmqStore:
         """A group begins to receive from a topic here."""
         self._pairs.add(group, topic)
         self.heartbeats.reads()
+
+    def _produces(self, group: str) -> None:
+        """A producer group has a producer here."""
+        self.heartbeats.produces(group)
 
     def _has_producers(self, group: str) -> bool:
         return self._producers is not None and self._producers(group)  # there are none before clients are served

@@ -55,14 +55,12 @@ class HalfMessage(NamedTuple):
 
 @final
 class RocketmqTransactions:
-    """`Transactions`. `check_policy` is that of a node with a store of its own: brokers have their own settings.
+    """`Transactions`. `check_policy` is that of a node with a store of its own: brokers have their own settings."""
 
-    on_producer   called with each producer group that has a producer here: brokers ask only who has said that
-    """
-
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, on_producer: Callable[[str], None]) -> None:
+        """`on_producer`: called with each producer group that has a producer here: brokers ask only who has said that."""
         self.check_policy = TransactionCheckPolicy()
-        self.on_producer: Callable[[str], None] | None = None
+        self._on_producer = on_producer
         self._brokers = brokers
         self._listeners: list[TransactionListener] = []
         self._halves: OrderedDict[str, HalfMessage] = OrderedDict()
@@ -74,8 +72,7 @@ class RocketmqTransactions:
 
     def present(self, group: str) -> None:
         """Transactions.present: brokers may ask this node about half messages of `group`."""
-        if self.on_producer is not None:
-            self.on_producer(group)
+        self._on_producer(group)
 
     def half_stored(
         self, group: str, message_id: str, topic: str, broker: str, queue_offset: int, physical_offset: int

@@ -11,8 +11,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
-from gateway.brokers.message_log import ask_number
-from gateway.brokers.pull_reply import LATER_MS, pull_request, pulled
+from gateway.brokers.pull_reply import LATER_MS, ask_number, pull_request, pulled
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 

@@ -37,14 +37,19 @@ _Key = tuple[str, str, str, int, str, str, bool, bool]
 
 @final
 class RocketmqLeases:
-    """`Leases` over POP. Limits: a withdrawn lease counts as a delivery, and fleeting leases last as long as others.
+    """`Leases` over POP. Limits: a withdrawn lease counts as a delivery, and fleeting leases last as long as others."""
 
-    on_read   called with (group, topic) when a group starts to receive; None: no listener
-    """
-
-    def __init__(self, brokers: Brokers, cluster: ClusterMap, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed(group, topic)` notifies the listeners of the store (StoreListener.freed)."""
-        self.on_read: Callable[[str, str], None] | None = None
+    def __init__(
+        self,
+        brokers: Brokers,
+        cluster: ClusterMap,
+        clock: Clock,
+        freed: Callable[[str, str], None],
+        on_read: Callable[[str, str], None],
+    ) -> None:
+        """`freed(group, topic)` notifies the listeners of the store (StoreListener.freed); `on_read(group, topic)` is called
+        when a group starts to receive."""
+        self._on_read = on_read
         self._brokers = brokers
         self._pop_brokers = PopBrokers(brokers, clock)
         self._cluster = cluster
@@ -93,8 +98,7 @@ class RocketmqLeases:
         )  # fmt: skip
         if request.ordered:
             self._ordered.setdefault((request.group, request.topic), []).append(read)
-        if self.on_read is not None:
-            self.on_read(request.group, request.topic)
+        self._on_read(request.group, request.topic)
         return read
 
     def _sweep(self) -> None:

@@ -49,8 +49,10 @@ class NearGateway:
         self.brokers = Brokers(where, SocketDialer(lambda: None, "store.ca"), clock, SystemEntropy())
         self.map = ClusterMap(self.brokers, clock, cast(State, KeptPlaces()))
         self.woken: list[tuple[str, str]] = []
-        self.leases = RocketmqLeases(self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)))
-        self.transactions = RocketmqTransactions(self.brokers)
+        self.leases = RocketmqLeases(
+            self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)), lambda group, topic: None
+        )
+        self.transactions = RocketmqTransactions(self.brokers, lambda group: None)
         self.map.start()
 
     async def know(self, topic: str) -> None:

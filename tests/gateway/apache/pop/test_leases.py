@@ -41,7 +41,8 @@ class World:
         self.cluster.topics["T"] = dict.fromkeys(self.cluster.brokers, (2, 2, 6))
         self.brokers = Brokers([("10.0.0.9", 9876)], self.cluster, self.clock, FixedEntropy())
         self.map = ClusterMap(self.brokers, self.clock, driver.store.state)
-        self.leases = RocketmqLeases(self.brokers, self.map, self.clock, self.freed)
+        self.leases = RocketmqLeases(self.brokers, self.map, self.clock, self.freed, lambda *read: self.begun.append(read))
+        self.begun: list[tuple[str, str]] = []
         self.at = {name: PopBroker(server) for name, server in self.cluster.brokers.items()}
         self.a = self.at["broker-a"]
         self.b = self.at.get("broker-b", self.a)
