@@ -103,7 +103,7 @@ FOLDERS = {
     "gateway/cluster/forwarding": ("forwarded", "forwarded_client", "forwarder"),
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/link": ("backoff", "link", "request", "stream"),
-    "gateway/link/sinks": ("courier", "sink_connection", "sink_pool", "sink_request"),
+    "gateway/link/sinks": ("courier", "sink_connection", "sink_pool"),
     "gateway/observe": ("counters",),
     "gateway/routing": ("routes", "trie"),
     "gateway/runtime": ("clock",),

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import final
 
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.histogram import Histogram
 from domain.ports import Clock
 from domain.store.message_store import MessageStore
 from domain.store.outlook import Outlook
-from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata
+from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, ReadResult
+from domain.store.store_request import PullRequest
 from domain.transaction import Timers, Transactions
 from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
 from gateway.apache.lag.group_topics import GroupTopics
-from gateway.apache.lag.receivable import RocketmqReceivable
 from gateway.apache.lag.search import GroupSearch
+from gateway.apache.lag.walk import RocketmqReceivable
 from gateway.apache.pop.leases import RocketmqLeases
-from gateway.apache.pulls import RocketmqPulls
-from gateway.apache.timers import RocketmqTimers
 from gateway.apache.topics.await_metadata import AwaitMetadata
 from gateway.apache.topics.broker_capabilities import ClusterCapabilities
 from gateway.apache.topics.capability_watch import CapabilityWatch
 from gateway.apache.topics.metadata import RocketmqMetadata
-from gateway.apache.transactions import RocketmqTransactions
+from gateway.apache.transactions import RocketmqTimers, RocketmqTransactions
 from gateway.brokers.appends import Appends
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
@@ -36,6 +35,33 @@ from gateway.connection.handler import Handler
 from gateway.link.link import AnswerBack
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
+
+_TEXT = (
+    "a group behind Apache RocketMQ receives by POP or pulls by the remoting protocol, never both, since brokers keep no common"
+    " account of them: consumers that pull reach their brokers through this gateway's remoting port"
+)
+
+
+@final
+class RocketmqPulls:
+    """`MemberPulls`. Consumers of the remoting protocol do not come here: their requests are relayed to their brokers."""
+
+    def pull(self, request: PullRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """MemberPulls.pull: NOT_SUPPORTED."""
+        done(Failure(ErrorCode.NOT_SUPPORTED, _TEXT))
+
+    def report(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """MemberPulls.report: NOT_SUPPORTED."""
+        if done is not None:
+            done(Failure(ErrorCode.NOT_SUPPORTED, _TEXT))
+
+    def renew(self, group: str, member: str, reconnected: bool) -> None:
+        """MemberPulls.renew: does nothing, since pulls are refused."""
+
+    def release(self, group: str, member: str, kept: Collection[str]) -> None:
+        """MemberPulls.release: does nothing, since pulls are refused."""
 
 
 @final

@@ -15,9 +15,8 @@ from domain.store.store_request import PullRequest, ReadRequest
 from gateway.apache import transactions as module
 from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
-from gateway.apache.pulls import RocketmqPulls
-from gateway.apache.timers import RocketmqTimers
-from gateway.apache.transactions import RocketmqTransactions
+from gateway.apache.store import RocketmqPulls
+from gateway.apache.transactions import RocketmqTimers, RocketmqTransactions
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from protocols.remoting.wire.frame import encode as encode_frame
