@@ -17,7 +17,6 @@ class Proposal(NamedTuple):
 
     term     term of its entry
     due_ns   when the wait is over, monotonic
-    done     gets the answer
     """
 
     term: int

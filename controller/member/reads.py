@@ -15,7 +15,6 @@ class PendingRead(NamedTuple):
     """A read that waits for its confirmation.
 
     due_ns   when the wait is over, monotonic
-    done     gets the result
     """
 
     due_ns: int

@@ -86,8 +86,6 @@ class WaitingReads:
 class Leadership:
     """One leader in one term; removed when it steps down.
 
-    replication   its followers
-    reads         reads that wait for confirmation
     confirmed     confirmed reads that are not handed out yet
     successor     the node to which the leadership is handed over, 0 for none
     over          True when the leader has to step down: no majority answers it, or it is no longer a member

@@ -31,7 +31,6 @@ class FollowerProgress:
 
     match       highest index up to which its durable log is known to equal the leader's
     next        first index to send
-    state       mode of sending
     active      True when it has answered since the last check of the quorum
     notified    commit index in the newest append message sent to it
     round       newest round of reads that it has answered

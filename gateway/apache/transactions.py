@@ -44,7 +44,7 @@ _REFUSED: Final[Mapping[int, ErrorCode]] = {codes.NO_PERMISSION: ErrorCode.NOT_S
 
 @final
 class RocketmqTimers:
-    """`Timers`. Brokers deliver delayed messages. A broker also accepts a recall of an unknown id: success means only that the recall was stored."""
+    """`Timers`. A broker delivers. It also accepts a recall of an unknown id: success means only that the recall was stored."""
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
@@ -79,9 +79,7 @@ class RocketmqTimers:
 class HalfMessage(NamedTuple):
     """A half message that is not decided.
 
-    group            producer group
     topic            the topic that it is for
-    broker           name of the broker that stores it
     queue_offset     offset in the queue of half messages
     physical_offset  offset in the log of the broker
     is_checked       True: a broker has asked about it

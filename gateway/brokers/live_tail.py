@@ -42,7 +42,6 @@ class Tail:
 
     all       interests in every topic: filters that begin with a wildcard
     _left     tails of watched topics that ended for lack of a route
-    pulls     the pulls at the queues
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:

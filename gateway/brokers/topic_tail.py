@@ -90,7 +90,6 @@ class TailPulls:
     """Held pulls at the queues of tailed topics.
 
     behind      queues whose last request failed -> time since which they may have unreported messages, monotonic
-    delivered   messages passed to `arrived`
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:

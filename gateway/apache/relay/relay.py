@@ -17,10 +17,7 @@ from protocols.remoting.relayed.exchange import RelayFrames
 
 @final
 class Relay:
-    """Use case of RelayFrames of all connections.
-
-    servers   the servers of the cluster
-    """
+    """Use case of RelayFrames of all connections."""
 
     def __init__(self, servers: RelayServers) -> None:
         self.servers = servers

@@ -43,7 +43,6 @@ class RelaySession:
 
     pin         address of the server that the client's port stands for, NAMESERVER, or "": requests name their target
     _uplinks    key -> connection; a key is an address, or NAMESERVER
-    _asked      requests of servers that the client has not answered
     _direct     numbers of route requests of clients that do not name the broker in their requests
     _held       bytes that wait for servers that do not read now, within the limit that all clients share
     _heartbeat  the client's last heartbeat, sent first on a new connection to a broker where requests name their target

@@ -28,7 +28,6 @@ _BEFORE_TICKETS: Final = 1
 class ForwardedClient:
     """One connection of a client.
 
-    number       number of the client on the wire
     tickets      number -> ticket of a command without an answer; of a Receive, also under a claim: the Receive
     watches      number of a command that is answered again and again -> the command
     numbers      its ticket -> its number

@@ -18,7 +18,6 @@ from domain.principal import GATEWAY, Principal
 from gateway.cluster.forwarding.forwarded_client import ForwardedClient, ForwarderClients
 from gateway.cluster.forwarding.principal_numbers import PrincipalNumbers
 from gateway.cluster.forwarding.space_copies import SpaceCopies
-from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from protocols.remoting.nodes.calls.octets import Reader, WireError
@@ -41,9 +40,6 @@ log = logging.getLogger("headgate.forwarding")
 class Forwarder:
     """Handler that forwards all commands.
 
-    state            copies of spaces of the store's state
-    linked           True: the connection is open
-    traffic          traffic on this gateway's ports, reported to the store
     held_bytes_max   bytes of commands not yet received by the store, above which further ones are refused
     """
 
@@ -67,7 +63,7 @@ class Forwarder:
         self._life = life.hex()
         self._versions = versions
         self._first = first or self
-        self._facts: StoreFacts | None = None
+        self._facts: Welcome | None = None
         self.state = SpaceCopies()
         self._store_lost = on_store_lost
         self.held_bytes_max = HELD_BYTES_MAX
@@ -95,8 +91,8 @@ class Forwarder:
     # The connection to the store's node
 
     @property
-    def facts(self) -> StoreFacts | None:
-        """Facts of the store's node; None: it was not reached yet."""
+    def facts(self) -> Welcome | None:
+        """The last answer of the store's node to a greeting; None: it was not reached yet."""
         return self._first._facts
 
     @property
@@ -130,16 +126,16 @@ class Forwarder:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
         if welcome.version not in self._versions:
             raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {self._versions}")
-        facts, known = StoreFacts(welcome.broker, welcome.life, welcome.controlled), self.facts
-        if known is not None and facts.text != known.text:
-            raise WireError(f"the store is {facts.text}, and was {known.text}: start this gateway again")
+        known = self.facts
+        if known is not None and welcome.text != known.text:
+            raise WireError(f"the store is {welcome.text}, and was {known.text}: start this gateway again")
         self._welcome = welcome
 
     def connected(self, send: Callable[[bytes], None]) -> None:
         """Start sending frames: `send` writes the body of one to the connection. Raises WireError, as `greeted`."""
         welcome = self._welcome
         assert welcome is not None
-        self._first._facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
+        self._first._facts = welcome
         if not welcome.resumed:
             if self._stream_with:
                 again = welcome.life != self._stream_with

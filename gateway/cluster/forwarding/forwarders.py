@@ -12,9 +12,9 @@ from domain.mqtt_session import Attach
 from domain.ports import Clock
 from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder, StoreLost
 from gateway.cluster.forwarding.space_copies import SpaceCopies
-from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
+from protocols.remoting.nodes.forwarding.greeting import Welcome
 
 
 @final
@@ -25,7 +25,6 @@ class Forwarders:
     connections of its client, and those of CoAP peers. A new client is assigned to the open connection with the fewest clients.
 
     each      the forwarders; the first one keeps the copies of spaces of the store's state
-    handler   takes the commands of clients
     """
 
     def __init__(
@@ -45,8 +44,8 @@ class Forwarders:
             forwarder.held_bytes_max = HELD_BYTES_MAX // len(self.each)
 
     @property
-    def facts(self) -> StoreFacts | None:
-        """Facts of the store's node; None: it was not reached yet."""
+    def facts(self) -> Welcome | None:
+        """The last answer of the store's node to a greeting; None: it was not reached yet."""
         return self.each[0].facts
 
     @property

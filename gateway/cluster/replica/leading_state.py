@@ -29,9 +29,7 @@ log: Final = logging.getLogger("headgate.replica")
 class LeadingState:
     """A promoted replica. It is the SetKeeper of its leadership.
 
-    leading      its leadership
     store        its store, also before it may serve
-    log          the log of that store
     serves       True: the store was passed to `elected`, which owns it, or is closed
     _lacking     ids of the replicas out of sync
     _looking     True: a query of the group is in flight

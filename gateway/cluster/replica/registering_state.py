@@ -25,8 +25,6 @@ log: Final = logging.getLogger("headgate.replica")
 class ReplicaPlace(NamedTuple):
     """Name and addresses of a replica.
 
-    cluster   its cluster
-    group     its store group
     identity  its id, and the text by which the node proves that the id is its own
     address   host:port at which the other replicas reach it
     learner   True: it is never elected
@@ -44,7 +42,6 @@ class ReplicaPlace(NamedTuple):
 class LogFacts(NamedTuple):
     """Properties of a log that a replica registers.
 
-    incarnation   identity of the log
     continues     incarnation of an earlier log whose flushed records it contains; 0: none
     epoch         leader epoch of the last batch
     position      end of the log

@@ -49,7 +49,7 @@ def _head(method: str, url: str) -> bytes:
 
 
 def encode(method: str, url: str, fields: Sequence[tuple[str, str]], body: bytes) -> bytes:
-    """A whole request of HTTP/1.1 (RFC 9112). Raises SubscriptionError for the URL, ValueError for a field whose value cannot be sent."""
+    """A whole request of HTTP/1.1 (RFC 9112). Raises SubscriptionError for the URL, ValueError for a field."""
     parts = [f"{name}: {value}\r\n" for name, value in fields]
     text = "".join(parts)
     if text.count("\n") != len(parts) or text.count("\r") != len(parts) or "\0" in text:
@@ -64,8 +64,6 @@ class _Errand:
     """One request, from `send` to its answer.
 
     timer        ends it at its deadline
-    place        of its connection
-    data         the request as bytes
     connection   that it was sent over; None: not yet
     task         that connects, or gets a token; None: there is none
     fresh        True: the connection was made for it

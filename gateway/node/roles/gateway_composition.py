@@ -10,7 +10,6 @@ from domain.command import Command
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
@@ -19,6 +18,7 @@ from gateway.node.composition import CHANNELS
 from gateway.node.protocols import Protocols
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
+from protocols.remoting.nodes.forwarding.greeting import Welcome
 
 
 @final
@@ -42,7 +42,7 @@ def compose_gateway(
     config: Config,
     ports: Mapping[str, int],
     host: str,
-    facts: StoreFacts,
+    facts: Welcome,
     forwarder: Handler,
     records: AccessRecords,
     clock: Clock,

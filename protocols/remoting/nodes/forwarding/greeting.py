@@ -56,6 +56,11 @@ class Welcome:
     received: int = 0
     version: int = UNSIZED
 
+    @property
+    def text(self) -> str:
+        """Its name and whether it controls access, for people: what does not change while a gateway runs."""
+        return f"{self.broker!r} {'with' if self.controlled else 'without'} access control"
+
 
 def encode(value: Greeting | Welcome) -> bytes:
     """A greeting or a welcome as bytes."""
