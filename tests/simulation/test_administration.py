@@ -169,5 +169,7 @@ def test_what_the_node_does_unasked_is_changed_until_its_next_start() -> None:
     assert sender.refused("made", b"one") == codes.TOPIC_NOT_EXIST
     assert set_to("autoCreateTopicEnable=true\nbrokerName=another\n") != 0, "all or none"
     assert sender.refused("made", b"one") == codes.TOPIC_NOT_EXIST
+    for wrong in (0, 3, 7):
+        assert set_to(f"brokerPermission={wrong}\n") == codes.INVALID_PARAMETER
     world.again()
     sender.send("made", b"one")

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from domain.limits import SECOND_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.consumer import Consumer
@@ -80,26 +79,6 @@ def test_tools_are_told_who_is_connected_and_nobody_else(seed: int, power: bool)
         world.clock.run_for(400)
         assert consumers(tool) == sorted([*pulling, *calling])
         assert producers(tool) == sorted(sending)
-
-
-def test_who_says_nothing_for_two_minutes_is_gone_and_back_with_a_word() -> None:
-    world = World(211)
-    world.start()
-    tool = Tool(world, "tool")
-    tool.topic(TOPIC, 1)
-    quiet, loud = Consumer(world, "quiet", GROUP, TOPIC), Consumer(world, "loud", GROUP, TOPIC)
-    world.clock.run_for(100)
-    quiet.mute = True
-    begun = world.clock.monotonic_ns()
-    while "quiet" in consumers(tool):
-        world.clock.run_for(1_000)
-    assert SILENT_S - 31 <= (world.clock.monotonic_ns() - begun) / SECOND_NS <= SILENT_S + 15
-    assert consumers(tool) == ["loud"]
-    quiet.mute = False
-    quiet.beat()
-    world.clock.run_for(100)
-    assert consumers(tool) == ["loud", "quiet"]
-    assert loud.notices() >= 2
 
 
 def test_what_is_told_of_each_client_is_what_it_said_last() -> None:

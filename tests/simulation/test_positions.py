@@ -10,7 +10,7 @@ from protocols.remoting import codes
 from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
-from tests.simulation.simple import Receiver, said
+from tests.simulation.simple import Receiver
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
 from tests.store.faults.soak import SOAK
@@ -65,23 +65,6 @@ def test_a_group_begins_at_the_first_the_last_or_an_instant() -> None:
     assert [one.body for one in last.pop(first=False)] == ["new"]
 
 
-@pytest.mark.parametrize("faults", ["none", "kill", "power"])
-def test_a_reset_by_time_with_nobody_there(faults: str) -> None:
-    world, _, tool, times = hourly(83)
-    gone = Consumer(world, "gone", "g", TOPIC)
-    gone.drain(0)
-    gone.commit(0, COUNT)
-    gone.hang_up()
-    world.clock.run_for(1_000)
-    assert tool.reset("g", TOPIC, times[3]) == {0: 3}
-    if faults != "none":
-        world.again(power=faults == "power")
-    back = Consumer(world, "back", "g", TOPIC)
-    assert back.position(0) == 3
-    assert bodies(back.drain(0, 3)) == [str(number) for number in range(3, COUNT)]
-    assert [one.body for one in Consumer(world, "pop", "pops", TOPIC).pop()] == [str(number) for number in range(COUNT)]
-
-
 def test_a_reset_by_time_with_members_that_pull_and_that_receive() -> None:
     world, _, tool, times = hourly(84)
     puller = Consumer(world, "puller", "pulls", TOPIC)
@@ -103,32 +86,6 @@ def test_a_reset_by_time_with_members_that_pull_and_that_receive() -> None:
     tool.reset("pops", TOPIC, times[7], force=True)
     world.again()
     assert [one.body for one in popper.pop()] == ["7", "8", "9"]
-
-
-def test_without_force_a_reset_only_goes_back() -> None:
-    world, _, tool, times = hourly(85)
-    consumer = Consumer(world, "c", "g", TOPIC)
-    consumer.commit(0, 4)
-    tool.reset("g", TOPIC, times[7], force=False)
-    assert consumer.position(0) == 4
-    tool.reset("g", TOPIC, times[2], force=False)
-    assert consumer.position(0) == 2
-    tool.reset("g", TOPIC, -1)
-    assert consumer.position(0) == COUNT
-
-
-@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
-def test_a_clone_has_the_positions_of_the_other_group(power: bool) -> None:
-    world, _, tool, _ = hourly(86)
-    consumer = Consumer(world, "c", "g", TOPIC)
-    consumer.commit(0, 6)
-    tool.group("h")
-    tool.clone("g", "h", TOPIC)
-    world.again(power)
-    twin = Consumer(world, "twin", "h", TOPIC)
-    assert twin.position(0) == 6
-    twin.commit(0, 7)
-    assert (consumer.position(0), twin.position(0)) == (6, 7)
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
@@ -159,20 +116,6 @@ def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(fault
     if faults != "none":
         world.again(power=faults == "power")
     assert world.position("g", TOPIC, 0) == COUNT
-
-
-@pytest.mark.parametrize("faults", ["none", "kill"])
-def test_a_reset_by_time_with_nobody_there_and_then_a_receiver_over_grpc(faults: str) -> None:
-    world, _, tool, times = hourly(88)
-    gone = Receiver(world, "gone", "g", TOPIC)
-    assert [gone.ack(message) for message in gone.receive()] == [pb.OK] * COUNT
-    gone.hang_up()
-    world.clock.run_for(1_000)
-    assert tool.reset("g", TOPIC, times[6]) == {0: 6}
-    if faults != "none":
-        world.again()
-    back = Receiver(world, "back", "g", TOPIC)
-    assert said(back.receive()) == ["6", "7", "8", "9"]
 
 
 def test_a_receiver_that_waits_gets_what_a_reset_brings_back() -> None:
