@@ -11,8 +11,7 @@ from controller.groups import command
 from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
-from controller.member.proposals import ChangeDone, Proposals
-from controller.member.reads import PendingReads, ReadDone
+from controller.member.proposals import ChangeDone, PendingReads, Proposals, ReadDone
 from controller.member.replacement import MemberChange, replacement
 from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
 from controller.peers import message_bytes

@@ -27,11 +27,10 @@ from gateway.cluster.replica.follower_commands import FollowerCommands
 from gateway.cluster.replica.following_state import FollowingState
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.leading_state import LeadingState
-from gateway.cluster.replica.log_repairs import LogRepairs
+from gateway.cluster.replica.log_repairs import LogRepairs, RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.promoting_state import PromotingState
 from gateway.cluster.replica.registering_state import RegisteringState, ReplicaPlace, facts_of
-from gateway.cluster.replica.repair_sources import RepairSources
 from gateway.cluster.replica.restarting_state import RestartingState
 from gateway.usecase.handler import Verb
 from store.replication.leading import Leading

@@ -13,9 +13,8 @@ from domain.message.receipt import Receipt
 from domain.message.record import encode
 from domain.store.store_request import PullRequest, ReadRequest
 from gateway.apache import transactions as module
-from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
-from gateway.apache.store import RocketmqPulls
+from gateway.apache.store import RocketmqDeadLetters, RocketmqPulls
 from gateway.apache.transactions import RocketmqTimers, RocketmqTransactions
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame

@@ -10,8 +10,8 @@ from domain.filter import expression
 from domain.filter.filter import SQL92, TAG
 from domain.message.receipt import Receipt, parse
 from domain.message.record import Record
-from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
+from gateway.apache.store import RocketmqDeadLetters
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.interop.rocketmq.apache import ApacheCluster

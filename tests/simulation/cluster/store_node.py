@@ -19,9 +19,9 @@ from gateway.cluster.replica.controllers import Changed, GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import ReplicaIdentity
+from gateway.cluster.replica.log_repairs import RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
-from gateway.cluster.replica.repair_sources import RepairSources
 from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import SKEW_MS
 from gateway.connection.context import ConnectionContext
