@@ -52,28 +52,6 @@ def up(seed: int) -> tuple[World, Tool]:
 
 
 @POWER
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
-@pytest.mark.parametrize("seed", range(3))
-def test_every_queue_has_one_member_after_each_change(seed: int, strategy: str, power: bool) -> None:
-    world, _ = up(seed)
-    members: dict[str, Consumer] = {}
-    for turn in range(30):
-        if members and world.chance.random() < 0.4:
-            members.pop(world.chance.choice(sorted(members))).hang_up()
-        else:
-            members[f"m{turn}"] = Consumer(world, f"m{turn}", GROUP, TOPIC)
-        if turn % 7 == 6:
-            world.again(power)
-        world.clock.run_for(400)
-        shares = {name: assigned(member, strategy)[1] for name, member in members.items()}
-        if not shares:
-            continue
-        assert sorted(queue for share in shares.values() for queue in share) == list(range(QUEUES))
-        sizes = [len(share) for share in shares.values()]
-        assert max(sizes) - min(sizes) <= 1
-
-
-@POWER
 def test_the_mode_of_a_group_is_kept_and_pop_members_share_neighbours(power: bool) -> None:
     world, tool = up(301)
     members = [Consumer(world, f"m{at}", GROUP, TOPIC) for at in range(4)]
@@ -120,14 +98,6 @@ def test_members_that_take_what_they_are_given_have_everything_once() -> None:
         got += [one.body for one in found]
         assert [member.ack(one) for one in found] == [0] * len(found)
     assert sorted(got, key=int) == [str(number) for number in range(60)]
-
-
-def test_who_broadcasts_has_every_queue() -> None:
-    world, _ = up(303)
-    members = [Consumer(world, f"m{at}", "casts", TOPIC, model="BROADCASTING") for at in range(2)]
-    world.clock.run_for(200)
-    for member in members:
-        assert assigned(member)[1] == list(range(QUEUES))
 
 
 class Cluster:
