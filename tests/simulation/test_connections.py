@@ -16,7 +16,6 @@ from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
 TOPIC, GROUP, PRODUCERS = "sim", "workers", "makers"
-SILENT_S = 120
 
 
 def consumers(tool: Tool) -> list[str]:

@@ -11,7 +11,6 @@ from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
 TOPIC, GROUP, QUEUES = "sim", "sim-members", 4
-SILENCE_MS = 120_000
 
 
 def averagely(members: list[str], name: str) -> list[int]:
