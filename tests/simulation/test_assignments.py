@@ -43,8 +43,7 @@ def everywhere(member: Consumer, strategy: str = "AVG") -> tuple[str, list[tuple
 
 def up(seed: int) -> tuple[World, Tool]:
     """A node with the topic and the group."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, QUEUES)
     tool.group(GROUP)

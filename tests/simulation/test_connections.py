@@ -46,8 +46,7 @@ def goodbye(client: Consumer | Sender) -> None:
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 @pytest.mark.parametrize("seed", range(6))
 def test_tools_are_told_who_is_connected_and_nobody_else(seed: int, power: bool) -> None:
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool, chance = Tool(world, "tool"), world.chance
     tool.topic(TOPIC, 1)
     pulling: dict[str, Consumer] = {}
@@ -81,8 +80,7 @@ def test_tools_are_told_who_is_connected_and_nobody_else(seed: int, power: bool)
 
 
 def test_what_is_told_of_each_client_is_what_it_said_last() -> None:
-    world = World(212)
-    world.start()
+    world = World.started(212)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     Consumer(world, "one", GROUP, TOPIC, expression="A || B", start="CONSUME_FROM_LAST_OFFSET")
@@ -103,8 +101,7 @@ def test_what_is_told_of_each_client_is_what_it_said_last() -> None:
 
 
 def test_a_producer_over_grpc_and_a_group_of_both_protocols() -> None:
-    world = World(213)
-    world.start()
+    world = World.started(213)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     publisher = Publisher(world, "grpc", TOPIC)

@@ -43,8 +43,7 @@ def delivered(world: World) -> list[bytes]:
 
 @pytest.fixture
 def world() -> World:
-    made = World(71)
-    made.start()
+    made = World.started(71)
     made.clock.run_for(200)
     return made
 
@@ -58,8 +57,7 @@ def test_the_value_is_set_when_the_message_is_delivered_and_with_it(world: World
     put(caller, b"new", sent_ms + DELAY_MS)
     assert latest(caller) == b"old"
     world.clock.run_for(at_ms - (world.clock.wall_ms() - sent_ms))
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for _ in range(40):
         parts = world.parts
         assert parts is not None

@@ -45,8 +45,7 @@ CASES = [("TAG", each, want) for each, want in TAGS.items()] + [("SQL92", each, 
 @pytest.fixture(scope="module")
 def world(distance: None) -> World:
     """A node with the messages that was killed once after they were sent."""
-    made = World(71)
-    made.start()
+    made = World.started(71)
     Tool(made, "tool").topic(TOPIC, QUEUES)
     sender = Sender(made, "p")
     for name, pairs in MESSAGES.items():

@@ -25,8 +25,7 @@ Member = Respondent | GrpcRespondent
 
 def up(seed: int) -> tuple[World, Tool, str]:
     """A node, a tool, and the offset id of a stored message."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     tool.group(GROUP)
@@ -62,8 +61,7 @@ def test_how_a_member_is_with_stacks_and_without(kind: str, faults: str) -> None
     world, tool, _ = up(201)
     for name in ("one", "two"):
         join(world, kind, name)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for name in ("one", "two"):
         plain, full = running_info(tool, name, stacks=False), running_info(tool, name)
         assert (plain.code, full.code) == (0, 0), (plain.remark, full.remark)
@@ -77,8 +75,7 @@ def test_how_a_member_is_with_stacks_and_without(kind: str, faults: str) -> None
 def test_a_member_consumes_one_message_and_positions_stay(kind: str, faults: str) -> None:
     world, tool, message_id = up(202)
     member = join(world, kind, "one")
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for name in ("one", ""):
         found = consume(tool, name, message_id)
         assert found.code == 0, found.remark

@@ -61,8 +61,7 @@ class Subscriber:
 
 def up(seed: int, topic: dict[str, str], group: dict[str, str]) -> World:
     """A node with the parent topic and the group."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     maker = Subscriber(world, "maker")
     maker.ask(PutTopic(1, Topic(PARENT, 4, 4, type="LITE", attributes=topic)))
     maker.ask(PutGroup(1, Group(GROUP, attributes={"lite.bind.topic": PARENT, **group})))

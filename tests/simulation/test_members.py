@@ -23,8 +23,7 @@ def averagely(members: list[str], name: str) -> list[int]:
 
 def ready(seed: int) -> tuple[World, Sender]:
     """A node with the topic, and a producer."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, QUEUES)
     return world, Sender(world, "p")
 

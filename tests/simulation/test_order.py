@@ -19,8 +19,7 @@ INVISIBLE_MS = 10_000
 
 def ordered(seed: int) -> World:
     """A node with a FIFO topic of four queues and a group in order."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 4, message_type="FIFO")
     tool.group(GROUP, consumeMessageOrderly=True, retryMaxTimes=1_000)

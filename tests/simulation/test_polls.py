@@ -24,8 +24,7 @@ INVISIBLE_MS = 10_000
 
 def ready(seed: int, queues: int = 1) -> tuple[World, Tool, Sender]:
     """A node with the topic."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, queues)
     return world, tool, Sender(world, "p")
@@ -133,8 +132,7 @@ def test_many_are_settled_by_one_request_and_exactly_those(faults: str) -> None:
         found += consumer.pop(invisible_ms=INVISIBLE_MS)
     kept = [one for one in found if int(one.body) % 7 == 0]
     assert consumer.call(codes.BATCH_ACK, {}, acks([one for one in found if one not in kept])).code == codes.SUCCESS
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     world.clock.run_for(INVISIBLE_MS + 1_000)
     again: list[Popped] = []
     while more := consumer.pop(invisible_ms=INVISIBLE_MS):
@@ -164,8 +162,7 @@ def test_a_message_is_forwarded_to_the_dead_letters_over_grpc_once_and_comes_no_
         return int(told.status.code)
 
     assert forward() == pb.OK
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert forward() == pb.OK, "who repeats it learns that it is done"
     world.clock.run_for(2 * INVISIBLE_MS)
     assert said(receiver.receive()) == []

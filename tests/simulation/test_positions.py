@@ -22,8 +22,7 @@ COUNT = 10
 
 def hourly(seed: int, **store: object) -> tuple[World, Sender, Tool, list[int]]:
     """A node with one message an hour in one queue. Returns the messages' store times too."""
-    world = World(seed, Config(tables={"store": store}))
-    world.start()
+    world = World.started(seed, Config(tables={"store": store}))
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     times: list[int] = []
@@ -100,8 +99,7 @@ def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(fault
     kept = receiver.receive(most=32, invisible_ms=HOUR_MS)
     assert [len(held), len(kept)] == [3, 3]
     assert tool.reset("g", TOPIC, times[2]) == {0: 2}
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert popper.ack(held[2]) == codes.NO_MESSAGE, "a receipt of before the reset: to the clients, nothing is there any more"
     assert popper.change(held[2], 5_000) != 0
     assert receiver.ack(kept[0]) != pb.OK
@@ -113,8 +111,7 @@ def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(fault
     ]
     assert [popper.ack(one) for one in first] == [0, 0]
     assert [receiver.ack(message) for message in rest] == [pb.OK] * len(rest)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert world.position("g", TOPIC, 0) == COUNT
 
 
@@ -152,8 +149,7 @@ def test_a_lite_pull_consumer_that_assigns_and_seeks_is_given_what_it_asks_for(f
 
     assert lite(0) == (0, ["0", "1", "2", "3"], 4)
     reader.commit(0, 4)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert reader.position(0) == 4
     assert lite(tool.search(TOPIC, 0, times[7])) == (0, ["7", "8", "9"], COUNT)
     assert lite(1) == (0, ["1", "2", "3", "4"], 5)

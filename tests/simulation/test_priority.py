@@ -17,8 +17,7 @@ TOPIC, GROUP, LEVELS = "sim", "sim-priority", 4
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_receive_has_the_highest_that_there_is(seed: int, faults: str) -> None:
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, LEVELS, message_type="PRIORITY")
     sender, popper = Sender(world, "p"), Consumer(world, "c", GROUP, TOPIC)
     receiver = Receiver(world, "r", GROUP, TOPIC)

@@ -16,8 +16,7 @@ LEASE_MS = 60_000
 
 def at_work(seed: int) -> tuple[World, Receiver, pb.Message]:
     """A push consumer that has received a message."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, 1)
     Publisher(world, "p", TOPIC).send("slow")
     worker = Receiver(world, "worker", GROUP, TOPIC, kind=pb.PUSH_CONSUMER)

@@ -29,8 +29,7 @@ RETRIES = 4
 
 def world_with(seed: int, policy: object, **group: object) -> tuple[World, Sender, Consumer, Tool]:
     """A node with the topic and the group, and one client of each kind."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     tool.group(GROUP, retryMaxTimes=RETRIES, **({"groupRetryPolicy": policy} if policy else {}), **group)
@@ -56,8 +55,7 @@ def test_sent_back_it_waits_by_the_policy_and_ends_as_a_dead_letter(policy: str,
         asked_ms = world.clock.wall_ms()
         assert consumer.give_back(record) == 0
         given_ms = world.clock.wall_ms()
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
         world.clock.run_for(delay - 500 - (world.clock.wall_ms() - given_ms))
         assert len(consumer.drain(0, times, retry)) == 0, "early"
         world.clock.run_for(600)
@@ -146,8 +144,7 @@ def test_what_an_orderly_consumer_gives_up_is_a_dead_letter_at_once(faults: str)
     sender.send(
         f"%RETRY%{GROUP}", record.body, -1, 0, UNIQ_KEY="ORIGIN", RETRY_TOPIC=TOPIC, ORIGIN_MESSAGE_ID="ORIGIN", DELAY="3"
     )
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     world.clock.run_for(60_000)
     assert consumer.drain(0, topic=f"%RETRY%{GROUP}") == []
     (letter,) = dead(world, consumer)

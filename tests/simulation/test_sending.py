@@ -20,8 +20,7 @@ TOPIC, QUEUES = "sim", 4
 @pytest.mark.parametrize("seed", range(12))
 def test_a_batch_is_there_whole_or_not_at_all(seed: int, power: bool) -> None:
     """The node is killed while batches are in flight; an acknowledged batch is stored."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, QUEUES)
     sender = Sender(world, "p")
     acknowledged: set[int] = set()
@@ -90,8 +89,7 @@ def replies(sender: Sender) -> list[tuple[str, bytes]]:
 
 
 def test_a_reply_reaches_its_requester_alone_and_after_a_kill_of_the_node() -> None:
-    world = World(53)
-    world.start()
+    world = World.started(53)
     requester, bystander = Sender(world, "asks"), Sender(world, "waits")
     service = Service(world, "serves", "services", TOPIC)
     world.clock.run_for(100)
@@ -121,8 +119,7 @@ class SilentRequester(Sender):
 @pytest.mark.parametrize("leaves", [False, True], ids=["silent", "leaves"])
 def test_a_requester_that_does_not_take_its_reply_is_waited_for_three_seconds_at_most(leaves: bool) -> None:
     """A reply that was not acknowledged is not stored; the next reply, to another client, arrives."""
-    world = World(55)
-    world.start()
+    world = World.started(55)
     silent, other = SilentRequester(world, "deaf"), Sender(world, "other")
     silent.leaves = leaves
     service = Service(world, "serves", "services", TOPIC)

@@ -46,8 +46,7 @@ class Truth:
 
 def up(seed: int) -> tuple[World, Tool]:
     """A node with the topic."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, QUEUES)
     return world, tool
@@ -261,8 +260,7 @@ def test_spans_and_the_oldest_message(faults: str) -> None:
         world.clock.run_for(MINUTE_MS)
     assert bodies(consumer.drain(0)) == [str(number) for number in range(6)]
     consumer.commit(0, 2)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     spans = json.loads(tool.call(codes.GET_TIME_SPANS, {"topic": TOPIC, "group": "g"}).body)["consumeTimeSpanSet"]
     (span,) = (each for each in spans if each["messageQueue"]["queueId"] == 0)
     assert (span["minTimeStamp"], span["maxTimeStamp"], span["consumeTimeStamp"]) == (times[0], times[5], times[1])

@@ -23,8 +23,7 @@ FAULTS = pytest.mark.parametrize("faults", ["none", "kill", "power"])
 
 def up(seed: int, count: int, **group: object) -> tuple[World, Sender]:
     """A node with `count` messages in one queue."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     tool.group(GROUP, **group)

@@ -20,8 +20,7 @@ STANDARD, OWN = "RMQ_SYS_TRACE_TOPIC", "own_traces"
 
 
 def test_the_trace_topic_is_there_from_the_first_start_and_clients_are_told_to_trace() -> None:
-    world = World(222)
-    world.start()
+    world = World.started(222)
     tool = Tool(world, "tool")
     route = tool.route(STANDARD)
     assert route is not None
@@ -32,8 +31,7 @@ def test_the_trace_topic_is_there_from_the_first_start_and_clients_are_told_to_t
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_under_access_control_traces_need_the_right_to_the_trace_topic(faults: str) -> None:
-    world = World(223, Config(admin="root:wonderland"))
-    world.start()
+    world = World.started(223, Config(admin="root:wonderland"))
     root, alice = Tool(world, "root", "root", "wonderland"), Tool(world, "alice", "alice", "secret")
     root.topic(TOPIC, 1)
     root.topic(OWN, 1)
@@ -43,8 +41,7 @@ def test_under_access_control_traces_need_the_right_to_the_trace_topic(faults: s
         entry = {"resource": [f"Topic:{topic}"], "actions": [action], "sourceIps": [], "decision": "Allow"}
         body = {"subject": "User:alice", "policies": [{"policyType": "Custom", "entries": [entry]}]}
         root.done(codes.CREATE_ACL, {"subject": "User:alice"}, body)
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
 
     def write(topic: str) -> int:
         fields = {
