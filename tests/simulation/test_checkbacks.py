@@ -46,26 +46,6 @@ def test_decided_halves_are_visible_or_gone_and_a_late_decision_counts(faults: s
     assert visible(world) == ["commit", "late"]
 
 
-def test_the_times_of_questions_and_the_end_after_the_fifteenth() -> None:
-    world = World.started(32)
-    sender = Sender(world, "p")
-    begun = world.clock.wall_ms()
-    sender.half(TOPIC, "open")
-    sender.half(TOPIC, "immune", CHECK_IMMUNITY_TIME_IN_SECONDS="100")
-    times: dict[str, list[int]] = {"open": [], "immune": []}
-    while world.clock.wall_ms() - begun < FIRST_MS + (MOST + 6) * INTERVAL_MS:
-        world.clock.run_for(100)
-        for each in sender.questions():
-            times[Record(each.body).body.decode()].append(world.clock.wall_ms() - begun)
-    for name, first in (("open", FIRST_MS), ("immune", 100_000)):
-        assert len(times[name]) == MOST
-        assert 0 <= times[name][0] - first < 2_000
-        gaps = [later - earlier for earlier, later in zip(times[name], times[name][1:], strict=False)]
-        assert all(abs(gap - INTERVAL_MS) <= 2_000 for gap in gaps), gaps
-    assert visible(world) == []
-    assert visible(world, GIVEN_UP) == ["immune", "open"]
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_given_up_after_fifteen_questions_however_often_the_node_starts(seed: int, power: bool) -> None:
@@ -129,20 +109,6 @@ def test_who_comes_after_the_question_is_asked_at_once_and_once(faults: str) -> 
     world.clock.run_for(INTERVAL_MS)
     again = [Record(each.body).body.decode() for each in (*second.questions(), *third.questions())]
     assert sorted(again) == sorted(asked), "nobody has decided: the next question has its own time"
-
-
-def test_without_anybody_to_ask_it_is_over_too() -> None:
-    """Check-backs are counted also while no producer of the group is connected."""
-    world = World.started(34)
-    sender = Sender(world, "p")
-    sender.half(TOPIC, "orphan")
-    sender.hang_up()
-    world.clock.run_for(FIRST_MS + (MOST - 2) * INTERVAL_MS)
-    assert visible(world, GIVEN_UP) == []
-    world.again()
-    world.clock.run_for(4 * INTERVAL_MS)
-    assert visible(world, GIVEN_UP) == ["orphan"]
-    assert visible(world) == []
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from domain.message import property as properties
-from protocols.remoting import codes
-from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
 from tests.simulation.tool import Tool
@@ -72,20 +70,6 @@ def test_sent_back_it_waits_by_the_policy_and_ends_as_a_dead_letter(policy: str,
     assert letter["DLQ_ORIGIN_MESSAGE_ID"] == "ORIGIN"
 
 
-def test_level_below_zero_is_a_dead_letter_at_once_and_above_it_is_a_level() -> None:
-    world, sender, consumer, _ = world_with(22, EXPONENTIAL)
-    for name in (b"now", b"later"):
-        sender.send(TOPIC, name)
-    now, later = consumer.drain(0)
-    assert consumer.give_back(now, level=-1) == 0
-    assert consumer.give_back(later, level=2) == 0
-    assert [letter[""] for letter in dead(world, consumer)] == ["now"]
-    world.clock.run_for(4_900)
-    assert consumer.drain(0, topic=f"%RETRY%{GROUP}") == []
-    world.clock.run_for(200)
-    assert bodies(consumer.drain(0, topic=f"%RETRY%{GROUP}")) == ["later"]
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_popped_and_given_back_or_left_it_comes_again_and_ends_as_a_dead_letter(seed: int, faults: str) -> None:
@@ -119,19 +103,6 @@ def test_popped_and_given_back_or_left_it_comes_again_and_ends_as_a_dead_letter(
     assert letter["DLQ_ORIGIN_TOPIC"] == TOPIC
     assert letter["DLQ_ORIGIN_MESSAGE_ID"] == "ORIGIN"
     assert world.position(GROUP, TOPIC, 0) == 1
-
-
-def test_what_was_settled_late_is_another_ones() -> None:
-    world, sender, consumer, _ = world_with(24, None)
-    sender.send(TOPIC, b"one")
-    (first,) = consumer.pop(invisible_ms=1_000)
-    world.clock.run_for(1_100)
-    (second,) = consumer.pop(invisible_ms=1_000)
-    assert consumer.ack(first) == codes.NO_MESSAGE
-    assert consumer.ack(second) == 0
-    world.again()
-    world.clock.run_for(5_000)
-    assert consumer.pop() == []
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
