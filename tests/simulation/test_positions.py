@@ -115,22 +115,6 @@ def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(fault
     assert world.position("g", TOPIC, 0) == COUNT
 
 
-def test_a_receiver_that_waits_gets_what_a_reset_brings_back() -> None:
-    world, _, tool, times = hourly(89)
-    popper = Consumer(world, "popper", "g", TOPIC)
-    assert [popper.ack(one) for one in popper.pop()] == [0] * COUNT
-    clock = world.clock
-    fields = {"topic": TOPIC, "group": "g", "timestamp": str(times[8]), "isForce": "true"}
-    begun = clock.monotonic_ns()
-
-    def reset() -> None:
-        tool.post(codes.RESET_OFFSET, fields)
-
-    clock.call_at(begun + 2_000_000_000, reset)
-    assert [one.body for one in popper.pop(wait_ms=15_000)] == ["8", "9"]
-    assert clock.monotonic_ns() - begun < 3_000_000_000
-
-
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_a_lite_pull_consumer_that_assigns_and_seeks_is_given_what_it_asks_for(faults: str) -> None:
     """Code 361 by a client that is not a member: back, forward, to the end and beyond it; its position is what it commits."""
