@@ -225,7 +225,7 @@ class ControllerMember:
             return
         found = settled(configuration, book, heard)
         if found is not None:
-            self._put_book(found, _unheard)
+            self._put_book(found, lambda _: None)  # the list itself shows whether it has taken an identity
             return
         wanted = reshaped(configuration, book, heard)
         if wanted is not None:
@@ -338,7 +338,3 @@ class ControllerMember:
         log.error("this controller takes part no more: %s", reason)
         self.failure = reason
         self.stop()
-
-
-def _unheard(_answer: GroupAnswer | None) -> None:
-    """Ignore the answer: the list of controllers itself shows whether it has taken an identity."""

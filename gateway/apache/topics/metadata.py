@@ -125,7 +125,7 @@ class RocketmqMetadata:
             return
         new = [name for name in names if name not in self._topics and not self._is_own(name)]
         for name in new[:NAMES_PER_LOOK]:
-            self.ensure_topic(name, _nobody)
+            self.ensure_topic(name, lambda _: None)  # it is queried again when it is used
 
     def _is_own(self, name: str) -> bool:
         """True for topics that the cluster has for its own use."""
@@ -297,7 +297,3 @@ class RocketmqMetadata:
     def default_durability(self) -> Durability:
         """Metadata.default_durability."""
         return self.durability
-
-
-def _nobody(_: Failure | None) -> None:
-    """Ignore the outcome: the topic is queried again when it is used."""
