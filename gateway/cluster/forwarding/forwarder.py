@@ -40,6 +40,7 @@ log = logging.getLogger("headgate.forwarding")
 class Forwarder:
     """Handler that forwards all commands.
 
+    forwarded        its clients
     held_bytes_max   bytes of commands not yet received by the store, above which further ones are refused
     """
 
@@ -72,8 +73,8 @@ class Forwarder:
         self._welcome: Welcome | None = None
         self.linked = False
         self._away_since_ns = clock.monotonic_ns()
-        self._forwarded = ForwarderClients(clock, self._give_back)
-        self._clients, self._numbered = self._forwarded.of, self._forwarded.numbered
+        self.forwarded = ForwarderClients(clock, self._give_back)
+        self._clients, self._numbered = self.forwarded.of, self.forwarded.numbered
         self._client_number = _OWN
         self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
         self._reported = Traffic()
@@ -82,7 +83,7 @@ class Forwarder:
         self._take: dict[int, Callable[[Reader], None]] = {
             item.VALUE: self.state.value,
             item.COMPLETE: self.state.complete,
-            **self._forwarded.items(),
+            **self.forwarded.items(),
         }
         self._unwatched: list[tuple[ClientConnection, Watch | JoinDataTopic]] = []
         self._begin()
@@ -103,14 +104,6 @@ class Forwarder:
     def unanswered_bytes(self) -> int:
         """Bytes of commands that the store's node has not received yet."""
         return self._stream.unacknowledged_bytes
-
-    def unanswered(self) -> int:
-        """See ForwarderClients."""
-        return self._forwarded.unanswered()
-
-    def refuse_waiting(self, failure: Failure) -> None:
-        """See ForwarderClients."""
-        self._forwarded.refuse_waiting(failure)
 
     def greeting(self) -> bytes:
         """The body of the first request on a connection, code 30010."""
@@ -230,7 +223,7 @@ class Forwarder:
             return
         assert kind is not None
         client = self._clients.get(connection) or self._enter(connection)
-        number = self._forwarded.ticket(client, kind, command)
+        number = self.forwarded.ticket(client, kind, command)
         try:
             self._post(client.number, number, command, kind, getattr(command, "principal", None))
         except (struct.error, UnicodeEncodeError) as error:

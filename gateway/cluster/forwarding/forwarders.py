@@ -78,10 +78,10 @@ class Forwarders:
         return sum(forwarder.unanswered_bytes() for forwarder in self.each)
 
     def unanswered(self) -> int:
-        """See Forwarder.unanswered."""
-        return sum(forwarder.unanswered() for forwarder in self.each)
+        """See ForwarderClients.unanswered."""
+        return sum(forwarder.forwarded.unanswered() for forwarder in self.each)
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """See Forwarder.refuse_waiting."""
+        """See ForwarderClients.refuse_waiting."""
         for forwarder in self.each:
-            forwarder.refuse_waiting(failure)
+            forwarder.forwarded.refuse_waiting(failure)
