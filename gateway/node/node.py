@@ -15,17 +15,11 @@ from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.topic import Durability
-from gateway.connection.client_connection import ClientConnection
-from gateway.connection.context import ConnectionContext
-from gateway.connection.pump import Pump
-from gateway.guard.admission import Admission
-from gateway.guard.descriptors import CLIENTS, lowered, rooms
-from gateway.guard.proxies import Proxies
-from gateway.guard.settings import ProxySettings
+from gateway.guard.descriptors import lowered, rooms
+from gateway.node.client_ports import ClientPorts
 from gateway.node.client_side import ClientSide
 from gateway.node.protocols import ADMIN, installed
 from gateway.node.roles.cluster_access import has_cluster_users
-from gateway.node.roles.follower_port import FollowerPort
 from gateway.node.roles.installed_roles import RoleContext, role_named
 from gateway.node.roles.replication_switch import ReplicationSwitch
 from gateway.node.roles.role import Role
@@ -33,7 +27,6 @@ from gateway.node.roles.role_names import (
     CONTROLLER,
     GATEWAY,
     NAMESERVER,
-    READERS,
     REPLICA,
     STORE,
     listeners_of,
@@ -51,28 +44,16 @@ from gateway.runtime.admin.server import AdminServer
 from gateway.runtime.admin.view import AdminView, Controls
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.compiled import in_use
-from gateway.runtime.datagrams.group import share_by_host
-from gateway.runtime.datagrams.pump import DatagramPump
-from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import open_files_max
 from gateway.runtime.reload import Reload, ReloadSource
-from gateway.runtime.security import openssl
-from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
 from gateway.runtime.startup_ports.ports import WaitingFor, WaitingPorts
-from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
-from protocols.adapter import Endpoint, Peer, SecuredEndpoint
-from protocols.declaration import Listener
 from protocols.hosts import Hosts
 from protocols.http.settings import HttpSettings
-from protocols.proxy.connection import ProxiedConnection
-from protocols.registry import Opening
 
 _PART_NAMES: Final = {NAMESERVER: "names", CONTROLLER: "controller", REPLICA: "replica"}
 """Role that is a part of its own -> what its lines begin with in the table at the start."""
-LAST_ANSWERS_S: Final = 10.0
-"""Seconds that clients have to take their last answers."""
 log = logging.getLogger("headgate.node")
 
 
@@ -112,12 +93,8 @@ class Node:
         self.health = health or Health(time.monotonic_ns)
         self._parts: dict[str, Node] = {}
         self.ports: dict[str, int] = {}
-        self._streams: list[StreamListener] = []
-        self._datagrams: list[DatagramPump] = []
-        self._readers: FollowerPort | None = None
+        self.clients: ClientPorts
         self._works: Sequence[ClientWork] = ()
-        self._tls: TlsContexts
-        self._opening: set[asyncio.Task[None]] = set()
         self.over = asyncio.Event()
 
     async def start(self) -> None:
@@ -138,7 +115,9 @@ class Node:
                 await self._start_part(name)
             config = self.config = rest
             has_cluster_users(config)
-            role = self.role = role_named(own)(self._role_context())
+            roles = {name: part.role for name, part in self._parts.items()}
+            context = RoleContext(config, self._clock, self.health, self.protocols, roles, self.over.set)
+            role = self.role = role_named(own)(context)
         except BaseException:
             await self._stop_parts(self.over.is_set())
             raise
@@ -166,7 +145,7 @@ class Node:
             self._clock.end()
             raise
         self._ready_ns = self._clock.monotonic_ns()
-        role.begin(self._ready_ns, self._end_clients, self._open_port)
+        role.begin(self._ready_ns, self.clients.end_clients, self.clients.open_port)
         for work in self._works:
             work.begin()
         self._turns.start()
@@ -179,64 +158,37 @@ class Node:
         """Make the parts that serve clients, and listen at the bound sockets; `host` is the name that clients connect to."""
         config = self.config
         self._turns = TurnWatch(self._clock)
-        self._proxies = Proxies(config.part(ProxySettings, "proxy"))
         self.side = role.client_side
         self._works = self.side.works()
-        self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
-        tls = self._tls = self._contexts(host)
+        tls = TlsContexts(
+            self.protocols.recogniser, config.certificate, config.key, role.folder, _names(host, config.host), config.client_ca
+        )
+        self.clients = ClientPorts(config, self.protocols, self._clock, role, tls, self._room, self.ports)
         tls.check()
         if config.tls_only:
             tls.context(())  # its first client needs the self-signed certificate to connect
         self.reload = self._reloadable(tls)
         for name, bound in sockets.items():
-            await self._open(self.protocols.listeners[name], bound, tls)
+            await self.clients.open(name, bound)
         if self.admin is not None:
-            await self.admin.serve(self._serving_view(), self._clock, self._connection_context.intake)
-
-    @property
-    def _own_room(self) -> int:
-        return self._room[self.config.roles if self._part else CLIENTS]
-
-    def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int], room: int) -> ConnectionContext:
-        """What the connections to one side share, of which there are `room` at most."""
-        connections_max = min(self.config.connections_max, room)
-        return ConnectionContext(
-            side.gate, self._clock, side.counter_registry, connections_max, half_close,
-            Admission(side.limits, connections_max), self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes,
-            side.unread, in_order, side.access is not None,
-        )  # fmt: skip
-
-    def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
-        """Have a replica open its port of readers, while it follows."""
-        port = self._readers = FollowerPort(
-            bound,
-            lambda side: self._context(side, lambda: 0, self._room[CLIENTS]),
-            lambda *served: self._pump_of(listener, tls, *served),
-        )
-        self.role.serve_readers(port.serve)
+            await self.admin.serve(self._serving_view(), self._clock, self.clients.context.intake)
 
     async def _start_part(self, name: str) -> None:
         """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
-        if name == CONTROLLER:
-            node = self.controller or await self._controller()
-            self.health.beside = (node.health,)
-        else:
-            node = self._part_node(name, self.health)
-            node.over = self.over
+        node = self.controller if name == CONTROLLER else None
+        if node is None:
+            reread = self._reread
+            # A controller has a health of its own: that of this node ends with the node.
+            health = Health(time.monotonic_ns) if name == CONTROLLER else self.health
+            node = Node(_alone(self.config, name), lambda: _alone(reread(), name), health, room=self._room)
+            if name != CONTROLLER:
+                node.over = self.over
             await node.start()
+        if name == CONTROLLER:
+            self.controller = node
+            self.health.beside = (node.health,)
         self._parts[name] = node
         self.ports.update(node.ports)
-
-    async def _controller(self) -> Node:
-        """Start the controller. It has a health of its own: that of this node ends with the node."""
-        node = self._part_node(CONTROLLER, Health(time.monotonic_ns))
-        await node.start()
-        self.controller = node
-        return node
-
-    def _part_node(self, name: str, health: Health) -> Node:
-        reread = self._reread
-        return Node(_alone(self.config, name), lambda: _alone(reread(), name), health, room=self._room)
 
     async def _stop_parts(self, goes_on: bool = False) -> None:
         """Stop the parts. `goes_on`: another node takes the place of this one, and the controller is for that."""
@@ -248,15 +200,6 @@ class Node:
         for part in parts:
             await part.stop()
 
-    def _role_context(self) -> RoleContext:
-        parts = {name: part.role for name, part in self._parts.items()}
-        return RoleContext(self.config, self._clock, self.health, self.protocols, parts, self.over.set)
-
-    def _contexts(self, host: str) -> TlsContexts:
-        config, names = self.config, _names(host, self.config.host)
-        recogniser = self.protocols.recogniser
-        return TlsContexts(recogniser, config.certificate, config.key, self.role.folder, names, config.client_ca)
-
     def _reloadable(self, tls: TlsContexts) -> Reload:
         """The sources of a reload. Settings are read before certificates because they name the certificate files."""
         reread = self._reread
@@ -265,8 +208,8 @@ class Node:
             replicating = None if replica is None else replica.role
             self._switch = ReplicationSwitch(self.next, self._clock, replicating, self._restart)
         renewal = SettingsReload(
-            self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch,
-            self._own_room,
+            self.config, lambda: _without_controller(reread()), self.side, self.clients.context, self._switch,
+            self.clients.room,
         )  # fmt: skip
 
         def renew() -> None:
@@ -282,71 +225,29 @@ class Node:
     def _restart(self, config: Config) -> None:
         """Replace this node by one with another configuration, behind the same listening sockets."""
         self.next = config
-        self.kept = {each.name: each.socket.dup() for each in self._streams}
+        self.kept = self.clients.kept()
         self.over.set()
 
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
-        for name in listeners_of(self.config.role_set, self.protocols.listeners):
+        config = self.config
+        for name in listeners_of(config.role_set, self.protocols.listeners):
             listener = self.protocols.listeners[name]
             if name in self.ports or (listener is ADMIN and self._part):
                 continue
-            if listener.datagrams and not listener.secure and self.config.tls_only:
+            if listener.datagrams and not listener.secure and config.tls_only:
                 log.warning("port %s is not opened: its datagrams have no encryption, and tls_only is set", name)
                 continue
-            if listener is ADMIN and self.config.tls_only and not is_loopback(self.config.admin_host):
-                log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, self._host(name))
             if listener is ADMIN:
-                self.admin = self.admin or AdminServer(bind(name, self._host(name), self.config.port(name)))
-                self.ports[name] = self.admin.bound.getsockname()[1]
-                continue
-            sockets[name] = self._kept_socket(name) or bind(
-                name, self._host(name), self.config.port(name), datagrams=listener.datagrams
-            )
-            self.ports[name] = sockets[name].getsockname()[1]
-
-    def _kept_socket(self, name: str) -> socket.socket | None:
-        return self.kept.pop(name) if name in self.kept else None
-
-    def _host(self, name: str) -> str:
-        """The address that a listener binds."""
-        return self.config.admin_host if name == ADMIN.name else self.config.host
-
-    async def _open(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
-        """Serve one port. Closes the port when no protocol that it accepts is available."""
-        adapters = self.side.adapters
-        if listener.resets:
-            reset_when_killed(bound)
-        if listener.name == READERS:
-            self._serve_readers(listener, bound, tls)
-        elif listener.datagrams:
-            if listener.secure and openssl.library() is None:
-                log.warning("port %s is not opened: there is no libssl.so.3 on this system, and DTLS needs it", listener.name)
-                bound.close()
-                del self.ports[listener.name]
-                return
-            endpoint: Endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
-            if listener.secure:
-                endpoint = self._inside_dtls(endpoint, tls)
-            pump = DatagramPump(
-                self._connection_context, share_by_host(bound), endpoint, listener.name, asyncio.get_running_loop()
-            )
-            pump.open()
-            self._datagrams.append(pump)
-        elif self.protocols.taken(listener, adapters.streams):
-            stream = StreamListener(listener.name, bound)
-            await stream.open(self._pump_of(listener, tls, self.side, self._connection_context))
-            self._streams.append(stream)
-        else:
-            bound.close()
-            del self.ports[listener.name]
-
-    def _inside_dtls(self, endpoint: Endpoint, tls: TlsContexts) -> DtlsEndpoint:
-        """The endpoint with DTLS around it; users prove themselves by certificates, or by their passwords as keys."""
-        assert isinstance(endpoint, SecuredEndpoint)
-        access = self.side.access
-        entropy = SystemEntropy()
-        context = tls.for_datagrams(_nobody if access is None else access.shared_key, entropy.token)
-        return DtlsEndpoint(endpoint, context, entropy.token(16))
+                host = config.admin_host
+                if config.tls_only and not is_loopback(host):
+                    log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, host)
+                self.admin = self.admin or AdminServer(bind(name, host, config.port(name)))
+                bound = self.admin.bound
+            else:
+                kept = self.kept.pop(name, None)
+                bound = kept or bind(name, config.host, config.port(name), datagrams=listener.datagrams)
+                sockets[name] = bound
+            self.ports[name] = bound.getsockname()[1]
 
     @property
     def _storing(self) -> Role:
@@ -354,54 +255,11 @@ class Node:
         part = self._parts.get(NAMESERVER)
         return self.role if part is None else part.role
 
-    def _open_port(self, name: str, port: int) -> int:
-        """Serve one more port, 0 for any, as that of the listener `name` -> the port. Raises ConfigError when it is taken."""
-        bound = bind(name, self._host(name), port)
-        stream = StreamListener(name, bound)
-        self._streams.append(stream)
-        make = self._pump_of(self.protocols.listeners[name], self._tls, self.side, self._connection_context)
-        opening = asyncio.get_running_loop().create_task(stream.open(make))
-        self._opening.add(opening)
-        opening.add_done_callback(self._opening.discard)
-        return int(bound.getsockname()[1])
-
-    def _pump_of(
-        self, listener: Listener, tls: TlsContexts, side: ClientSide, context: ConnectionContext
-    ) -> Callable[[], Pump]:
-        """The function that makes a pump for each connection to one listener."""
-        adapters = self.protocols.taken(listener, side.adapters.streams)
-        recogniser, secure = self.protocols.recogniser, tls.secure(adapters)
-        plain = {} if listener.secure or self.config.tls_only else adapters
-        proxies = self._proxies
-        labels = self.protocols.labels(listener)
-
-        def direct(peer: Peer, now: int) -> Opening:
-            return Opening(recogniser, plain, secure, peer, now)
-
-        def connect(peer: Peer, now: int) -> Opening | ProxiedConnection:
-            return ProxiedConnection(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
-
-        def make() -> Pump:
-            return Pump(context, listener.name, connect if proxies else direct, labels)
-
-        return make
-
-    def _end_clients(self, reason: str, clients: Sequence[ClientConnection]) -> None:
-        """End connections, each in the words of its protocol; clients come back, here or elsewhere."""
-        log.warning("%d clients are told to come back later: %s", len(clients), reason)
-        left = {client for client in clients if not client.shared}
-        for pump in list(self._connection_context.pumps):
-            if pump.client in left:
-                left.discard(pump.client)
-                if not pump.drain():
-                    pump.close()
-        for channel in left:
-            channel.driver.close()
-
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""
+        config, listeners = self.config, self.protocols.listeners
         return [
-            (name, endpoint_text(self._host(name), port), self.protocols.listeners[name].about)
+            (name, endpoint_text(config.admin_host if name == ADMIN.name else config.host, port), listeners[name].about)
             for name, port in self.ports.items()
         ]
 
@@ -448,7 +306,7 @@ class Node:
         side = self.side
         counters: dict[str, float] = {
             **self.reload.counters(),
-            "connections_max": self._connection_context.connections_max,
+            "connections_max": self.clients.context.connections_max,
             "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
             "uploads_held_bytes": side.uploads.bytes_held,
             "uploads_refused_total": side.uploads.refused,
@@ -475,32 +333,15 @@ class Node:
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
-        pumps = self._connection_context.pumps
-        if self._readers is not None:
-            self._readers.close()
-        for listener in self._streams:
-            listener.close()
-        for pump in pumps:
-            pump.pause()
-        for datagrams in self._datagrams:
-            datagrams.pause()
+        self.clients.pause()
         await self.role.settled()
         if replica is not None and not self.kept:
             await replica.role.hand_over()
         await self._stop_parts(goes_on)
-        for datagrams in self._datagrams:
-            datagrams.close()
-        others = [pump for pump in list(pumps) if not pump.drain()]
+        others = self.clients.drain()
         self.role.refuse_waiting(Failure(ErrorCode.DRAINING, "the node stops: ask again, or ask another node"))
         await self.role.settled()
-        for pump in others:
-            pump.close()
-        loop = asyncio.get_running_loop()
-        limit = loop.time() + LAST_ANSWERS_S
-        while pumps and loop.time() < limit:
-            await asyncio.sleep(0.005)
-        for pump in list(pumps):
-            pump.abort()
+        await self.clients.close(others)
         if self.admin is not None:
             await (self.admin.leave(AdminView(self.health, self._hosts())) if goes_on else self.admin.close())
         for work in self._works:
@@ -544,7 +385,3 @@ def _reloaded(name: str, part: Reload) -> ReloadSource:
 
 def _names(*hosts: str) -> list[str]:
     return [name for name in ("localhost", "127.0.0.1", "::1", *hosts) if name]
-
-
-def _nobody(_identity: str) -> None:
-    """The key of a user where access is not controlled: there are no users."""

@@ -20,7 +20,7 @@ USECASE_ENTRIES_MAX = 13
 """Files and folders in `gateway/usecase`."""
 LARGE_CLASSES = {
     "Client": 313, "CoapEndpoint": 330, "Forwarder": 343, "GroupCommit": 384, "Http2Connection": 386,
-    "HttpConnection": 309, "LiveDelivery": 327, "MqttConnection": 341, "Node": 432, "Pump": 422, "Reader": 334,
+    "HttpConnection": 309, "LiveDelivery": 327, "MqttConnection": 341, "Pump": 422, "Reader": 334,
     "RelaySession": 308, "RemotingConnection": 319, "Responses": 358, "RocketmqMetadata": 311,
     "SharedSubscriptions": 314, "Tail": 338,
 }  # fmt: skip
