@@ -128,7 +128,7 @@ FOLDERS = {
     "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": ("internal_client",),
     "gateway/webhooks/delivery": (
-        "attempt", "batches", "breaker", "claim_expiry", "deliverer", "delivering_process", "leasing", "outbox", "rate_limit",
+        "batches", "breaker", "deliverer", "delivering_process", "leasing", "outbox", "rate_limit",
         "request_format", "requests", "retry_policy", "settlement", "signature",
     ),
     "gateway/webhooks/subscriptions": ("attempts", "owner_leases"),
