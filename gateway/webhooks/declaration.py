@@ -32,8 +32,7 @@ from gateway.runtime.machine import open_files_max
 from gateway.webhooks.delivery.deliverers import Deliverers
 from gateway.webhooks.delivery.settings import WebhookSettings
 from gateway.webhooks.sender_consent import SenderConsent
-from gateway.webhooks.subscriptions.unavailable import NoSubscriptions
-from gateway.webhooks.subscriptions.use_cases import webhook_use_cases
+from gateway.webhooks.subscriptions.use_cases import NoSubscriptions, webhook_use_cases
 from protocols.setting import Setting
 
 

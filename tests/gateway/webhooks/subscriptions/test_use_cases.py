@@ -9,8 +9,7 @@ from domain.admin.subscription import PutSubscription, QuerySubscriptions, Redri
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Refused
-from gateway.webhooks.subscriptions.unavailable import NoSubscriptions
-from gateway.webhooks.subscriptions.use_cases import webhook_use_cases
+from gateway.webhooks.subscriptions.use_cases import NoSubscriptions, webhook_use_cases
 from tests.gateway.usecase.bench import Bench, bench
 from tests.simulation.kit.entropy import FixedEntropy
 
