@@ -17,7 +17,7 @@ from gateway.apache.settings import RocketmqSettings
 from gateway.guard.proxies import Proxies
 from gateway.guard.settings import ProxySettings
 from gateway.node.client_side import access_of
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import SETTINGS, Config, Known, Port
 from gateway.node.settings_tables import declared, rows_of, wanted
 from gateway.node.storage import (

@@ -36,7 +36,6 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.node.roles.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
     ("gateway.node.roles.store_address", ("gateway.link.servers",)),
-    ("gateway.node.roles.state_address", ("gateway.link.servers", "gateway.node.roles.store_address")),
     ("gateway.node.roles", PACKAGES),
     (
         "gateway.node.client_side",
@@ -94,7 +93,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "gateway.node.entry_points",
             "gateway.node.settings",
             "gateway.node.settings_tables",
-            "gateway.node.roles.state_address",
+            "gateway.node.roles.store_address",
             "gateway.apache.relay.settings",
             "gateway.apache.settings",
             "gateway.cluster.replica.settings",

@@ -8,14 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import final
 
+from domain.channel import ChannelCommand
+from domain.command import Command
 from domain.errors import ConfigError, Failure
 from domain.ports import Clock
 from domain.store.backup import Backups
+from gateway.access.authority import Access
+from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.traffic import Traffic
+from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientSide
+from gateway.connection.handler import Handler
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.node.composition import CHANNELS
 from gateway.node.protocols import Protocols
-from gateway.node.roles.gateway_composition import compose_gateway
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.node_connections import NodeConnections
 from gateway.node.roles.role import EndClients, OpenPort, Role
@@ -29,6 +35,38 @@ from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
 
 log = logging.getLogger("headgate.node")
+
+
+@final
+class ChannelsFirst:
+    """A handler that takes channels apart here, so that each is a connection of its own for the handler behind."""
+
+    def __init__(self, channels: Channels, handler: Handler) -> None:
+        channels.handler = handler
+        self._within = channels.verbs()[ChannelCommand]
+        self._handle = handler.handle
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Pass a command on."""
+        if type(command) is ChannelCommand:
+            self._within(connection, command)
+        else:
+            self._handle(connection, command)
+
+
+def compose_gateway(
+    place: ClientPlace, controlled: bool, forwarder: Handler, records: AccessRecords, counters: CounterRegistry
+) -> ClientSide:
+    """Make the adapters, and what checks credentials: rights and rates are the store's concern. Raises ConfigError.
+
+    controlled   True: the store controls access
+    records      a copy of its users
+    counters     of this process
+    """
+    config, wall_ms = place.config, place.clock.wall_ms
+    access = Access(records, access_of(config), wall_ms, config.cluster) if controlled else None
+    path = CommandPath(ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder), forwards=True)
+    return make_client_side(place, ClientSide, path, ClientUsers(records, access, elsewhere=True), counters)
 
 
 @final
@@ -88,10 +126,12 @@ class GatewayRole(Role):
         assert facts is not None
         if not facts.controlled:
             refuse_exposed(self._config)
-        side = self._side = compose_gateway(
-            self._config, ports, host, facts, forwarders.handler, self._store.records, self._clock, self._entropy,
-            self._protocols, self._counters,
+        place = ClientPlace(
+            config=self._config, ports=ports, host=host, broker=facts.broker, clock=self._clock, entropy=self._entropy,
+            protocols=self._protocols,
         )  # fmt: skip
+        records, counters = self._store.records, self._counters
+        side = self._side = compose_gateway(place, facts.controlled, forwarders.handler, records, counters)
         forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(side.counter_registry.all()))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:

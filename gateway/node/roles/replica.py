@@ -32,7 +32,7 @@ from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide
 from gateway.node.composition import StoreSide
 from gateway.node.protocols import Protocols
 from gateway.node.roles.follower_composition import MIB, compose_follower
@@ -219,9 +219,11 @@ class ReplicaRole(SinglePurposeRole):
 
     def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
-        served, self._reading, self._presence = compose_follower(
-            config, ports, host, replica.reads, replica, self._clock, self._network.entropy, self._protocols
-        )
+        place = ClientPlace(
+            config=config, ports=ports, host=host, broker=config.broker, clock=self._clock, entropy=self._network.entropy,
+            protocols=self._protocols,
+        )  # fmt: skip
+        served, self._reading, self._presence = compose_follower(place, replica.reads, replica)
         self._offer(served)
 
     def serve_readers(self, serve: ServeReaders) -> None:

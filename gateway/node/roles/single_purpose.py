@@ -14,12 +14,11 @@ from domain.store.store_event import Report
 from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
-from gateway.node.composition import given_to_store
+from gateway.node.composition import open_store
 from gateway.node.protocols import Protocols
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import Role
 from gateway.node.settings import Config, refuse_exposed
-from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
@@ -50,9 +49,8 @@ class SinglePurposePlace(ClientPlace):
 
     def open_store(self) -> MessageStore:
         """Open the store of users and policies. Raises ConfigError and StoreError."""
-        given = given_to_store(self.config, self.protocols.store_host(self.host, self.ports), self.entropy)
-        settings = settings_of(self.config, hot_bytes(), given)
-        return engine_of(self.config).open(self.disk, self.clock, settings, self.report)
+        store_host = self.protocols.store_host(self.host, self.ports)
+        return open_store(self.config, store_host, self.disk, self.clock, self.entropy, hot_bytes(), self.report)
 
     def side(
         self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False, is_replica: bool = False

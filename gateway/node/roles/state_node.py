@@ -17,7 +17,7 @@ from gateway.connection.handler import Handler
 from gateway.node.client_side import access_of
 from gateway.node.roles.node_connections import NodeConnections
 from gateway.node.roles.role import EndClients
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import Config, refuse_exposed
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health

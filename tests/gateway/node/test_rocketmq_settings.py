@@ -17,7 +17,7 @@ from gateway.node.node import Node
 from gateway.node.options import OPTIONS, GivenOptions
 from gateway.node.roles.apache import _strategy
 from gateway.node.roles.cluster_access import has_cluster_users
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import Config, load
 from gateway.node.storage import is_rocketmq, of_cluster, settings_of, state_address
 

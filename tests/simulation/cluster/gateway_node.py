@@ -14,9 +14,9 @@ from gateway.cluster.forwarding.store_connection import StoreConnection
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.client_side import ClientSide, access_of
+from gateway.node.client_side import ClientPlace, ClientSide, access_of
 from gateway.node.protocols import installed
-from gateway.node.roles.gateway_composition import compose_gateway
+from gateway.node.roles.gateway import compose_gateway
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
@@ -93,10 +93,12 @@ class GatewayNode(Machine):
             return
         cluster, clock = self.cluster, self.clock
         counters = CounterRegistry(installed().words, clock.wall_ms)
-        side = self.side = compose_gateway(
-            self.group.config, PORTS, self.host, facts, self.forwarders.handler, self.records, clock, self.entropy, installed(),
-            counters,
+        config = self.group.config
+        place = ClientPlace(
+            config=config, ports=PORTS, host=self.host, broker=facts.broker, clock=clock, entropy=self.entropy,
+            protocols=installed(),
         )  # fmt: skip
+        side = self.side = compose_gateway(place, facts.controlled, self.forwarders.handler, self.records, counters)
         self.context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, 10_000,
             unfinished_bytes=self.forwarders.unanswered_bytes, unread=side.unread,

@@ -16,8 +16,7 @@ from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.link.servers import Servers, endpoints_of
 from gateway.node.roles.server_access import ServerAccess
-from gateway.node.roles.state_address import StateAddress
-from gateway.node.roles.store_address import StoreAddress
+from gateway.node.roles.store_address import StateAddress, StoreAddress
 from tests.interop import certificates
 from tests.simulation.kit.clock import VirtualClock
 
