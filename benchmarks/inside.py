@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -24,6 +28,8 @@ from gateway.runtime.machine import hot_bytes
 
 CONNECTIONS_MAX = 1_000_000
 T = TypeVar("T")
+Rows = Coroutine[Any, Any, list[tuple[str, str]]]
+"""Measures, and returns (what was measured, figure)."""
 
 
 def resident(pid: int | str = "self") -> int:
@@ -163,3 +169,22 @@ def table(rows: list[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}", flush=True)
+
+
+def two_parts(
+    module: str, what: str, count: int, fill: Callable[[Path, int], Rows], restart: Callable[[Path, int], Rows], about: str
+) -> None:
+    """The command of a benchmark that fills a folder, and starts a node with the same files in a new process.
+
+    `what`: things that are counted, `count` by default; `about`: the text of `--help`.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=count, help=f"{what} ({count})")
+    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.over is not None:
+        table(run(restart(given.over, given.count)))
+        return
+    with tempfile.TemporaryDirectory(prefix=f"{module}-") as folder:
+        table(run(fill(Path(folder), given.count)))
+        subprocess.run([sys.executable, "-m", f"benchmarks.{module}", str(given.count), "--over", folder], check=True)
