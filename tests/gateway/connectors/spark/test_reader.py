@@ -21,7 +21,6 @@ from gateway.connectors.spark.failure import (
     OffsetAheadError,
     OffsetBackwardError,
     OffsetExpiredError,
-    OptionError,
 )
 from gateway.connectors.spark.reader import BatchReader, StreamReader
 from tests.gateway.client.fake_broker import FakeBroker
@@ -274,12 +273,6 @@ def test_a_batch_from_the_log_that_runs_backward_is_refused(broker: FakeBroker) 
         reader.partitions({"v": 1, "q": {"broker-a/orders": {"0": 9}}}, {"v": 1, "q": {"broker-a/orders": {"0": 5}}})
     with pytest.raises(OffsetAheadError, match="the queue ends at 20"):
         reader.partitions({"v": 1, "q": {"broker-a/orders": {"0": 9}}}, {"v": 1, "q": {"broker-a/orders": {"0": 25}}})
-
-
-def test_a_checkpoint_of_a_newer_version_is_refused(broker: FakeBroker) -> None:
-    fill(broker, 1)
-    with pytest.raises(OptionError, match="version 3"):
-        stream(broker).latestOffset({"v": 3, "q": {}}, ALL)
 
 
 def test_progress_shows_the_end_of_all_queues(broker: FakeBroker) -> None:
