@@ -20,13 +20,9 @@ class Shape:
 
     text          description for people
     family        table of docs/performance.md: rocketmq, mqtt or edge
-    mode          mode of the generator
-    port          name of the listener
-    conns         connections
     window        messages in flight on each connection
     count         messages, at scale 1
     sides         servers that are compared
-    size          bytes of a body
     before        shape that fills the topic first; "": none
     drained       true: a run consumes the messages that filled the topic
     rate          messages a second; 0: as fast as the window allows
@@ -34,7 +30,6 @@ class Shape:
     publishers    MQTT publishers
     subscribers   MQTT subscribers
     settle_s      seconds to wait before the server's CPU is read, for work that is done after the answer
-    topic         topic
     """
 
     text: str

@@ -31,8 +31,6 @@ class ClientSide:
     gate              takes the commands of clients
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
-    adapters          the adapters of the protocols
-    limits            the table `[limits]`
     throttle          limits the rates of clients; None: no rate is limited at the start
     counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
@@ -75,9 +73,7 @@ class ClientSide:
 class ClientPlace:
     """The environment that every side of clients is made from.
 
-    ports          listener -> port in use
     host           host name or address that routes and offset ids carry
-    broker         name of the store's broker
     is_controller  as in `Setting`, and so is `is_replica`
     """
 

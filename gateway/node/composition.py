@@ -67,7 +67,6 @@ from protocols.setting import Setting
 class StoreSide:
     """The store of a node, and the wiring of the use cases for it. The defaults are right for a store in the data directory.
 
-    store          the store
     recall_broker  the only broker whose recall handles are taken; "": the store knows several, and refuses handles of others
     front          dispatcher -> what the access gate passes commands to
     first          access gate or throttle -> what takes the commands of clients first
@@ -122,15 +121,9 @@ CHANNELS: Final = "mqtt"
 class Parts(ClientSide):
     """A composed node without sockets, with its store. Its gate is the throttle, else the access gate, else the dispatcher.
 
-    store             the message store
     handler           the dispatcher: executes commands without checking rights or rates
-    protocols         declarations of the protocols
     watches           subscriptions to new messages that connections have registered
-    sessions          MQTT sessions
     latest_values     latest (retained) values
-    use_cases         name -> parts of each installed use case
-    policy            policy of the node, as it is now
-    forwarded         clients of gateways
     """
 
     store: MessageStore
@@ -170,11 +163,9 @@ def compose(
 ) -> Parts:
     """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
 
-    ports       listener -> port in use
     host        host name or address that routes and offset ids carry
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
     protocols   declarations to use; None: the installed ones
-    report      gets the events of the store
     side        the store, when it is open already; None: it is in the data directory
     """
     protocols = protocols or installed()

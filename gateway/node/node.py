@@ -67,7 +67,6 @@ class Node:
     kept   listening sockets for that one, by listener: connections wait there
     controller   the part that is a controller, which outlives this node where another one takes its place; None: there is none
     admin   the server of the admin port, which outlives this node too; None: it is not made yet, or this node is a part
-    side   the parts that serve clients; while it runs
     """
 
     def __init__(

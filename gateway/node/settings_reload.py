@@ -29,7 +29,6 @@ ALIVE_SETTINGS: Final = frozenset({"admin", "admin_file", "certificate", "key", 
 class SettingsReload:
     """Reads the settings again and applies those that can change without a restart.
 
-    config    the configuration in force
     waiting   settings that have changed and take effect at the next start
     """
 

@@ -78,10 +78,7 @@ class WebhookWork:
 
 @final
 class WebhookClients:
-    """Webhooks at a side that serves clients.
-
-    granting   sends consents to senders of WebHooks
-    """
+    """Webhooks at a side that serves clients."""
 
     def __init__(self, config: Config, clock: Clock) -> None:
         self.granting = SenderConsent(clock)

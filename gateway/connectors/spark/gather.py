@@ -74,7 +74,6 @@ def chunks(data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Sche
 class ColumnChunk:
     """Records, one after the other, and the positions of their parts.
 
-    rows    number of records
     after   offset after the last record; -1 without records
     """
 

@@ -47,7 +47,6 @@ class BackupFacts(NamedTuple):
     incarnation   identity of the log
     first         position of the first byte of the log
     position      position up to which it has the log
-    records       records in the log
     files         name -> [bytes, nanoseconds of the last change of the file that was copied]
     """
 

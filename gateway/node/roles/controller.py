@@ -27,8 +27,6 @@ class ControllerRole(SinglePurposeRole):
     """Role of a process that is a controller.
 
     controlling   what it answers, and its member of the group; once opened
-    links         the others
-    joining       makes the member
     """
 
     controlling: Controlling

@@ -61,7 +61,6 @@ def compose_gateway(
 
     controlled   True: the store controls access
     records      a copy of its users
-    counters     of this process
     """
     config, wall_ms = place.config, place.clock.wall_ms
     access = Access(records, access_of(config), wall_ms, config.cluster) if controlled else None

@@ -54,11 +54,7 @@ class Role(Protocol):
         """
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
-        """The node serves clients from now on.
-
-        end_clients   ends connections of clients
-        open_port     serves one more port
-        """
+        """The node serves clients from now on."""
         return
 
     def unfinished_bytes(self) -> int:

@@ -54,10 +54,7 @@ class KeptKey:
 
 @final
 class ServerAccess:
-    """Shows `servers` who this node is, and checks who they are.
-
-    servers   as the settings name them
-    """
+    """Shows `servers` who this node is, and checks who they are."""
 
     def __init__(self, servers: Servers) -> None:
         """Reads the files once. Raises ConfigError when one cannot be used."""

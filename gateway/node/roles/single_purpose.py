@@ -39,10 +39,7 @@ class SinglePurposeSide(ClientSide):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglePurposePlace(ClientPlace):
-    """The environment of such a process, with its data directory.
-
-    report   takes events of the store
-    """
+    """The environment of such a process, with its data directory."""
 
     disk: Disk
     report: Report
@@ -74,7 +71,6 @@ class SinglePurposeRole(Role):
     """The part of a role that is the same in each such process.
 
     side     what serves clients; once opened
-    config   settings
     """
 
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:

@@ -34,10 +34,7 @@ SETTLE_NS: Final = 10 * SECOND_NS
 
 @final
 class StoreRole(Role):
-    """Role of a process that has the store; its gateway, if it is one, calls the use cases directly.
-
-    parts   the composed node; once opened
-    """
+    """Role of a process that has the store; its gateway, if it is one, calls the use cases directly."""
 
     def __init__(
         self, config: Config, clock: Clock, health: Health, protocols: Protocols, make: MakeStoreSide | None = None

@@ -35,10 +35,7 @@ COUNTED: Final = (
 
 @final
 class Deliverers:
-    """All deliveries of this process.
-
-    counters   counts by the names in COUNTED
-    """
+    """All deliveries of this process."""
 
     def __init__(
         self, handler: Handler, courier: Courier, clock: Clock, entropy: Entropy, origin: str, callback: str = ""

@@ -33,7 +33,6 @@ class Try:
     """One request in flight.
 
     leased   its messages; empty for a test
-    identity webhook-id
     number   of the try, from 1
     began    start of the request, monotonic ns
     at_ms    start of the request, epoch ms
