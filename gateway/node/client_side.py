@@ -60,6 +60,11 @@ class ClientSide:
         works = [each.work(self.gate) for each in self.extensions]
         return [work for work in works if work is not None]
 
+    def access_line(self) -> tuple[str, str]:
+        """Who is let in, for the table that is printed at the start."""
+        access = self.access
+        return "access", "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
+
     def lost(self) -> dict[str, int]:
         """Reason -> number of messages that adapters have dropped instead of delivering them."""
         lost: dict[str, int] = {}

@@ -17,8 +17,6 @@ from typing import Final, TypeVar, final
 
 from domain.errors import ConfigError, Failure
 from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
-from domain.ports import Clock
-from domain.store.backup import Backups
 from domain.store.store_ports import StateChange, StatePairs
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
@@ -37,7 +35,6 @@ from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
 from gateway.node.entry_points import load_named
-from gateway.node.protocols import Protocols
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
@@ -78,24 +75,25 @@ Told = TypeVar("Told")
 class ApacheRole(Role):
     """Role of a gateway whose messages are in an Apache RocketMQ cluster."""
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+    def __init__(self, context: RoleContext) -> None:
         """Lock the data directory. Raises ConfigError when no name server is named, StoreError for the directory."""
+        config, clock = context.config, context.clock
         self._settings = of_cluster(config, RocketmqSettings)
         self._relay_settings = of_cluster(config, RelaySettings)
         if not self._settings.nameservers:
             raise ConfigError('store.nameservers is empty: name the cluster\'s name servers, as in ["10.0.0.5:9876"]')
         self._config = config
         self._clock = clock
-        self._health = health
-        self._protocols = protocols
+        self._health = context.health
+        self._protocols = context.protocols
         self._entropy = SystemEntropy()
         self._relays = GATEWAY in config.role_set
-        self._state = self._state_node(health)
+        self._state = self._state_node(context.health)
         self._make_choice = _strategy(self._settings.send)
         self._reached = ServerAccess(self._settings.servers)
         self._sign = self._reached.kept_sign(clock)
         self._servers = self._connections(self._reached.servers.endpoints)
-        self._inner = StoreRole(config, clock, health, protocols, self._store_side)
+        self._inner = StoreRole(context, self._store_side)
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
@@ -127,11 +125,6 @@ class ApacheRole(Role):
     def client_side(self) -> ClientSide:
         """The composed node."""
         return self._inner.client_side
-
-    @property
-    def backups(self) -> Backups | None:
-        """None: messages are the cluster's."""
-        return None
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Wait for the cluster, for ever; then serve. Raises ConfigError and StoreError."""
@@ -359,4 +352,4 @@ def _strategy(name: str) -> MakeChoice:
 
 def make_role(context: RoleContext) -> ApacheRole:
     """The entry point `apache`. Raises ConfigError and StoreError."""
-    return ApacheRole(context.config, context.clock, context.health, context.protocols)
+    return ApacheRole(context)

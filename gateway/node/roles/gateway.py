@@ -11,8 +11,6 @@ from typing import final
 from domain.channel import ChannelCommand
 from domain.command import Command
 from domain.errors import ConfigError, Failure
-from domain.ports import Clock
-from domain.store.backup import Backups
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.traffic import Traffic
@@ -21,15 +19,13 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.composition import CHANNELS
-from gateway.node.protocols import Protocols
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.node_connections import NodeConnections
 from gateway.node.roles.role import EndClients, OpenPort, Role
 from gateway.node.roles.role_names import NAMESERVER
 from gateway.node.roles.store_address import StoreAddress
-from gateway.node.settings import Config, refuse_exposed
+from gateway.node.settings import refuse_exposed
 from gateway.observe.counters import CounterRegistry
-from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
@@ -72,10 +68,9 @@ def compose_gateway(
 class GatewayRole(Role):
     """Role of a process that has no store."""
 
-    def __init__(
-        self, config: Config, clock: Clock, health: Health, protocols: Protocols, counters: CounterRegistry | None = None
-    ) -> None:
-        """Raises ConfigError when no store is named. `counters`: of the name server in this process; None: there is none."""
+    def __init__(self, context: RoleContext) -> None:
+        """Raises ConfigError when no store is named."""
+        config, clock = context.config, context.clock
         self.folder = Path(config.data)
         self._config = config
         address = config.part(StoreAddress, "gateway")
@@ -85,9 +80,11 @@ class GatewayRole(Role):
                 "or by store in the table [gateway]"
             )
         self._clock = clock
-        self._health = health
-        self._protocols = protocols
-        self._counters = counters or CounterRegistry(protocols.words, clock.wall_ms)
+        self._health = context.health
+        self._protocols = context.protocols
+        names = context.parts.get(NAMESERVER)
+        counters = None if names is None else names.client_side.counter_registry
+        self._counters = counters or CounterRegistry(context.protocols.words, clock.wall_ms)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
         self._end_clients: EndClients | None = None
@@ -98,11 +95,6 @@ class GatewayRole(Role):
         """What serves clients."""
         assert self._side is not None
         return self._side
-
-    @property
-    def backups(self) -> Backups | None:
-        """None: the store has them."""
-        return None
 
     def _lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
         """The store has dropped these clients."""
@@ -147,10 +139,8 @@ class GatewayRole(Role):
 
     def lines(self) -> list[tuple[str, str]]:
         """The store, users and the folder."""
-        side = self.client_side
-        store = self._store
-        who = "everybody who reaches a port" if side.access is None else f"controlled, {len(store.records.users)} users"
-        return [("store", f"{store.where}, {store.secure}"), ("access", who), ("data", f"{self.folder}: certificates")]
+        where = f"{self._store.where}, {self._store.secure}"
+        return [("store", where), self.client_side.access_line(), ("data", f"{self.folder}: certificates")]
 
     async def settled(self) -> None:
         """Wait for the store's answers, for a bounded time."""
@@ -172,6 +162,4 @@ class GatewayRole(Role):
 
 def make_role(context: RoleContext) -> GatewayRole:
     """The entry point `gateway`. Raises ConfigError."""
-    beside = context.parts.get(NAMESERVER)
-    counters = None if beside is None else beside.client_side.counter_registry
-    return GatewayRole(context.config, context.clock, context.health, context.protocols, counters)
+    return GatewayRole(context)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from domain.ports import Clock, Disk
+from domain.ports import Disk
 from domain.store.backup import Backups
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
@@ -15,11 +15,10 @@ from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
 from gateway.node.composition import open_store
-from gateway.node.protocols import Protocols
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import Role
-from gateway.node.settings import Config, refuse_exposed
-from gateway.observe.health import Health
+from gateway.node.settings import refuse_exposed
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
@@ -73,15 +72,15 @@ class SinglePurposeRole(Role):
     side     what serves clients; once opened
     """
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+    def __init__(self, context: RoleContext) -> None:
         """Lock the data directory. Raises ConfigError when others reach it without control, StoreError when it is in use."""
+        config = self.config = context.config
         if not config.controlled:
             refuse_exposed(config)
         self.side: SinglePurposeSide
-        self.config = config
-        self._clock = clock
-        self._protocols = protocols
-        self._local = LocalStore(config.data, health)
+        self._clock = context.clock
+        self._protocols = context.protocols
+        self._local = LocalStore(config.data, context.health)
         self.folder = self._local.disk.path
 
     @property
@@ -124,12 +123,6 @@ class SinglePurposeRole(Role):
             counters={**snapshot.counters, **self.counters()},
             histograms={**store.histograms(), **snapshot.histograms},
         )
-
-    def access_line(self) -> tuple[str, str]:
-        """Who is let in, for the table that is printed at the start."""
-        access = self.side.access
-        who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
-        return "access", who
 
     async def settled(self) -> None:
         """Wait until the keys and users that were put are answered."""
