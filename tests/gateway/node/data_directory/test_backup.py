@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,8 +30,8 @@ from gateway.runtime.disk import DataDirectory
 from protocols.hosts import Hosts
 from store.log import promise
 from store.settings import StoreSettings
+from tests.gateway.node.running import headgate
 from tests.gateway.runtime.admin.test_application import Users
-from tests.interop.node import ROOT
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
@@ -167,11 +166,6 @@ def given_back(source: Path, data: Path) -> Driver:
     driver = Driver(CONFIG, disk, clock)
     driver.clock.run_for(50)
     return driver
-
-
-def headgate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gateway", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
 
 
 def test_a_backup_is_a_clean_data_directory_and_a_restore_another_log(life: Life, tmp_path: Path) -> None:

@@ -16,15 +16,14 @@ from pathlib import Path
 import pytest
 
 from domain.store.store_event import StoreEvent, StoreEventKind
-from gateway.node.composition import known
 from gateway.node.node import Node
-from gateway.node.protocols import installed
 from gateway.node.roles.controller import ControllerRole
 from gateway.node.roles.replica import ReplicaRole
-from gateway.node.settings import Config, load
+from gateway.node.settings import Config
 from gateway.observe.health import SERVING, Health
 from gateway.runtime import process
 from gateway.runtime.admin.server import AdminServer
+from tests.gateway.node import running
 from tests.interop.node import free_ports
 
 LIVES = 100 if os.environ.get("SOAK") else 4
@@ -32,15 +31,12 @@ LIVES = 100 if os.environ.get("SOAK") else 4
 
 def config_of(folder: Path) -> Config:
     """A node that is the only controller, and the only replica of its group."""
-    parts = known(installed())
     port = free_ports()["controller"]
     here = f"127.0.0.1:{port}"
-    given = {
-        "data": str(folder / "data"), "roles": "gateway,store,nameserver,controller",
-        **{f"ports.{name}": 0 for name in parts.ports}, "ports.controller": port, "controller.peers": [here],
-        "replication.controllers": [here],
-    }  # fmt: skip
-    return load(given, {}, parts)
+    return running.config(
+        folder / "data", roles="gateway,store,nameserver,controller",
+        **{"ports.controller": port, "controller.peers": [here], "replication.controllers": [here]},
+    )  # fmt: skip
 
 
 def replica_of(node: Node) -> ReplicaRole:
@@ -208,14 +204,12 @@ def test_a_fault_of_the_controller_is_one_of_the_process() -> None:
 
 
 def test_a_level_that_may_be_lost_with_its_node_says_so(tmp_path: Path) -> None:
-    parts = known(installed())
-    zero = {**{f"ports.{name}": 0 for name in parts.ports}, "data": str(tmp_path / "data")}
     port = free_ports()["controller"]
     here = f"127.0.0.1:{port}"
     alone = {"roles": "gateway,store,nameserver,controller", "ports.controller": port, "controller.peers": [here]}
 
     async def said(given: dict[str, object]) -> str:
-        node = Node(load({**zero, **given}, {}, parts))
+        node = Node(running.config(tmp_path / "data", **given))
         await node.start()
         found = dict(node.role.lines())["durability"]
         await node.stop()

@@ -14,21 +14,14 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
-from gateway.node.composition import known
 from gateway.node.node import Node
-from gateway.node.protocols import installed
 from gateway.node.roles.gateway import GatewayRole
-from gateway.node.settings import Config, load
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
-from tests.gateway.node.running import served
+from tests.gateway.node.running import config, served, until
 from tests.gateway.node.test_stop import PULL, answer, connected
 from tests.interop.node import free_ports
-
-
-def config(folder: Path, **options: object) -> Config:
-    parts = known(installed())
-    return load({"data": str(folder), **{f"ports.{name}": 0 for name in parts.ports}, **options}, {}, parts)
 
 
 def gateway_config(store: Node, folder: Path, **options: object) -> Config:
@@ -44,12 +37,6 @@ def asked(port: int, path: str) -> tuple[int, dict[str, object]]:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
-
-
-async def until(seen: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not seen():
-            await asyncio.sleep(0.005)
 
 
 def before(store: Node, folder: Path, scene: Callable[[Node], Awaitable[None]], **options: object) -> Awaitable[None]:
