@@ -159,9 +159,8 @@ class Node:
         self._turns = TurnWatch(self._clock)
         self.side = role.client_side
         self._works = self.side.works()
-        tls = TlsContexts(
-            self.protocols.recogniser, config.certificate, config.key, role.folder, _names(host, config.host), config.client_ca
-        )
+        names = [name for name in ("localhost", "127.0.0.1", "::1", host, config.host) if name]
+        tls = TlsContexts(self.protocols.recogniser, config.certificate, config.key, role.folder, names, config.client_ca)
         self.clients = ClientPorts(config, self.protocols, self._clock, role, tls, self._room, self.ports)
         tls.check()
         if config.tls_only:
@@ -380,7 +379,3 @@ def _without_controller(config: Config) -> Config:
 
 def _reloaded(name: str, part: Reload) -> ReloadSource:
     return ReloadSource(name, tuple, part.now, lambda: {"sources": part.state()})
-
-
-def _names(*hosts: str) -> list[str]:
-    return [name for name in ("localhost", "127.0.0.1", "::1", *hosts) if name]

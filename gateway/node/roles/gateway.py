@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import final
 
@@ -87,19 +87,13 @@ class GatewayRole(Role):
         self._counters = counters or CounterRegistry(context.protocols.words, clock.wall_ms)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
-        self._end_clients: EndClients | None = None
-        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed, self._lost)
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
 
     @property
     def client_side(self) -> ClientSide:
         """What serves clients."""
         assert self._side is not None
         return self._side
-
-    def _lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
-        """The store has dropped these clients."""
-        if self._end_clients is not None:
-            self._end_clients(why, clients)
 
     def _changed(self) -> None:
         """A connection to the store is there, or is not any more. While there is one, new clients are served."""
@@ -127,7 +121,7 @@ class GatewayRole(Role):
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """See Role. Clients have to connect again when the store is lost: `end_clients` ends their connections."""
-        self._end_clients = end_clients
+        self._store.begin(end_clients)
 
     def unfinished_bytes(self) -> int:
         """Bytes of commands that the store has not answered."""

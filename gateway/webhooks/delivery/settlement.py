@@ -37,7 +37,7 @@ class Settlement:
     def tested(self, serial: int, attempt: Attempt) -> None:
         """Report the attempt of a test delivery. If the report is refused, the request for the test ends by timeout."""
         identity, epoch, breaker = self._subscription.id, self._epoch, self._breaker_state()
-        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), _ignore)
+        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), lambda event: None)
 
     def note(self, topic: str, attempt: Attempt) -> None:
         """Record an attempt without settling messages."""
@@ -114,7 +114,3 @@ class Settlement:
     def _settled(self, event: Event) -> None:
         if isinstance(event, Refused):
             self._counters["unsettled"] += 1
-
-
-def _ignore(_event: Event) -> None:
-    """Nothing depends on this answer."""

@@ -58,7 +58,7 @@ def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, en
     book = WebhookSubscriptions(store.state, store.metadata, store.positions, clock, handler.questions)
     claims = Claims(store.state, book, clock)
     redriving = Redriving(store.log, store.positions, store.metadata, handler.topics, handler.sending)
-    asker = InternalClient(handler, _nothing)
+    asker = InternalClient(handler, lambda: None)  # the store does not close its own client
     return (
         book,
         SubscriptionCreation(book, store.metadata, handler.topics, store.log, store.positions, clock, entropy),
@@ -69,10 +69,6 @@ def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, en
         redriving,
         SubscriptionRedelivery(book, redriving, asker),
     )
-
-
-def _nothing() -> None:
-    """No effect: the store does not close its own client."""
 
 
 @final
