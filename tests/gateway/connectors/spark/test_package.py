@@ -71,7 +71,7 @@ def test_the_bundle_is_enough_to_read(tmp_path: Path) -> None:
     assert not any(name.startswith(("store", "gateway/usecase", "protocols/http")) for name in names)
     where = python(
         "import pyspark_headgate\n"
-        "from gateway.connectors.spark import reader, reference\n"
+        "from gateway.connectors.spark import reader, gather\n"
         "from protocols import compression\n"
         "source = pyspark_headgate.DefaultSource({'topic': 'orders'})\n"
         "source.reader(source.schema()), source.streamReader(source.schema())\n"

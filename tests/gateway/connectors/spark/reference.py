@@ -1,52 +1,24 @@
-"""Columns of one record at a time. `gather` reads many records at once, must give the same values, and falls back to this."""
+"""Columns of one record at a time, which those of `gather` have to equal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from domain import address, limits
 from domain.message import property as properties
-from domain.message.message import SYS_COMPRESSED
 from domain.message.record import Record
 from gateway.client.answer import QueueRoute
-from gateway.connectors.spark.failure import RecordError, place
-
-_MICROSECONDS: Final = 1000
-TIME_MS_MIN: Final = -62_135_510_400_000
-TIME_MS_MAX: Final = 253_402_214_399_999
-"""0001-01-02 to 9999-12-30 in UTC: times that every time zone writes with four digits. Times beyond are moved to these."""
+from gateway.connectors.spark.gather import TIME_MS_MAX, TIME_MS_MIN
+from protocols.compression import plain
 
 
-def reader(column: str, queue: QueueRoute, permissive: bool) -> Callable[[Record], object]:
-    """The function that reads a column from a record of `queue`. `permissive`: see `body`."""
+def reader(column: str, queue: QueueRoute) -> Callable[[Record], object]:
+    """The function that reads a column from a record of `queue`; a body that cannot be decompressed is None."""
     if column == "topic":
         return lambda _: queue.topic
     if column == "brokerName":
         return lambda _: queue.broker
-    if column == "body":
-        return lambda record: body(record, queue, permissive)
-    return _READERS[column]
-
-
-def body(record: Record, queue: QueueRoute, permissive: bool) -> bytes | None:
-    """The body, decompressed. One that cannot be decompressed is None when `permissive`, else raises RecordError."""
-    if not record.sys_flag & SYS_COMPRESSED:
-        return record.body
-    from protocols.compression import plain
-
-    found = plain(record, limits.BODY_BYTES_MAX)
-    if found is None and not permissive:
-        raise unreadable(queue, record.queue_offset)
-    return found
-
-
-def unreadable(queue: QueueRoute, offset: int) -> RecordError:
-    """The error for a body that cannot be decompressed."""
-    return RecordError(
-        f"{place(queue)}, offset {offset}: the body is corrupt, or larger than {limits.BODY_BYTES_MAX} bytes "
-        "when decompressed. Set option mode=PERMISSIVE to read such bodies as null."
-    )
+    return READERS[column]
 
 
 def message_id(record: Record) -> str:
@@ -67,7 +39,7 @@ def pairs(record: Record) -> list[tuple[str, str]]:
 def microseconds(time_ms: int) -> int:
     """A time of 64 bits in milliseconds -> microseconds, within the times that Spark can show."""
     signed_ms = time_ms - (1 << 64) if time_ms >> 63 else time_ms
-    return min(max(signed_ms, TIME_MS_MIN), TIME_MS_MAX) * _MICROSECONDS
+    return min(max(signed_ms, TIME_MS_MIN), TIME_MS_MAX) * 1000
 
 
 def signed(number: int) -> int:
@@ -75,7 +47,7 @@ def signed(number: int) -> int:
     return number - 0x1_0000_0000 if number & 0x8000_0000 else number
 
 
-_READERS: Final[dict[str, Callable[[Record], object]]] = {
+READERS: dict[str, Callable[[Record], object]] = {
     "queueId": lambda record: record.queue_id,
     "queueOffset": lambda record: record.queue_offset,
     "bornTimestamp": lambda record: microseconds(record.born_ms),
@@ -86,6 +58,7 @@ _READERS: Final[dict[str, Callable[[Record], object]]] = {
     "messageGroup": lambda record: text(record, properties.SHARDING_KEY),
     "bornHost": lambda record: address.host_text(record.born_host),
     "properties": pairs,
+    "body": lambda record: plain(record, limits.BODY_BYTES_MAX),
     "reconsumeTimes": lambda record: signed(record.reconsume_times),
     "bodyCrc": lambda record: int.from_bytes(record.data[8:12], "big", signed=True),
 }
