@@ -16,10 +16,9 @@ from domain.membership import Subscription
 from domain.ports import Clock, Disk, Entropy
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
-from gateway.access.administration import Administration
+from gateway.access.administration import Administration, ContextAdministration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
-from gateway.access.context_administration import ContextAdministration
 from gateway.access.gate import Gate
 from gateway.access.path_rights import PathRights
 from gateway.access.records import AccessRecords
