@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchmarks.process import memory_kib
 from domain.ports import Disk
 from domain.topic import Durability
 from gateway.connection.context import ConnectionContext
@@ -34,10 +35,7 @@ Rows = Coroutine[Any, Any, list[tuple[str, str]]]
 
 def resident(pid: int | str = "self") -> int:
     """Anonymous resident memory of a process, in bytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return memory_kib(pid, "RssAnon") * 1024
 
 
 def text(value: str) -> bytes:
