@@ -56,57 +56,44 @@ class Failing(FileCopies):
         self._error = error
         self._after = after
 
-    def _step(self) -> None:
+    def _step(self, half: Callable[[], object] = bool) -> None:
+        """Count an operation; where it fails, `half` is what it has done before."""
         self.done += 1
         if self._error is not None and (self.done == self._number or (self._after and self.done > self._number)):
+            half()
             raise self._error
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder."""
         self._step()
         super().make_folder(path)
 
     def copy(self, source: Path, target: Path, size: int, copied: Callable[[int], None]) -> None:
-        """Copy a file, half of it when this is where it fails."""
-        try:
-            self._step()
-        except BaseException:
-            target.write_bytes(source.read_bytes()[: size // 2])
-            raise
+        self._step(lambda: target.write_bytes(source.read_bytes()[: size // 2]))
         super().copy(source, target, size, copied)
 
     def link(self, source: Path, target: Path) -> None:
-        """Link a file; a link that fails is replaced by a copy, which fails too."""
+        """A link that fails is replaced by a copy, which fails too."""
         self._step()
         super().link(source, target)
 
     def write(self, path: Path, data: bytes) -> None:
-        """Write a file, half of it when this is where it fails."""
-        try:
-            self._step()
-        except BaseException:
-            path.write_bytes(data[: len(data) // 2])
-            raise
+        self._step(lambda: path.write_bytes(data[: len(data) // 2]))
         super().write(path, data)
 
     def sync_folders(self, path: Path) -> None:
-        """Make names durable."""
         self._step()
         super().sync_folders(path)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Rename a folder."""
         self._step()
         super().rename(old, new)
 
     def remove_tree(self, path: Path) -> None:
-        """Delete a folder, or a part of it when this is where it fails."""
-        try:
-            self._step()
-        except BaseException:
+        def half() -> None:
             for each in [found for found in sorted(path.rglob("*")) if found.is_file()][:1]:
                 each.unlink()
-            raise
+
+        self._step(half)
         super().remove_tree(path)
 
 
