@@ -118,11 +118,8 @@ class Life:
         driver.clock.run_until(lambda: bool(ended))
         driver.store.close()
         for path in [each for each in self.folder.rglob("*") if each.is_file()]:
-            name = str(path.relative_to(self.folder))
-            if name not in driver.disk.files:
+            if str(path.relative_to(self.folder)) not in driver.disk.files:
                 path.unlink()
-            elif path.read_bytes() == bytes(driver.disk.files[name].data):
-                continue
         for name, content in driver.disk.files.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
