@@ -19,6 +19,7 @@ CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handle
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
     ("gateway.node.client_ports", PACKAGES),
+    ("gateway.node.part", PACKAGES),
     ("gateway.node.composition", PACKAGES),
     ("gateway.node.roles.role_names", ("domain",)),
     (
@@ -245,9 +246,9 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.link.dialer", "gateway.link.sinks", "gateway.node.node", "gateway.node.client_ports",
-    "gateway.node.cli", "gateway.node.roles", "gateway.node.data_directory", "gateway.cluster.registration",
-    "gateway.cluster.operator", "gateway.client", "gateway.connectors", "pyspark_headgate",
+    "gateway.runtime", "gateway.link.dialer", "gateway.link.sinks", "gateway.node.node", "gateway.node.part",
+    "gateway.node.client_ports", "gateway.node.cli", "gateway.node.roles", "gateway.node.data_directory",
+    "gateway.cluster.registration", "gateway.cluster.operator", "gateway.client", "gateway.connectors", "pyspark_headgate",
 )  # fmt: skip
 
 

@@ -129,8 +129,8 @@ def test_an_access_key_of_a_super_user_opens_a_store_with_access_control(tmp_pat
 
     async def scene(store: Node) -> None:
         async def shown(gateway: Node) -> None:
-            assert gateway.side.access is not None
-            assert list(gateway.side.access.records.users) == ["gate"]
+            assert gateway.own.side.access is not None
+            assert list(gateway.own.side.access.records.users) == ["gate"]
 
         key.write_text("gate:wrong word\n")
         starting = asyncio.ensure_future(before(store, tmp_path, shown, **{"gateway.access_key_file": str(key)}))
@@ -179,7 +179,7 @@ def test_what_waits_at_a_gateway_that_stops_is_told_to_go_elsewhere(tmp_path: Pa
 
 def waiting(gateway: Node) -> int:
     """Commands of clients that the store has got and not answered."""
-    assert isinstance(gateway.role, GatewayRole)
-    (forwarder,) = gateway.role._store.forwarders.each
+    assert isinstance(gateway.own.role, GatewayRole)
+    (forwarder,) = gateway.own.role._store.forwarders.each
     clients = [client for client in forwarder._numbered.values() if client.connection.protocol != "webhook"]
     return sum(len(client.tickets) for client in clients) if not forwarder.unanswered_bytes() else 0
