@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, final
 
 from domain.admin.subscription import Claim, ClaimSubscriptions, DeliveryReport, SubscriptionsClaimed
@@ -50,10 +49,15 @@ class Deliverers:
         self._timer: Timer | None = None
         self._stopped = False
         self.counters = dict.fromkeys(COUNTED, 0)
-        asker = InternalClient(handler, self._lost)
-        outbox = DeliveryOutbox(asker, clock, self.counters)
-        term = ClaimExpiry()
-        self._process = DeliveringProcess(courier, clock, entropy, origin, callback, self.counters, term, asker, outbox)
+        self._term = ClaimExpiry()
+        self._means = (courier, clock, entropy, origin, callback)
+        self._process = self._made()
+
+    def _made(self) -> DeliveringProcess:
+        """This process with a client of its own at the store."""
+        asker = InternalClient(self._handler, self._lost)
+        outbox = DeliveryOutbox(asker, self._clock, self.counters)
+        return DeliveringProcess(*self._means, self.counters, self._term, asker, outbox)
 
     def start(self) -> None:
         """Start claiming subscriptions."""
@@ -104,7 +108,7 @@ class Deliverers:
         """Set the timer that ends all deliveries MARGIN_NS before the claims expire, and claims again, if no answer arrives."""
         if self._timer is not None:
             self._timer.cancel()
-        due = self._process.term.until_ns or self._clock.monotonic_ns() + CLAIM_NS - MARGIN_NS
+        due = self._term.until_ns or self._clock.monotonic_ns() + CLAIM_NS - MARGIN_NS
         self._timer = self._clock.call_at(due, self._lost)
 
     def _lost(self) -> None:
@@ -118,11 +122,9 @@ class Deliverers:
         self._end_all(release=False)
         self._left += self._process.outbox.end()
         self._process.asker.end()
-        asker = InternalClient(self._handler, self._lost)
-        outbox = DeliveryOutbox(asker, self._clock, self.counters)
-        self._process = replace(self._process, asker=asker, outbox=outbox)
+        self._process = self._made()
         self._version = -1
-        self._process.term.until_ns = 0
+        self._term.until_ns = 0
         self._question += 1
         self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
 
@@ -137,7 +139,7 @@ class Deliverers:
         if self._clock.monotonic_ns() >= until_ns:  # this process was paused: the answer is too old
             self._lost()
             return
-        self._process.term.until_ns = until_ns
+        self._term.until_ns = until_ns
         self._process.outbox.again(self._left)
         self._left = []
         self._version = event.version
