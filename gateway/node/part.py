@@ -215,7 +215,7 @@ class Part:
         await self.role.close()
 
     async def stop(self) -> None:
-        """All of these."""
+        """End the part: all of these steps."""
         self.health.phase = STOPPING
         await self.pause()
         await self.drain()
