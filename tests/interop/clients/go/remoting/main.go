@@ -64,10 +64,15 @@ func started(more ...producer.Option) rocketmq.Producer {
 	return made
 }
 
+// create makes the topic, and waits until the name server knows it.
 func create() {
 	tool := got(admin.NewAdmin(admin.WithResolver(resolver())))
 	defer tool.Close()
 	must(tool.CreateTopic(context.Background(), admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(os.Args[4])))
+	must(frame.Within("the route of the topic", patience, func() bool {
+		queues, err := tool.FetchPublishMessageQueues(context.Background(), topic)
+		return err == nil && len(queues) > 0
+	}))
 }
 
 // begun starts a producer whose topic is there.
