@@ -1,3 +1,4 @@
+import frame.Programme;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;

@@ -1,3 +1,4 @@
+import frame.Performance;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.Queue;
