@@ -74,7 +74,7 @@ class WarmProcess:
 
 def start(arguments: list[str], environment: dict[str, str], cwd: Path, log: Path) -> WarmProcess | None:
     """Start a server; None: a variable is set that counts before or while modules are imported."""
-    changed = {name for name in {*environment, *os.environ} if environment.get(name) != os.environ.get(name)}
+    changed = {name for name in {*environment, *os.environ} if environment.get(name, "") != os.environ.get(name, "")}
     if any(not name.startswith("HEADGATE_") or name in _OWN for name in changed):
         return None
     return WarmProcess(arguments, environment, cwd, log, log)
