@@ -149,14 +149,19 @@ def java_classpath(project: Path, what: str) -> str:
 
 
 def jvm(classpath: str, *options: str, always: Sequence[str] = JVM, server: str = "") -> list[str]:
-    """The beginning of the command line of a JVM; its main class follows. `server`: name of a server's class.
+    """The beginning of the command line of a JVM; its main class follows. `server`: name of a server's class."""
+    return [*always, *archiving(classpath, server), *options, "-cp", classpath]
 
-    The first JVM that ends and is not killed writes the classes that it has loaded into an archive, and others map it: to load
-    classes takes almost half of the processor time of a client of RocketMQ. A JVM does not use an archive that does not fit.
+
+def archiving(classpath: str, server: str = "") -> list[str]:
+    """Options of a JVM that writes the classes that it has loaded into an archive, at its end, or maps the archive.
+
+    The first JVM that ends and is not killed writes it: to load classes takes almost half of the processor time of a client of
+    RocketMQ, and more of Spark's. A JVM does not use an archive that does not fit.
     """
+    SHOP.mkdir(parents=True, exist_ok=True)
     file = archive(classpath, server)
-    use = "SharedArchiveFile" if file.exists() else "ArchiveClassesAtExit"
-    return [*always, f"-XX:{use}={file}", *QUIET, *options, "-cp", classpath]
+    return [f"-XX:{'SharedArchiveFile' if file.exists() else 'ArchiveClassesAtExit'}={file}", *QUIET]
 
 
 def archive(classpath: str, server: str = "") -> Path:
