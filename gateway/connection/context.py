@@ -336,7 +336,9 @@ def write(transport: Transport, parts: Sequence[bytes], counters: ProtocolCounte
         counters.bytes_out += len(parts[0])
         transport.write(parts[0])
         return
-    size = sum(map(len, parts))
+    size = 0
+    for part in parts:
+        size += len(part)
     counters.bytes_out += size
     if size <= JOIN_BYTES_MAX:
         transport.write(b"".join(parts))

@@ -18,6 +18,7 @@ from typing import cast, final
 from domain import limits
 from domain.address import network_of_host
 from domain.command import Command, Disconnected, Send
+from domain.delivery.routed import ConfirmDeliveries
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
 from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
@@ -182,7 +183,7 @@ class Pump:
             self.sends = self._unread.sent
         for command in commands:
             self._handle(command)
-        if not self._dirty:
+        if not self._dirty and not (len(commands) == 1 and _is_alone(commands[0]) and not self._socket.paused):
             self._schedule_flush()
         full = self.client.reads_waiting > 0 or self._unread.waits
         if not self._socket.paused and not self._finished and (full or not self._connection.reading):
@@ -458,6 +459,11 @@ class Pump:
             self._counters.disconnected("adapter-fault", True)
             self.client.end()
         self.abort()
+
+
+def _is_alone(command: Command) -> bool:
+    """True for acknowledgements that leave the connection as it was: it needs no flush."""
+    return isinstance(command, ConfirmDeliveries) and command.alone
 
 
 def _is_authenticated(command: Command) -> bool:

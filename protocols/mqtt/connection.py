@@ -26,7 +26,6 @@ from domain.mqtt_session import (
     Detach,
     PacketIdsReleased,
     ReadingResumed,
-    RejectDeliveries,
     SessionTakenOver,
     Subscribed,
     Unsubscribed,
@@ -103,6 +102,10 @@ class MqttConnection:
             return ()
         if not data:
             return self._close(status.LOST)
+        confirmed = self._decoder.pubacks(data) if self._state == OPEN else []
+        if confirmed:
+            self._last_packet_ns = now
+            return (ConfirmDeliveries(confirmed, True),)
         packets = self._decoder.feed(data)
         fault = self._decoder.fault
         if self._decoder.incomplete:
@@ -124,8 +127,9 @@ class MqttConnection:
             return
         inbound = self._inbound
         if isinstance(event, Deliveries):
-            self._output.deliver(event.items, self._wall_ms())
-            self._reject_oversize()
+            self._output.deliver(event.items, self._wall_ms() if self._decoder.version == V5 else 0)
+            if self._output.oversize:
+                self._pending.append(self._output.rejected())
         elif isinstance(event, (Sent, Done)):
             if inbound is not None and isinstance(event.ticket, Run):
                 inbound.stored(event.ticket)
@@ -155,14 +159,10 @@ class MqttConnection:
         output = self._output
         if output.behind:
             output.encode_more(self._wall_ms())
-            self._reject_oversize()
+            if output.oversize:
+                self._pending.append(output.rejected())
             self._more = output.behind
         return output.drain()
-
-    def _reject_oversize(self) -> None:
-        if self._output.oversize:
-            self._pending.append(RejectDeliveries(self._output.oversize))
-            self._output.oversize = []
 
     def deadline(self) -> int | None:
         """Monotonic ns of the handshake's limit, 1.5 keep-alives (3.1.2.10) or an incomplete packet's limit; 0: at once."""
@@ -173,9 +173,8 @@ class MqttConnection:
             return min(retry_ns or self._opened + HANDSHAKE_NS, self._opened + HANDSHAKE_NS)
         if retry_ns:
             return retry_ns
-        keep_alive_s = self._terms.keep_alive_s if self._terms is not None else 0
-        if keep_alive_s:
-            return self._last_packet_ns + keep_alive_s * 3 * SECOND_NS // 2
+        if self._terms is not None and self._terms.keep_alive_s:
+            return self._last_packet_ns + self._terms.keep_alive_s * 3 * SECOND_NS // 2
         return self._incomplete_since_ns + FRAME_NS if self._incomplete_since_ns else None
 
     def expire(self, now: int) -> Sequence[Command]:

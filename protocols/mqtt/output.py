@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.delivery.routed import Delivery
+from domain.mqtt_session import RejectDeliveries
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.translate import parts
@@ -68,6 +69,11 @@ class Output:
         self.version = 4
         self.lose = lose
         self.oversize: list[Delivery] = []
+
+    def rejected(self) -> RejectDeliveries:
+        """The command for the deliveries in `oversize`, which becomes empty."""
+        items, self.oversize = self.oversize, []
+        return RejectDeliveries(items)
 
     def put(self, packet: bytes) -> None:
         """Append one packet that must not be dropped."""

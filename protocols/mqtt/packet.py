@@ -96,6 +96,19 @@ class Decoder:
         """Bytes that the incomplete packet has in all, as far as its first bytes show; 0 without one."""
         return self._need if self._held_bytes else 0
 
+    def pubacks(self, data: bytes) -> list[int]:
+        """The packet identifiers of `data` that is nothing but whole PUBACKs of four bytes; []: it is for `feed`."""
+        size = len(data)
+        if size & 3 or data[0] != 0x40 or self._held_bytes or self.fault is not None or self.version == 0 or self.limit < 4:
+            return []
+        found: list[int] = []
+        for at in range(0, size, 4):
+            packet_id = data[at + 2] << 8 | data[at + 3]
+            if data[at] != 0x40 or data[at + 1] != 2 or packet_id == 0:
+                return []
+            found.append(packet_id)
+        return found
+
     def feed(self, data: bytes) -> list[Packet]:
         """The packets that `data` completes, in order. Never raises: an error sets `fault`."""
         out: list[Packet] = []

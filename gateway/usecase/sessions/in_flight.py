@@ -13,6 +13,28 @@ DEAD_LETTERED: Final = 3
 
 QueueKey = tuple[str, int]
 """(topic, queue id)."""
+QUEUE_KEYS_MAX: Final = 4_096
+"""Queues in QueueKeys; with more, all are dropped."""
+
+
+@final
+class QueueKeys:
+    """One tuple for each queue: the dictionaries of sessions find it without a comparison of names."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: dict[QueueKey, QueueKey] = {}
+
+    def of(self, topic: str, queue_id: int) -> QueueKey:
+        """The key of a queue."""
+        key = (topic, queue_id)
+        known = self._keys.get(key)
+        if known is None:
+            if len(self._keys) >= QUEUE_KEYS_MAX:
+                self._keys.clear()
+            known = self._keys[key] = key
+        return known
 
 
 @final

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, final
@@ -25,7 +25,7 @@ from domain.store.store_ports import State
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.consume.watch import Interest
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
+from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey, QueueKeys
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
 from gateway.usecase.sessions.progress_checkpoints import ProgressCheckpoints
 from gateway.usecase.sessions.publisher import is_from, level_of
@@ -91,8 +91,9 @@ class LiveDelivery:
         self._routes: SubscriberRoutes[tuple[MqttSession, MqttSubscription], list[MergedSubscription]] = SubscriberRoutes(
             merge_by_session
         )
-        self._roots: dict[str, int] = {}
-        self._busy: dict[MqttSession, None] = {}
+        self._roots: Counter[str] = Counter()
+        self._busy: list[MqttSession] = []
+        self._queue_keys = QueueKeys()
         self.checkpoints = ProgressCheckpoints(state, clock)
         self.log_end = 0
         self.waiting = 0
@@ -110,12 +111,12 @@ class LiveDelivery:
 
     def listens(self, root: str) -> bool:
         """True when a subscription of a connected session starts with the first level of `root`."""
-        return self._roots.get(root.partition("/")[0], 0) > 0
+        return root.partition("/")[0] in self._roots
 
     def connect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Deliver by this subscription from now on."""
         root = subscription.pattern.partition("/")[0]
-        self._roots[root] = self._roots.get(root, 0) + 1
+        self._roots[root] += 1
         self._routes.insert(subscription.pattern, (session, subscription))
         if self._interest is not None:
             self._interest(subscription.pattern, True)
@@ -123,11 +124,9 @@ class LiveDelivery:
     def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Stop delivering by this subscription."""
         root = subscription.pattern.partition("/")[0]
-        left = self._roots.get(root, 0) - 1
-        if left > 0:
-            self._roots[root] = left
-        else:
-            self._roots.pop(root, None)
+        self._roots[root] -= 1
+        if self._roots[root] <= 0:
+            del self._roots[root]
         self._routes.remove(subscription.pattern, (session, subscription))
         if self._interest is not None:
             self._interest(subscription.pattern, False)
@@ -141,7 +140,7 @@ class LiveDelivery:
         self.log_end = max(self.log_end, uint64(records[-1], 28) + 1)
         if not self._routes.size:
             return
-        queue = (topic, queue_id)
+        queue = self._queue_keys.of(topic, queue_id)
         for at, data in enumerate(records):
             if self._arrivals or not self._offer_now(queue, data):
                 if not self._arrivals:
@@ -163,7 +162,7 @@ class LiveDelivery:
         merged_subscriptions, record, stored, path = self._matching(queue, data)
         if len(merged_subscriptions) > self._offers:
             return False
-        if merged_subscriptions and not self._has_expired(data, stored):
+        if merged_subscriptions and not _has_expired(data, stored, self._clock):
             routed = RoutedRecord(record, stored, path, level_of(stored))
             self._offers -= len(merged_subscriptions)
             offset = uint64(data, 20)
@@ -190,7 +189,7 @@ class LiveDelivery:
         run = self._run
         for queue, data in islice(self._arrivals, 0 if run is None else len(run.records), RUN_RECORDS):
             merged_subscriptions, record, stored, path = self._matching(queue, data)
-            wanted = bool(merged_subscriptions) and not self._has_expired(data, stored)
+            wanted = bool(merged_subscriptions) and not _has_expired(data, stored, self._clock)
             if run is None:
                 if not wanted:
                     self._offered()
@@ -239,18 +238,13 @@ class LiveDelivery:
         """The queues whose newest records have not been offered to all sessions yet."""
         return {queue for queue, _ in self._arrivals}
 
-    def _has_expired(self, data: bytes, stored: bytes) -> bool:
-        """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
-        return properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, self._clock.wall_ms())
-
     def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
         session = merged.session
         if merged.excludes_own and is_from(routed.stored, session.client_id):
             if merged.for_own_messages is None:
                 return
             merged = merged.for_own_messages
-        level = routed.level
-        level = min(level, merged.level)
+        level = min(routed.level, merged.level)
         retained = merged.as_published and properties.find(routed.stored, properties.MQTT_RETAIN_START) == b"true"
         if level == AT_MOST_ONCE:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, merged.identifiers))
@@ -259,7 +253,7 @@ class LiveDelivery:
             offset or session.firsts.get(queue) == uint64(routed.record.data, 28)
         ):
             return  # the session has read it from the log before it arrived
-        elif session.finding_lag or queue in session.lag or session.full:
+        elif session.finding_lag or (session.lag and queue in session.lag) or session.full:
             session.lag.setdefault(queue, offset)
             session.missed[queue] = offset
         else:
@@ -283,15 +277,19 @@ class LiveDelivery:
 
     def schedule(self, session: MqttSession) -> None:
         """Send the session's waiting deliveries at the end of this turn."""
-        if not self._busy:
-            self._clock.call_soon(self._finish_turn)
-        self._busy[session] = None
+        if not session.scheduled:
+            session.scheduled = True
+            if not self._busy:
+                self._clock.call_soon(self._finish_turn)
+            self._busy.append(session)
 
     def _finish_turn(self) -> None:
         """Send deliveries that wait, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
-        busy, self._busy = self._busy, {}
+        busy, self._busy = self._busy, []
         if not self._arrivals:
             self._offers = TURN_OFFERS
+        for session in busy:
+            session.scheduled = False
         left = TURN_DELIVERIES
         waiting = 0
         for session in busy:
@@ -299,14 +297,16 @@ class LiveDelivery:
             if connection is None:
                 continue
             if left <= 0:
-                self._busy[session] = None
+                self._busy.append(session)
+                session.scheduled = True
                 waiting += len(session.outbox)
                 continue
             items = session.outbox
             if items:
                 if len(items) > left:
                     items, session.outbox = items[:left], items[left:]
-                    self._busy[session] = None
+                    self._busy.append(session)
+                    session.scheduled = True
                     waiting += len(session.outbox)
                 else:
                     session.outbox = []
@@ -384,3 +384,8 @@ class LiveDelivery:
                 session.changed(delivery.slot)
                 self._settle(lease)
                 self.checkpoints.mark_dirty(session)
+
+
+def _has_expired(data: bytes, stored: bytes, clock: Clock) -> bool:
+    """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
+    return properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, clock.wall_ms())

@@ -163,6 +163,7 @@ class MqttSession:
     outbox                deliveries that are sent at the end of the turn
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
     unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
+    scheduled             True: what waits in `outbox` and the two lists below is sent at the end of the turn
     stored                True: the store has, or will have, records of the session
     records               these records, and those that are to be written of a durable session
     dirty                 True: progress is newer in memory than in the store
@@ -201,6 +202,7 @@ class MqttSession:
         "received",
         "records",
         "retained_scans",
+        "scheduled",
         "shared_subscriptions",
         "stored",
         "subscriptions",
@@ -242,6 +244,7 @@ class MqttSession:
         self.outbox: list[Delivery] = []
         self.unstored_deliveries: list[Delivery] = []
         self.unstored_accepts: list[int] = []
+        self.scheduled = False
         self.stored = False
         self.dirty = False
         self.records = SessionRecords()
@@ -286,9 +289,10 @@ class MqttSession:
 
     def free_slot(self, slot: int) -> DeliveryLease | None:
         """Free a slot and return its lease, which the caller must end. None: no lease, or the slot was free."""
-        flight = self.in_flight.pop(slot, None)
+        flight = self.in_flight.get(slot)
         if flight is None:
             return None
+        del self.in_flight[slot]
         self.in_flight_bytes -= flight.size
         self.changed(slot)
         if flight.lease is not None:

@@ -116,7 +116,7 @@ class Sessions:
             Unsubscribe: self._for_attached(self._changes.unsubscribe),
             SendOnce: self._for_attached(self._inbound.send_once),
             ReleasePacketIds: self._for_attached(self._inbound.release),
-            ConfirmDeliveries: self._for_attached(lambda session, _, command: self._confirm(session, command.slots)),
+            ConfirmDeliveries: self._confirm_deliveries,
             AcceptDeliveries: self._for_attached(lambda session, _, command: self._outbound.accept(session, command.slots)),
             RejectDeliveries: self._for_attached(self._reject),
         }
@@ -319,6 +319,11 @@ class Sessions:
                 act(session, connection, command)
 
         return verb
+
+    def _confirm_deliveries(self, connection: ClientConnection, command: ConfirmDeliveries) -> None:
+        session = self._attached.get(connection)
+        if session is not None:
+            self._confirm(session, command.slots)
 
     def _confirm(self, session: MqttSession, slots: list[int]) -> None:
         self._outbound.confirm(session, slots)

@@ -9,6 +9,7 @@ import pytest
 
 from domain.admin.topic import ListTopics
 from domain.command import Disconnected
+from domain.delivery.routed import ConfirmDeliveries
 from domain.event import Done
 from gateway.connection.client_connection import CLOSED_DRIVER
 from gateway.connection.client_socket import HALF_CLOSED_NS, LINGER_BYTES_MAX, STALL_NS
@@ -31,6 +32,22 @@ def test_answers_of_one_turn_leave_in_one_write() -> None:
     assert bench.transport.writes == []
     bench.clock.run_turn()
     assert bench.transport.writes == [b"answer" * 16]
+
+
+def test_acknowledgements_alone_need_no_flush() -> None:
+    bench = Bench().open()
+    bench.clock.run_turn()
+    bench.connection.when = 5
+    for alone, paused in ((True, False), (False, False), (True, True)):
+        bench.connection.commands = [ConfirmDeliveries([1], alone)]
+        bench.connection.queue = [b"waits"]
+        if paused:
+            bench.pump.pause()
+        bench.pump.data_received(b"x")
+        bench.clock.run_turn()
+        assert bench.transport.writes == ([] if alone and not paused else [b"waits"])
+        bench.transport.writes.clear()
+        bench.connection.queue = []
 
 
 def test_late_answers_are_written_in_their_own_turn() -> None:
