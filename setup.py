@@ -32,9 +32,9 @@ ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
     "domain": ("address", "histogram", "octets"),
-    "domain/delivery": ("expiry", "routed"),
-    "domain/filter": ("tag",),
-    "domain/message": ("message", "property", "receipt", "record", "send"),
+    "domain/delivery": ("expiry", "retry_owner", "routed"),
+    "domain/filter": ("expression", "tag"),
+    "domain/message": ("message", "property", "pull", "receipt", "record", "send"),
     "domain/store": ("store_request",),
     "domain/subscription": ("courier",),
     "protocols": ("host_shares", "hosts", "marks", "upload"),
@@ -114,6 +114,7 @@ FOLDERS = {
         "watch",
     ),
     "gateway/usecase/lite": ("receive_poll",),
+    "gateway/usecase/membership": ("pending_resets",),
     "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
         "in_flight", "inbound", "live_delivery", "mqtt_session", "progress_checkpoints", "publisher", "record_values",
@@ -124,7 +125,7 @@ FOLDERS = {
         "delivery_leases", "group_receive", "share_strategy", "shared_dispatch", "shared_subscriptions",
     ),
     "gateway/usecase/tools": ("await_poll", "inspect"),
-    "gateway/usecase/topics_and_groups": ("counters", "groups", "placement", "topics"),
+    "gateway/usecase/topics_and_groups": ("counters", "groups", "placement", "rights", "topics"),
     "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": ("internal_client",),
     "gateway/webhooks/delivery": (

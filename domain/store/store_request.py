@@ -1,4 +1,4 @@
-"""Requests to the store that have more fields than a queue and a number: one small class for each kind of call.
+"""Requests to the store that have more fields than a queue and a number, and the answer to a read.
 
 A caller may keep its request, change it and pass it again after the answer; the store keeps no request after that.
 """
@@ -30,6 +30,38 @@ class ReadRequest:
         self.limit = limit
         self.max_bytes = max_bytes
         self.wanted = wanted
+
+
+@final
+class ReadResult:
+    """Records of one queue.
+
+    status        as in event.Pulled: FOUND, EMPTY, NO_MATCH, TOO_SMALL, TOO_LARGE
+    records       in offset order
+    next_offset   offset to go on at
+    min_offset    first offset that the queue still has
+    max_offset    next offset to be readable
+    pop_ms        pop time of the leases on these records, 0: they are not leased
+    """
+
+    __slots__ = ("max_offset", "min_offset", "next_offset", "pop_ms", "records", "status")
+
+    def __init__(
+        self, status: str, records: list[bytes], next_offset: int, min_offset: int, max_offset: int, pop_ms: int = 0
+    ) -> None:
+        self.status = status
+        self.records = records
+        self.next_offset = next_offset
+        self.min_offset = min_offset
+        self.max_offset = max_offset
+        self.pop_ms = pop_ms
+
+    def left(self, records: list[bytes], empty: str, next_offset: int = -1) -> ReadResult:
+        """The same with a part of its records; `empty` is the status without any. `next_offset` -1: it stays."""
+        return ReadResult(
+            "FOUND" if records else empty, records, self.next_offset if next_offset < 0 else next_offset,
+            self.min_offset, self.max_offset, self.pop_ms,
+        )  # fmt: skip
 
 
 @final

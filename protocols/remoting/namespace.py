@@ -58,8 +58,8 @@ Rename = Callable[[str], str]
 
 def namespace_of(frame: Frame) -> str:
     """The namespace of a request, "" without one."""
-    if frame.ext:
-        return (frame.fields() or {}).get(FIELD_NAME, "") if FIELD_BYTES in frame.ext else ""
+    if frame.ext and frame.ext.find(FIELD_BYTES) < 0:  # `in` takes the bytes for a number first, and catches the exception
+        return ""
     return (frame.fields() or {}).get(FIELD_NAME, "")
 
 

@@ -159,6 +159,8 @@ class Arguments:
 
 def int64(name: str, value: str) -> int:
     """The decimal number in field `name` -> a signed integer of 64 bits. Raises RequestError."""
+    if len(value) < 19 and value.isascii() and value.isdigit():
+        return int(value)
     digits = value[1:] if value[:1] == "-" else value
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
         raise RequestError(codes.INVALID_PARAMETER, f"the custom field <{name}> is no number: {value[:40]}")

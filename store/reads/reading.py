@@ -15,7 +15,7 @@ from store.events import StoreEvents
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import Row, rows_within
+from store.queue.row import ROW, ROW_BYTES, Row, columns, fitting, rows_within
 from store.reads.readable import readable
 from store.reads.repair_waits import unreadable
 
@@ -62,10 +62,11 @@ class Reading:
             return ReadResult("EMPTY", [], offset, first, end)
         try:
             if request.wanted is None:
-                rows = self._index.rows(queue, offset, min(request.limit, end - offset))
-                records = self._readable(rows_within(rows, request.max_bytes), True)
+                rows = self._index.encoded_rows(queue, offset, min(request.limit, end - offset))
+                records = self._read_all(rows, request.max_bytes)
                 following = offset + len(records)
-                records = [record for record in records if record]  # b"" was lost
+                if not all(records):  # b"" was lost
+                    records = [record for record in records if record]
             else:
                 records, following = self._filtered(queue, request, request.wanted)
         except (OSError, StoreError) as error:
@@ -77,6 +78,15 @@ class Reading:
     def _unreadable(self, topic: str, queue_id: int, offset: int, error: OSError | StoreError) -> Failure:
         self._events.unreadable(error)
         return unreadable(error, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
+
+    def _read_all(self, rows: bytes, max_bytes: int) -> list[bytes]:
+        """The records of encoded `rows`, of at most `max_bytes`. Raises as `_readable` for the first of an answer."""
+        places, sizes = columns(rows)
+        count = fitting(sizes, max_bytes)
+        try:
+            return self._reader.fetch_at(places[:count], sizes[:count])
+        except (OSError, StoreError):
+            return self._readable(list(ROW.iter_unpack(rows[: count * ROW_BYTES])), True)
 
     def _readable(self, rows: Sequence[Row], first: bool) -> list[bytes]:
         """The records of `rows` up to one that cannot be read. Raises its error when it is the `first` of an answer."""

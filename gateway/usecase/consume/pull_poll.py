@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import final
 
@@ -254,7 +253,7 @@ class PullPoll(WaitingCall[Pull]):
         if result.pop_ms:
             receipts = [leased(command, result, Record(data)) for data in result.records if data in gone]
             context.leasing.leases.settle(command.group, command.topic, receipts, _settled)
-        return replace(result, records=left, status="FOUND" if left else "NO_MATCH")
+        return result.left(left, "NO_MATCH")
 
     def _deliver(self, result: ReadResult) -> None:
         """Answer with `result`; at the end of the queue, park the pull instead."""

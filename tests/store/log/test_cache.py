@@ -30,3 +30,5 @@ def test_the_cache_holds_the_newest_batches_that_fit(batches: list[list[int]], l
                 break
             kept |= newer
         assert cache.records == kept
+        assert all(place >= cache.first for place in kept)
+        assert all(place < cache.first for _, records in added for place in records if place not in kept)
