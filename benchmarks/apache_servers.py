@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks.process import Process, free_port
+from benchmarks.process import Process, free_port, free_run
 from benchmarks.servers import ROOT, AbsentError, Server, port_options, up
 from gateway.node.protocols import installed
 
@@ -53,7 +53,7 @@ def two_gateways_and_apache(folder: Path, durability: str) -> Server:
 def _name_server(folder: Path, durability: str) -> Server:
     """A name server that runs, and the files of a broker."""
     command = [*java(folder), f"{STARTUPS}namesrv.NamesrvStartup", "-c", f"{folder}/ns.conf"]
-    ports = {"nameserver": free_port(), "remoting": _broker_port(), "grpc": free_port(), "proxy": free_port()}
+    ports = {"nameserver": free_port(), "remoting": free_run(), "grpc": free_port(), "proxy": free_port()}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "ns.conf").write_text(f"listenPort={ports['nameserver']}\n")
@@ -137,11 +137,3 @@ def _set_proxy(folder: Path, ports: dict[str, int], mode: str) -> None:
             }
         )
     )
-
-
-def _broker_port() -> int:
-    """A free port whose neighbours are free too: the broker also opens those."""
-    while True:
-        port = free_port()
-        if port > 10_000 and port < 60_000:
-            return port

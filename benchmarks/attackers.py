@@ -38,7 +38,6 @@ DRIBBLE_S = 0.001
 class Attack:
     """What one attacker sends.
 
-    port         name of the port
     first        sent once on each connection
     again        sent again and again afterwards; b"": nothing more is sent
     connections  connections that are open at a time

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.generator import build
 from benchmarks.process import Process, free_port
-from benchmarks.servers import ROOT, AbsentError, Server
+from benchmarks.servers import ROOT, AbsentError, Server, up
 
 QUEUED_MAX = 1_000_000
 INFLIGHT_MAX = 1000
@@ -56,10 +56,4 @@ def nats(folder: Path, durability: str) -> Server:
 
 def _alone(name: str, process: Process, port: int) -> Server:
     """A server of one process with one port."""
-    server = Server(name, {"mqtt": port}, [process])
-    try:
-        process.wait_port(port)
-    except (RuntimeError, TimeoutError):
-        server.stop()
-        raise
-    return server
+    return up(Server(name, {"mqtt": port}, [process]), process, "mqtt")

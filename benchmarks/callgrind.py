@@ -25,7 +25,6 @@ class Callgrind:
     """Counts the instructions of one process, all threads together.
 
     under   what the process's command line is appended to
-    pid     the process, set when it runs
     """
 
     def __init__(self, folder: Path) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchmarks.process import memory_kib
 from domain.ports import Disk
 from domain.topic import Durability
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
@@ -24,14 +30,13 @@ from gateway.runtime.machine import hot_bytes
 
 CONNECTIONS_MAX = 1_000_000
 T = TypeVar("T")
+Rows = Coroutine[Any, Any, list[tuple[str, str]]]
+"""Measures, and returns (what was measured, figure)."""
 
 
 def resident(pid: int | str = "self") -> int:
     """Anonymous resident memory of a process, in bytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return memory_kib(pid, "RssAnon") * 1024
 
 
 def text(value: str) -> bytes:
@@ -113,7 +118,9 @@ class Node:
         gc.disable()
         self.parts: Parts = compose(config, {}, "127.0.0.1", disk, self.clock, SystemEntropy(), hot_bytes())
         Collector(loop.call_later).begin()
-        self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
+        self._connection_context = ConnectionContext(
+            self.parts.gate, self.clock, CounterRegistry(), ConnectionLimits(CONNECTIONS_MAX)
+        )
 
     def dial(self, wire: Wire, first: bytes) -> Pump:
         """Open an MQTT connection, whose first bytes are `first`. Returns its pump."""
@@ -163,3 +170,22 @@ def table(rows: list[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}", flush=True)
+
+
+def two_parts(
+    module: str, what: str, count: int, fill: Callable[[Path, int], Rows], restart: Callable[[Path, int], Rows], about: str
+) -> None:
+    """The command of a benchmark that fills a folder, and starts a node with the same files in a new process.
+
+    `what`: things that are counted, `count` by default; `about`: the text of `--help`.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=count, help=f"{what} ({count})")
+    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.over is not None:
+        table(run(restart(given.over, given.count)))
+        return
+    with tempfile.TemporaryDirectory(prefix=f"{module}-") as folder:
+        table(run(fill(Path(folder), given.count)))
+        subprocess.run([sys.executable, "-m", f"benchmarks.{module}", str(given.count), "--over", folder], check=True)

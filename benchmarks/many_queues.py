@@ -14,7 +14,7 @@ from benchmarks.turns import WatchedSelector
 from domain.message.message import Message
 from domain.ports import Disk
 from domain.store.store_ports import LeaseResult
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from domain.topic import Durability, Topic
 from gateway.connection.pump import Pump
 from store.opening.open_store import OpenStore
@@ -119,7 +119,7 @@ class Trial:
                 assert len(receipts) == 1, (number, result)
                 self.store.leases.settle("readers", name(number), receipts, done)
 
-            self.store.leases.lease(LeaseRequest("readers", name(number), 1, 60_000, from_first=True), leased)
+            self.store.leases.lease(LeaseRequest("readers", name(number), 1, LeaseTerms(60_000), from_first=True), leased)
 
         await Many().run(self.queues, start)
 
@@ -176,7 +176,7 @@ class Trial:
             await ended
             while True:
                 got: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-                self.store.leases.lease(LeaseRequest("readers", "large", 1, 60_000), got.set_result)
+                self.store.leases.lease(LeaseRequest("readers", "large", 1, LeaseTerms(60_000)), got.set_result)
                 result = await got
                 await asyncio.sleep(0)
                 if result.messages:

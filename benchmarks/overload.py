@@ -57,7 +57,6 @@ class Overload:
     rate     True: twice the best is offered; False: as much as the connections take
     window   messages in flight on each connection under overload; 0: the generator does not wait for answers
     each     the rate is that of each publisher
-    mode     mode of the generator, if it is not the shape's
     times    windows with which the best is sought, in multiples of the shape's
     """
 

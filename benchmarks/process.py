@@ -20,9 +20,17 @@ _given: Final[list[int]] = []
 """Ports that this process has chosen."""
 
 
-def _cpu_clock(pid: int) -> int:
-    """The clock of a process's processor time, as clock_getcpuclockid(3) makes it. /proc/PID/stat counts in steps of 10 ms."""
-    return (~pid << 3) | 2
+def cpu_s(pid: int) -> float:
+    """Processor seconds of a process, by its clock (clock_getcpuclockid(3)). /proc/PID/stat counts in steps of 10 ms."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def memory_kib(pid: int | str, kind: str) -> int:
+    """Memory of a process in KiB: RssAnon, anonymous and resident, or VmRSS, all that is resident."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{kind}:"):
+            return int(line.split()[1])
+    return 0
 
 
 def free_port() -> int:
@@ -88,16 +96,11 @@ class Process:
 
     def cpu_s(self) -> float:
         """User and system time so far in seconds, over all threads and descendants."""
-        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in self.pids())
+        return sum(cpu_s(pid) for pid in self.pids())
 
     def anonymous_mb(self) -> float:
         """Anonymous resident memory, megabytes."""
-        total = 0
-        for pid in self.pids():
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("RssAnon:"):
-                    total += int(line.split()[1])
-        return total / 1024
+        return sum(memory_kib(pid, "RssAnon") for pid in self.pids()) / 1024
 
     def wait_port(self, port: int, seconds: float = 60) -> None:
         """Wait until a process listens on 127.0.0.1:port. Raises TimeoutError, or RuntimeError when the process has ended."""

@@ -38,7 +38,6 @@ class Replica:
 
     port      where clients send
     known     its address as controllers tell it
-    folder    its own
     process   None: it does not run
     """
 
@@ -74,8 +73,6 @@ class ReplicaGroup:
     """A store group with its controllers.
 
     side          who has made it
-    replicas      its replicas
-    controllers   the processes of the controllers
     """
 
     def __init__(self, side: str, replicas: list[Replica], controllers: list[Process], addresses: list[str]) -> None:

@@ -9,15 +9,11 @@ again. Durability `page`.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, Wire, connect_packet, run, subscribe_packet, table
+from benchmarks.inside import Node, Wire, connect_packet, subscribe_packet, two_parts
 from domain.errors import Failure
 from domain.message.message import LOCAL_HOST, Message, Placed
 
@@ -81,7 +77,7 @@ async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
     ]
 
 
-async def restart(folder: Path) -> list[tuple[str, str]]:
+async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
     """Start a node and resume the second session at once: the node reads the log for it."""
     node = Node(folder)
     took = await resume(node, "second")
@@ -89,19 +85,5 @@ async def restart(folder: Path) -> list[tuple[str, str]]:
     return [("return to a node that has just started", f"{took * 1e3:.1f} ms")]
 
 
-def main() -> None:
-    """Run both parts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("count", type=int, nargs="?", default=1_000_000, help="messages (1000000)")
-    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.over is not None:
-        table(run(restart(given.over)))
-        return
-    with tempfile.TemporaryDirectory(prefix="resume-") as folder:
-        table(run(fill(Path(folder), given.count)))
-        subprocess.run([sys.executable, "-m", "benchmarks.resume", str(given.count), "--over", folder], check=True)
-
-
 if __name__ == "__main__":
-    main()
+    two_parts("resume", "messages", 1_000_000, fill, restart, __doc__ or "")

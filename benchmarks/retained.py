@@ -8,16 +8,12 @@ matches. The second part runs in a new process with the same files. Durability `
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, resident, run, table
+from benchmarks.inside import Node, resident, two_parts
 from domain.errors import Failure
 from domain.message.message import LOCAL_HOST, RETAIN_SET, Message, Placed
 from gateway.usecase.publish.latest import LatestScan
@@ -87,19 +83,5 @@ async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
     ]
 
 
-def main() -> None:
-    """Run both parts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("count", type=int, nargs="?", default=1_000_000, help="values (1000000)")
-    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.over is not None:
-        table(run(restart(given.over, given.count)))
-        return
-    with tempfile.TemporaryDirectory(prefix="retained-") as folder:
-        table(run(fill(Path(folder), given.count)))
-        subprocess.run([sys.executable, "-m", "benchmarks.retained", str(given.count), "--over", folder], check=True)
-
-
 if __name__ == "__main__":
-    main()
+    two_parts("retained", "values", 1_000_000, fill, restart, __doc__ or "")

@@ -8,16 +8,12 @@ The second part runs in a new process with the same files. Durability `page`.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, Stalls, Wire, packet, resident, run, table, text
+from benchmarks.inside import Node, Stalls, Wire, packet, resident, text, two_parts
 from domain.errors import Failure
 from gateway.usecase.sessions.snapshot import PARTS, SPACE
 
@@ -101,19 +97,5 @@ async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
     ]
 
 
-def main() -> None:
-    """Run both parts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("count", type=int, nargs="?", default=100_000, help="sessions (100000)")
-    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.over is not None:
-        table(run(restart(given.over, given.count)))
-        return
-    with tempfile.TemporaryDirectory(prefix="sessions-") as folder:
-        table(run(fill(Path(folder), given.count)))
-        subprocess.run([sys.executable, "-m", "benchmarks.sessions", str(given.count), "--over", folder], check=True)
-
-
 if __name__ == "__main__":
-    main()
+    two_parts("sessions", "sessions", 100_000, fill, restart, __doc__ or "")

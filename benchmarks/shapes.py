@@ -20,13 +20,9 @@ class Shape:
 
     text          description for people
     family        table of docs/performance.md: rocketmq, mqtt or edge
-    mode          mode of the generator
-    port          name of the listener
-    conns         connections
     window        messages in flight on each connection
     count         messages, at scale 1
     sides         servers that are compared
-    size          bytes of a body
     before        shape that fills the topic first; "": none
     drained       true: a run consumes the messages that filled the topic
     rate          messages a second; 0: as fast as the window allows
@@ -34,7 +30,6 @@ class Shape:
     publishers    MQTT publishers
     subscribers   MQTT subscribers
     settle_s      seconds to wait before the server's CPU is read, for work that is done after the answer
-    topic         topic
     """
 
     text: str
@@ -64,13 +59,14 @@ class Shape:
             return "CPU us a connection"
         if self.mode == "remoting-timer":
             return "lateness"
-        return "latency" if self.rate or self.mode.endswith("e2e") else "CPU us a message"
+        paced = self.rate and self.mode != "mqtt-fan-out"
+        return "latency" if paced or self.mode.endswith("e2e") else "CPU us a message"
 
     @property
     def flying(self) -> str:
         """Connections and messages in flight on each, or publishers and subscribers."""
         if self.mode == "mqtt-fan-out":
-            return f"1 to {self.subscribers:,}"
+            return f"{self.publishers} to {self.subscribers:,}"
         if self.mode == "mqtt-fan-in":
             return f"{self.publishers} to {self.subscribers}"
         if self.mode == "mqtt-idle":
@@ -130,6 +126,9 @@ SHAPES = {
     "mqtt-qos1-1x1": _mqtt("QoS 1, a lone publisher", 1, 1, 1, 20_000),
     "mqtt-fan-out-qos0": _mqtt("QoS 0, each delivery", 0, 1, 8, 400_000, "mqtt-fan-out", subscribers=1000),
     "mqtt-fan-out-qos1": _mqtt("QoS 1, each delivery", 1, 1, 8, 300_000, "mqtt-fan-out", subscribers=1000),
+    "mqtt-fan-out-paced": _mqtt(
+        "QoS 1, each delivery, 20,000/s", 1, 1, 1, 200_000, "mqtt-fan-out", rate=20_000, publishers=5, subscribers=200
+    ),
     "mqtt-fan-in": _mqtt(
         "QoS 1, to a shared group", 1, 1, 4, 200_000, "mqtt-fan-in", publishers=100, subscribers=4, sides=NO_SHARES
     ),

@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import sys
 import tempfile
 import time
 import urllib.request
 from pathlib import Path
 from typing import Final
 
-from benchmarks.webhooks import cpu_s
+from benchmarks.process import cpu_s, memory_kib
 from tests.interop.node import Node
 
 HEAD: Final = (
@@ -75,14 +74,6 @@ class Crowd:
             self.complete.set()
 
 
-def resident_kib(pid: int) -> int:
-    """VmRSS of a process."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise AssertionError("no VmRSS")
-
-
 def send(url: str, body: bytes) -> None:
     """One message."""
     request = urllib.request.Request(f"{url}/v1/topics/crowd/messages", data=body, headers={"Content-Type": "text/plain"})
@@ -102,7 +93,7 @@ async def run(options: argparse.Namespace) -> None:
             await asyncio.to_thread(send, url, b"warm")
             crowd = Crowd()
             await asyncio.sleep(2)
-            before = resident_kib(node.pid)
+            before = memory_kib(node.pid, "VmRSS")
             for at in range(0, options.readers, AT_ONCE):
                 count = min(AT_ONCE, options.readers - at)
                 made = [loop.create_connection(lambda: Reader(crowd), "127.0.0.1", node.port("http")) for _ in range(count)]
@@ -110,7 +101,7 @@ async def run(options: argparse.Namespace) -> None:
                 while crowd.ready < at + count:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(3)
-            each = (resident_kib(node.pid) - before) / options.readers
+            each = (memory_kib(node.pid, "VmRSS") - before) / options.readers
             quiet = cpu_s(node.pid)
             await asyncio.sleep(SILENCE_S)
             quiet = (cpu_s(node.pid) - quiet) / SILENCE_S
@@ -132,16 +123,10 @@ async def run(options: argparse.Namespace) -> None:
             node.kill()
 
 
-def main() -> int:
-    """Parse the options, and run."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readers", type=int, default=10_000)
     parser.add_argument("--queues", type=int, default=8)
     parser.add_argument("--messages", type=int, default=20)
     parser.add_argument("--bytes", type=int, default=100)
     asyncio.run(run(parser.parse_args()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

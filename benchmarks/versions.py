@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.callgrind import counted
+from benchmarks.callgrind import SLOWER, counted
 from benchmarks.measure import SIDES, Loaded, Terms
 from benchmarks.servers import AbsentError, headgate
 from benchmarks.shapes import SHAPES, Shape
@@ -85,8 +85,9 @@ def compare(names: Sequence[str], rounds: int, terms: Terms, figure: str = CPU) 
 
 
 def _slowly(shape: Shape) -> Shape:
-    """The shape for a server that is as slow as one whose instructions are counted: it would lose messages of QoS 0."""
-    return replace(shape, window=min(shape.window, WINDOW_MAX))
+    """The shape for a server that is as slow as one whose instructions are counted: it would lose messages of QoS 0, and fall
+    behind a rate."""
+    return replace(shape, window=min(shape.window, WINDOW_MAX), rate=shape.rate // SLOWER)
 
 
 def _round(name: str, number: int, servers: dict[str, Loaded], found: dict[str, list[float]], figure: str) -> None:

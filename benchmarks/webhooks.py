@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
+from benchmarks.process import cpu_s
 from tests.interop.webhooks.api import hooked
 
 HEAD = "| Sinks | Run | Deliveries/s | Node us a delivery | Deliveries a CPU second | p50 ms | p99 ms |\n" + "|---" * 7 + "|"
@@ -86,16 +86,11 @@ async def send(session: aiohttp.ClientSession, url: str, sinks: int, rate: int, 
     return len(tasks)
 
 
-def cpu_s(pid: int) -> float:
-    """Processor seconds that a process has used, by its clock (clock_getcpuclockid(3))."""
-    return time.clock_gettime((~pid << 3) | 2)
-
-
-def row(sinks: Sinks, count: int, run: str, cpu_s: float, seconds: float) -> str:
+def row(sinks: Sinks, count: int, run: str, used_s: float, seconds: float) -> str:
     """One line of the table, of the sinks that answer."""
     late = sorted(ms for number, ms in sinks.late_ms if number != sinks.hangs)
     p99 = late[int(0.99 * (len(late) - 1))]
-    us = cpu_s * 1e6 / max(1, len(late))
+    us = used_s * 1e6 / max(1, len(late))
     p50 = statistics.median(late)
     return f"| {count} | {run} | {len(late) / seconds:,.0f} | {us:.0f} | {1e6 / us:,.0f} | {p50:.1f} | {p99:.1f} |"
 
@@ -131,15 +126,9 @@ async def run(options: argparse.Namespace) -> None:
             await runner.cleanup()
 
 
-def main() -> int:
-    """Parse the options, and run."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinks", type=int, default=1_000)
     parser.add_argument("--rate", type=int, default=400, help="messages a second")
     parser.add_argument("--seconds", type=float, default=20)
     asyncio.run(run(parser.parse_args()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

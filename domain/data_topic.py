@@ -36,11 +36,9 @@ _FORBIDDEN: Final = frozenset("\x00\x01\x02")
 class TopicProperties:
     """The properties that a client has given to a topic. None stands for a property that the client has not given.
 
-    content_format    Content-Format of the data
     type              what the data is, as text
     expires_ms        epoch ms at which the topic is deleted
     observer_check_s  seconds after which a silent subscriber is asked whether it is still there
-    initialize        the first data
     """
 
     content_format: int | None = None

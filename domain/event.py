@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from domain.errors import Failure
+from domain.message.pull import Pulled as Pulled  # noqa: PLC0414, those who import it know no other place
 from domain.message.receipt import Receipt
-from domain.message.send import Sent as Sent  # noqa: PLC0414, those who import it know no other place
+from domain.message.send import Sent as Sent  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from typing import Protocol as Root
@@ -44,27 +45,6 @@ class Refused(TicketedEvent):
 @dataclass(slots=True)
 class Done(TicketedEvent):
     """The command was carried out and has no result."""
-
-
-@dataclass(slots=True)
-class Pulled(TicketedEvent):
-    """The answer to Pull.
-
-    status        FOUND; NO_MATCH: messages are there, none matches; EMPTY: no message yet; TOO_SMALL, TOO_LARGE: the offset is
-                  below or above what the queue has
-    records       in offset order, as they are in the log
-    next_offset   offset to go on at, a valid one also when `offset` was out of range
-    min_offset    first offset that the queue still has
-    max_offset    next offset to be readable
-    unmarked      True: no record has a property that starts with `HG_`; False: some may have
-    """
-
-    status: str
-    records: list[bytes]
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    unmarked: bool = False
 
 
 @dataclass(slots=True)

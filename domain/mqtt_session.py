@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from domain.command import Command, TicketedCommand
+from domain.delivery.routed import ConfirmDeliveries as ConfirmDeliveries  # noqa: PLC0414, those who import it know no other place
+from domain.delivery.routed import Deliveries as Deliveries  # noqa: PLC0414
 from domain.delivery.routed import Delivery
 from domain.errors import Failure
 from domain.event import Event, TicketedEvent
 from domain.message.message import Message
+from domain.message.send import SendOnce as SendOnce  # noqa: PLC0414
 
 AT_MOST_ONCE: Final = 0
 AT_LEAST_ONCE: Final = 1
@@ -130,30 +133,10 @@ class Unsubscribe(TicketedCommand):
 
 
 @dataclass(slots=True)
-class SendOnce(TicketedCommand):
-    """Store EXACTLY_ONCE messages of the client, each once -> Done, or Refused when no new message was stored.
-
-    `packet_ids[i]` is the packet identifier of `messages[i]`. A packet identifier that the session already has marks a
-    retransmission, which is not stored again. The session keeps packet identifiers, written in the same commit as their
-    messages, until ReleasePacketIds (MQTT 5, 4.3.3).
-    """
-
-    messages: list[Message]
-    packet_ids: list[int]
-
-
-@dataclass(slots=True)
 class ReleasePacketIds(TicketedCommand):
     """PUBREL: forget these packet identifiers -> PacketIdsReleased, when the removal is as durable as they were."""
 
     packet_ids: list[int]
-
-
-@dataclass(slots=True)
-class ConfirmDeliveries(Command):
-    """The client has acknowledged these deliveries (PUBACK, PUBCOMP): free their slots. Ignores unknown slots. No answer."""
-
-    slots: list[int]
 
 
 @dataclass(slots=True)
@@ -199,14 +182,6 @@ class PacketIdsReleased(TicketedEvent):
     """Answers ReleasePacketIds: whether the session had each packet identifier, in order."""
 
     known: list[bool]
-
-
-@dataclass(slots=True)
-class Deliveries(Event):
-    """Messages for the session, in the order in which the adapter sends them. Not an answer to a command."""
-
-    items: list[Delivery] = field(default_factory=list)
-    ticket: object = None
 
 
 @dataclass(slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final, final
 
 from domain.errors import Failure
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class Principal:
     """One authenticated user at one address.
 
@@ -21,26 +23,14 @@ class Principal:
     verdicts     cached decisions, bounded by the code that makes them
     """
 
-    __slots__ = ("epoch", "expires_ms", "host", "privileged", "proof", "registered", "user", "verdicts")
-
-    def __init__(
-        self,
-        user: str,
-        host: str,
-        privileged: bool = False,
-        registered: bool = False,
-        expires_ms: int = 0,
-        epoch: int = 0,
-        proof: object = None,
-    ) -> None:
-        self.user = user
-        self.host = host
-        self.privileged = privileged
-        self.proof = proof
-        self.registered = registered
-        self.expires_ms = expires_ms
-        self.epoch = epoch
-        self.verdicts: dict[object, Failure | None] = {}
+    user: str
+    host: str
+    privileged: bool = False
+    registered: bool = False
+    expires_ms: int = 0
+    epoch: int = 0
+    proof: object = None
+    verdicts: dict[object, Failure | None] = field(default_factory=dict)
 
 
 GATEWAY: Final = Principal("", "", True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-from domain.nameserver.route import TopicQueues
+from domain.nameserver.route import TopicPage, TopicQueues
 
 
 @final
@@ -15,7 +15,6 @@ class BrokerTopics:
     While the whole table comes in pages, topics that have not come yet keep their routes; those that are left after the last
     page are gone.
 
-    _known   topics that were registered
     _before  topics from before the first page of the whole table, without those that a page has brought
     """
 
@@ -52,23 +51,21 @@ class BrokerTopics:
             self._known, self._before = self._before, {}
         self._known.update(topics)
 
-    def begin(self) -> None:
-        """The first page of the whole table comes now."""
-        self.update({})
-        self._known, self._before = {}, self._known
-
-    def put(self, topics: Mapping[str, TopicQueues]) -> None:
-        """Add or replace the topics of a page."""
+    def take(self, page: TopicPage) -> None:
+        """Add, replace and remove topics as a page says. The first page of the whole table begins it, the last one ends it."""
+        if page.base is None and page.number == 0:
+            self.update({})
+            self._known, self._before = {}, self._known
         if self._before:
-            for name in topics:
+            for name in page.topics:
                 self._before.pop(name, None)
-        self._known.update(topics)
+        self._known.update(page.topics)
+        for name in page.gone:
+            self.drop(name)
+        if page.base is None and page.last:
+            self._before = {}
 
     def drop(self, name: str) -> None:
         """Remove a topic; does nothing when it is not known."""
         self._known.pop(name, None)
         self._before.pop(name, None)
-
-    def finish(self) -> None:
-        """The last page of the whole table has come."""
-        self._before = {}

@@ -35,7 +35,6 @@ class BrokerLease:
     """One registered address of a broker.
 
     registration   the registration of the broker, without its topics
-    version        version of its topics
     until_ns       end of the lease, monotonic nanoseconds
     holder         the connection by which it was registered
     next_page      page of the whole table that is to come next; -1: none
@@ -84,7 +83,7 @@ class RouteTable:
         changed = known is None or known.version != registration.version
         self._lease(registration, registration.version, now, holder)
         if changed and topics is not None and self._is_source(registration, topics):
-            self._topics_of(registration.broker).update(topics)
+            self._topics.setdefault(registration.broker, BrokerTopics()).update(topics)
             self._writable.pop(registration.broker, None)
         return RegisterOutcome.TAKEN
 
@@ -111,7 +110,7 @@ class RouteTable:
         lease = self._lease(registration, version, now, holder)
         lease.next_page = page.number + 1 if page.base is None and not page.last else -1
         if self._is_source(registration, page.topics):
-            self._put(self._topics_of(broker), page)
+            self._topics.setdefault(broker, BrokerTopics()).take(page)
             if known is None or known.version != version:
                 self._writable.pop(broker, None)
         return RegisterOutcome.TAKEN
@@ -120,15 +119,6 @@ class RouteTable:
         """Forget a broker that has no address."""
         if not self._leases[broker]:
             self._forget(broker)
-
-    def _put(self, topics: BrokerTopics, page: TopicPage) -> None:
-        if page.base is None and page.number == 0:
-            topics.begin()
-        topics.put(page.topics)
-        for name in page.gone:
-            topics.drop(name)
-        if page.base is None and page.last:
-            topics.finish()
 
     def _has_room(self, registration: Registration, topics: Mapping[str, TopicQueues]) -> bool:
         """True when a broker may be registered with these topics beside those that it has."""
@@ -167,12 +157,6 @@ class RouteTable:
         """
         own = registration.broker_id
         return (own == MASTER_ID or bool(topics)) and own == min(self._leases[registration.broker])
-
-    def _topics_of(self, broker: str) -> BrokerTopics:
-        found = self._topics.get(broker)
-        if found is None:
-            found = self._topics[broker] = BrokerTopics()
-        return found
 
     @property
     def broker_count(self) -> int:

@@ -37,9 +37,7 @@ one start nothing, and share what they have parsed: all sources.
 LONGEST = (
     "interop/grpc/test_corners.py",
     "interop/test_kill.py",
-    "interop/grpc/test_transaction.py",
     "interop/grpc/test_rust.py",
-    "interop/grpc/test_rust_features.py",
     "interop/test_backup.py",
     "interop/test_model.py",
     "interop/grpc/test_stub.py",

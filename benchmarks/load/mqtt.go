@@ -44,10 +44,13 @@ func mqttPair(o *Options, id, count int) Result {
 	return f.run()
 }
 
-// mqttFanOut is one publisher and many subscribers of its topic; a delivery counts, not a publish.
+// mqttFanOut is o.Publishers publishers of one topic and many subscribers of it; a delivery counts, not a publish.
 func mqttFanOut(o *Options, _, count int) Result {
-	topic := o.Topic + "/all"
-	f := &flow{o: o, topics: []string{topic}, filter: topic, subscribers: o.Subscribers, count: count / o.Subscribers}
+	f := &flow{o: o, filter: o.Topic + "/all", subscribers: o.Subscribers}
+	for range o.Publishers {
+		f.topics = append(f.topics, f.filter)
+	}
+	f.count = count / o.Subscribers / o.Publishers
 	return f.run()
 }
 
@@ -63,10 +66,15 @@ func mqttFanIn(o *Options, _, count int) Result {
 
 // expected is how many deliveries are due.
 func (f *flow) expected() int {
+	return f.count * len(f.topics) * f.copies()
+}
+
+// copies is how many subscribers get each message.
+func (f *flow) copies() int {
 	if f.shared {
-		return f.count * len(f.topics)
+		return 1
 	}
-	return f.count * len(f.topics) * f.subscribers
+	return f.subscribers
 }
 
 func (f *flow) run() Result {
@@ -200,17 +208,14 @@ func (f *flow) subscribe(c *mqttConn, index int) {
 
 // got is how many messages of each publisher have reached all who should get them, on average.
 func (f *flow) got() int {
-	if f.shared {
-		return int(f.arrived.Load()) / len(f.topics)
-	}
-	return int(f.arrived.Load()) / f.subscribers
+	return int(f.arrived.Load()) / len(f.topics) / f.copies()
 }
 
 // publish sends the messages of one publisher: at a rate, or with a window of unconfirmed ones.
 func (f *flow) publish(c *mqttConn, index int) {
 	s := newStamped(f.topics[index], byte(f.o.QoS), f.first+index, f.o.Size)
 	if f.o.Rate > 0 {
-		f.pace(c, s)
+		f.pace(c, s, index)
 		return
 	}
 	ahead := aheadMax
@@ -283,8 +288,9 @@ func (c *mqttConn) confirmations() (int, error) {
 }
 
 // pace sends at a fixed rate whatever the server does. What could not leave in time, because the server did not read,
-// counts from when it was due; the generator's own slack of a timer does not count.
-func (f *flow) pace(c *mqttConn, s stamped) {
+// counts from when it was due; the generator's own slack of a timer does not count. Publishers take turns. The rate is that of
+// deliveries where each subscriber gets every message.
+func (f *flow) pace(c *mqttConn, s stamped, index int) {
 	confirmed := make(chan struct{})
 	go func() {
 		defer close(confirmed)
@@ -296,8 +302,9 @@ func (f *flow) pace(c *mqttConn, s stamped) {
 			n += more
 		}
 	}()
-	gap := time.Second * time.Duration(f.o.Conns) / time.Duration(f.o.Rate)
-	begin := time.Since(started) + gap*time.Duration(f.first)/time.Duration(f.o.Conns)
+	turns := f.o.Conns * len(f.topics)
+	gap := time.Second * time.Duration(turns*f.copies()) / time.Duration(f.o.Rate)
+	begin := time.Since(started) + gap*time.Duration(f.first+index)/time.Duration(turns)
 	var block []byte
 	for sent := 0; sent < f.count; {
 		now := time.Since(started)

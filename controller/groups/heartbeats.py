@@ -27,9 +27,7 @@ NEVER: Final = -TIMEOUT_MS_MAX
 class HeartbeatKept(NamedTuple):
     """The last heartbeat of a replica.
 
-    at_ms        time of the heartbeat
     timeout_ms   its validity
-    report       the report in it
     connection   its connection; None after the end of that
     since_ms     begin of the heartbeats over this connection without a pause of half the timeout
     ended_ms     end of the last connection, this one or the one before; NEVER: none has ended

@@ -34,8 +34,6 @@ class Elections:
 
     poll_ms   time between two polls
     _early    group -> begin of the wait of its election for replicas lost just now, monotonic milliseconds
-    _soon     timer of the next poll while elections wait
-    _soon_ns  its time
     """
 
     def __init__(

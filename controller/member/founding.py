@@ -15,10 +15,7 @@ from controller.member.identity import MemberIdentity
 
 @final
 class Founding:
-    """Knowledge of one controller about the others, from their greetings.
-
-    identity   identity of this controller
-    """
+    """Knowledge of one controller about the others, from their greetings."""
 
     __slots__ = ("_addresses", "_heard", "_levels", "identity")
 

@@ -11,8 +11,7 @@ from controller.groups import command
 from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
-from controller.member.proposals import ChangeDone, Proposals
-from controller.member.reads import PendingReads, ReadDone
+from controller.member.proposals import ChangeDone, PendingReads, Proposals, ReadDone
 from controller.member.replacement import MemberChange, replacement
 from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
 from controller.peers import message_bytes
@@ -226,7 +225,7 @@ class ControllerMember:
             return
         found = settled(configuration, book, heard)
         if found is not None:
-            self._put_book(found, _unheard)
+            self._put_book(found, lambda _: None)  # the list itself shows whether it has taken an identity
             return
         wanted = reshaped(configuration, book, heard)
         if wanted is not None:
@@ -339,7 +338,3 @@ class ControllerMember:
         log.error("this controller takes part no more: %s", reason)
         self.failure = reason
         self.stop()
-
-
-def _unheard(_answer: GroupAnswer | None) -> None:
-    """Ignore the answer: the list of controllers itself shows whether it has taken an identity."""

@@ -16,8 +16,6 @@ from controller.raft.persisted import RaftSnapshot
 class RaftMessage:
     """Common fields of all messages.
 
-    sender   node that sends it
-    to       node that receives it
     term     the sender's term at the creation of the message
     """
 
@@ -31,7 +29,6 @@ class PreVoteRequest(RaftMessage):
     """Question whether a vote in `term + 1` would be granted (thesis section 9.6). Changes nothing at the receiver.
 
     last_index   index of the sender's last entry
-    last_term    term of that entry
     """
 
     last_index: int
@@ -43,7 +40,6 @@ class PreVoteAnswer(RaftMessage):
     """Answers a PreVoteRequest.
 
     election   the term that the vote would be in
-    granted    whether it would be granted
     """
 
     election: int
@@ -55,7 +51,6 @@ class VoteRequest(RaftMessage):
     """Asks for a vote in `term` (thesis section 3.4).
 
     last_index   index of the candidate's last entry
-    last_term    term of that entry
     transfer     True when the leader has handed over (thesis section 3.10): voters with a live leader answer too
     """
 
@@ -79,9 +74,7 @@ class AppendRequest(RaftMessage):
     """Entries of the leader's log, none for a probe or for news of a commit (thesis section 3.5).
 
     previous_index   index of the entry before the first
-    previous_term    its term
     entries          ascending, from previous_index + 1 on
-    commit           the leader's commit index
     """
 
     previous_index: int
@@ -120,10 +113,7 @@ class LeaderHeartbeat(RaftMessage):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer(RaftMessage):
-    """Answers a LeaderHeartbeat.
-
-    round   the heartbeat's
-    """
+    """Answers a LeaderHeartbeat."""
 
     round: int
 

@@ -26,7 +26,6 @@ class RaftSnapshot:
     """The state machine at one index, in place of the log up to there (thesis chapter 5).
 
     index           index of the last entry in it
-    term            term of that entry
     configuration   the configuration at that index, whose entries are deleted
     data            bytes of the state machine above; empty when nothing was applied to it
     """
@@ -40,7 +39,6 @@ class RaftSnapshot:
 class Persisted(NamedTuple):
     """Content of storage at the start of the node.
 
-    hard_state   term and vote
     snapshot     the newest snapshot; of index 0 on a node that waits for a group
     entries      the log, ascending without a hole. It may begin before the end of the snapshot.
     damage       description of damage for the operator, "" for none. A damaged node takes part in nothing: it may have lost a

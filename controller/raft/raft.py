@@ -42,7 +42,6 @@ class Raft:
         """Create the node as a waiting follower.
 
         node        identity of its log, above 0; a new log has another one
-        persisted   state that storage has loaded
         entropy     randomness of the waits before elections
         Raises SafetyError for a log with a hole, ValueError for an unreadable configuration.
         """

@@ -24,7 +24,6 @@ class Ejection:
     """One replica.
 
     until_ms    least end of the ejection
-    times       number of ejections
     probes      ordinary polls in a row since then
     is_out      False: it is fit again, and its earlier ejections still count
     """

@@ -48,7 +48,6 @@ compared with that of the other followers."""
 class Excess(NamedTuple):
     """A figure that is out of the ordinary.
 
-    name       name of the measure
     level      the figure: the median of the newest samples
     ordinary   the median of the compared samples
     bound      the bound that the figure exceeds

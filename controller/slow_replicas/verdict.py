@@ -15,7 +15,6 @@ from domain.controller.health import ReplicaFigures, Standing
 class Move:
     """Leadership should go elsewhere.
 
-    group      store group
     source     the leader that is out of the ordinary
     target     the member of the SyncStateSet that should lead
     excesses   figures of the source that are out of the ordinary
@@ -33,8 +32,6 @@ class Move:
 class PassedOver:
     """A follower is slow: it should not lead, and its leader should not wait for it.
 
-    group      store group
-    replica    the follower
     excesses   figures that are out of the ordinary
     out_ms     least time of that
     """
@@ -49,8 +46,6 @@ class PassedOver:
 class Held:
     """A replica is out of the ordinary, without a consequence.
 
-    group      store group
-    source     the replica
     excesses   figures that are out of the ordinary
     reason     reason for the operator
     """
@@ -73,8 +68,6 @@ class Returned:
 class ClockOff:
     """The wall clock of a replica deviates, or is right again.
 
-    group      store group
-    replica    the replica
     excesses   the deviation; empty: it is right again
     """
 

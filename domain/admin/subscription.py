@@ -138,7 +138,6 @@ class SubscriptionsClaimed(TicketedEvent):
 
     claims    claims that are new or have changed since `seen`
     gone      ids of subscriptions that it does not deliver for any more
-    version   version of the answer
     whole     True: `claims` has all of its claims, and it delivers for no other subscription
     """
 

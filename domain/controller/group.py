@@ -86,7 +86,6 @@ class StoreGroup:
     """A store group.
 
     name           what Apache calls the broker name
-    next_id        id of the next replica
     replicas       by id, ascending
     leader         id of the leader, or NOBODY_LEADS; a leader is in `members`
     leader_epoch   ascends with every change of `leader`

@@ -148,7 +148,6 @@ class QueryControllers(TicketedCommand):
 class ControllersFound(TicketedEvent):
     """The answer to QueryControllers.
 
-    group      name of the raft group
     leader     id of the controller that leads, "": unknown
     is_leader  True: it is the one that answers
     peers      id -> host:port that brokers and tools ask, of all controllers

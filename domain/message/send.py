@@ -1,7 +1,7 @@
-"""The command that stores messages, and its event: every message needs both, so they are compiled.
+"""The commands that store messages, and their event: every message needs both, so they are compiled.
 
-A compiled class has no interpreted base: `Send` is a `domain.command.Command`, and `Sent` a `domain.event.Event`, by their
-attributes.
+A compiled class has no interpreted base: `Send` and `SendOnce` are a `domain.command.Command`, and `Sent` a
+`domain.event.Event`, by their attributes.
 """
 
 from __future__ import annotations
@@ -68,6 +68,24 @@ class SendRetry(Send):
         super().__init__(ticket, messages, wait)
         self.group = group
         self.retry_max = retry_max
+
+
+@final
+class SendOnce:
+    """Store EXACTLY_ONCE messages of the client, each once -> Done, or Refused when no new message was stored.
+
+    `packet_ids[i]` is the packet identifier of `messages[i]`. A packet identifier that the session already has marks a
+    retransmission, which is not stored again. The session keeps packet identifiers, written in the same commit as their
+    messages, until ReleasePacketIds (MQTT 5, 4.3.3).
+    """
+
+    __slots__ = ("messages", "packet_ids", "principal", "ticket")
+
+    def __init__(self, ticket: object, messages: list[Message], packet_ids: list[int]) -> None:
+        self.principal: Principal | None = None
+        self.ticket = ticket
+        self.messages = messages
+        self.packet_ids = packet_ids
 
 
 @final

@@ -274,10 +274,7 @@ class LeaderLog(ReplicaLog, Protocol):
 
 
 class LeaderStore(NamedTuple):
-    """The open store of a replica that leads.
-
-    replica   its log
-    """
+    """The open store of a replica that leads."""
 
     store: MessageStore
     replica: LeaderLog

@@ -6,11 +6,10 @@ A request beyond that position is answered with the advice to ask another replic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from domain.errors import Failure
-from domain.event import Pulled
+from domain.message.pull import PulledBy as PulledBy  # noqa: PLC0414, those who import it know no other place
 from domain.store.store_ports import Metadata, ReadResult, State
 from domain.store.store_request import ReadRequest
 
@@ -48,14 +47,3 @@ class FollowerReads(Protocol):
 
     def figures(self) -> dict[str, float]:
         """Numbers of its log, by the names of `MessageStore.figures`."""
-
-
-@dataclass(slots=True)
-class PulledBy(Pulled):
-    """Pulled, with the replica that is to be asked next. Only for clients that reach replicas themselves.
-
-    status   also ELSEWHERE: without records, and `next_offset` is the one asked for
-    reader   number of the replica; 0: the leader
-    """
-
-    reader: int = 0

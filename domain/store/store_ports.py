@@ -16,6 +16,7 @@ from domain.message.message import Message, Placed
 from domain.message.once import OnceKey
 from domain.message.receipt import Receipt
 from domain.store.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
+from domain.store.store_request import ReadResult as ReadResult  # noqa: PLC0414, those who import it know no other place
 from domain.topic import Durability, Group, Topic
 
 PAIRS_BYTES: Final = 256 * 1024
@@ -49,26 +50,6 @@ class StateChange:
     value: bytes | None
     at: int = field(default=-1, compare=False)
     within: SpaceLimit | None = field(default=None, compare=False)
-
-
-@dataclass(slots=True)
-class ReadResult:
-    """Records of one queue.
-
-    status        as in event.Pulled: FOUND, EMPTY, NO_MATCH, TOO_SMALL, TOO_LARGE
-    records       in offset order
-    next_offset   offset to go on at
-    min_offset    first offset that the queue still has
-    max_offset    next offset to be readable
-    pop_ms        pop time of the leases on these records, 0: they are not leased
-    """
-
-    status: str
-    records: list[bytes]
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    pop_ms: int = 0
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Requests to the store that have more fields than a queue and a number: one small class for each kind of call.
+"""Requests to the store that have more fields than a queue and a number, and the answer to a read.
 
 A caller may keep its request, change it and pass it again after the answer; the store keeps no request after that.
 """
@@ -33,6 +33,38 @@ class ReadRequest:
 
 
 @final
+class ReadResult:
+    """Records of one queue.
+
+    status        as in event.Pulled: FOUND, EMPTY, NO_MATCH, TOO_SMALL, TOO_LARGE
+    records       in offset order
+    next_offset   offset to go on at
+    min_offset    first offset that the queue still has
+    max_offset    next offset to be readable
+    pop_ms        pop time of the leases on these records, 0: they are not leased
+    """
+
+    __slots__ = ("max_offset", "min_offset", "next_offset", "pop_ms", "records", "status")
+
+    def __init__(
+        self, status: str, records: list[bytes], next_offset: int, min_offset: int, max_offset: int, pop_ms: int = 0
+    ) -> None:
+        self.status = status
+        self.records = records
+        self.next_offset = next_offset
+        self.min_offset = min_offset
+        self.max_offset = max_offset
+        self.pop_ms = pop_ms
+
+    def left(self, records: list[bytes], empty: str, next_offset: int = -1) -> ReadResult:
+        """The same with a part of its records; `empty` is the status without any. `next_offset` -1: it stays."""
+        return ReadResult(
+            "FOUND" if records else empty, records, self.next_offset if next_offset < 0 else next_offset,
+            self.min_offset, self.max_offset, self.pop_ms,
+        )  # fmt: skip
+
+
+@final
 class PullRequest:
     """A read by a member of a clustering group.
 
@@ -50,6 +82,25 @@ class PullRequest:
 
 
 @final
+class LeaseTerms:
+    """The terms on which messages are leased.
+
+    ordered        never past an un-settled message of the same ordering key
+    attempt_id     a call that repeats the id of an earlier one gets the messages of that one again, while it holds them and
+                   whatever `LeaseRequest.limit` says, and no others; no delivery is counted, "": no id
+    fleeting       the leases end when `Leases.lapse` is called after the next start of the store
+    """
+
+    __slots__ = ("attempt_id", "fleeting", "invisible_ms", "ordered")
+
+    def __init__(self, invisible_ms: int, ordered: bool = False, attempt_id: str = "", fleeting: bool = False) -> None:
+        self.invisible_ms = invisible_ms
+        self.ordered = ordered
+        self.attempt_id = attempt_id
+        self.fleeting = fleeting
+
+
+@final
 class LeaseRequest:
     """Free messages of one topic for one group.
 
@@ -57,40 +108,28 @@ class LeaseRequest:
     queue_id       queue of the topic, -1: any, in turn; below: all, in an order of priority (domain.delivery.priority.looking)
     wanted         only messages that it matches, None: all; the others are settled in passing
     from_first     where a group without a position starts: True at the first message, False at the last one there is
-    ordered        never past an un-settled message of the same ordering key
-    attempt_id     a call that repeats the id of an earlier one gets the messages of that one again, while it holds them and
-                   whatever `limit` says, and no others; no delivery is counted, "": no id
-    fleeting       the leases end when `Leases.lapse` is called after the next start of the store
     """
 
-    __slots__ = (
-        "attempt_id", "fleeting", "from_first", "group", "invisible_ms", "limit", "ordered", "queue_id", "topic", "wanted",
-    )  # fmt: skip
+    __slots__ = ("from_first", "group", "limit", "queue_id", "terms", "topic", "wanted")
 
     def __init__(
         self,
         group: str,
         topic: str,
         limit: int,
-        invisible_ms: int,
+        terms: LeaseTerms,
         *,
         queue_id: int = -1,
         wanted: Filter | None = None,
         from_first: bool = False,
-        ordered: bool = False,
-        attempt_id: str = "",
-        fleeting: bool = False,
     ) -> None:
         self.group = group
         self.topic = topic
         self.limit = limit
-        self.invisible_ms = invisible_ms
+        self.terms = terms
         self.queue_id = queue_id
         self.wanted = wanted
         self.from_first = from_first
-        self.ordered = ordered
-        self.attempt_id = attempt_id
-        self.fleeting = fleeting
 
 
 @final

@@ -1,4 +1,4 @@
-"""Commands that change and list users and policies: mqadmin's user and acl commands."""
+"""Commands that change and list users and policies, mqadmin's user and acl commands, and the security contexts of users."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from domain.access import AccessPolicy, Grant, User
+from domain.admin.oscore import (
+    DeleteOscoreContext,
+    HoldOscoreContext,
+    OscoreContextFound,
+    OscoreRunReserved,
+    PutOscoreContext,
+    QueryOscoreContext,
+    ReserveOscoreRun,
+)
 from domain.admin.user import (
     CreateUser,
     DeletePolicies,
@@ -27,6 +36,7 @@ from gateway.access.records import AccessRecords
 from gateway.access.settings import name_fault, password_fault
 from gateway.connection.client_connection import ClientConnection
 
+SUPER_ONLY: Final = Failure(ErrorCode.NOT_ALLOWED, "only Super users may change a Super user")
 HIDDEN: Final = ""
 """Shown in place of a password to everybody but Super users."""
 
@@ -150,6 +160,62 @@ class Administration:
         connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
 
 
+@final
+class ContextAdministration:
+    """The use case (`gateway.usecase.handler.UseCase`) of security contexts. Answers contain neither secrets nor salts."""
+
+    def __init__(self, records: AccessRecords) -> None:
+        self._records = records
+        self._contexts = records.contexts
+
+    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
+        """Commands of `domain.admin.oscore`."""
+        return {
+            PutOscoreContext: self._put,
+            DeleteOscoreContext: self._delete,
+            QueryOscoreContext: self._query,
+            ReserveOscoreRun: self._reserve,
+            HoldOscoreContext: self._hold,
+        }
+
+    def _put(self, connection: ClientConnection, command: PutOscoreContext) -> None:
+        context = command.context
+        user = self._records.users.get(context.user)
+        fault = context.fault or ("" if user is not None else f"there is no user {context.user[:128]}")
+        if fault:
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, fault)))
+        elif user is not None and user.privileged and not _privileged(connection, command):
+            connection.answer(Refused(command.ticket, SUPER_ONLY))
+        else:
+            self._contexts.put(context, _answer(connection, command.ticket))
+
+    def _delete(self, connection: ClientConnection, command: DeleteOscoreContext) -> None:
+        user = self._records.users.get(command.user)
+        if user is not None and user.privileged and not _privileged(connection, command):
+            connection.answer(Refused(command.ticket, SUPER_ONLY))
+        elif command.user in self._contexts.by_user:
+            self._contexts.drop(command.user, _answer(connection, command.ticket))
+        else:
+            connection.answer(Done(command.ticket))
+
+    def _query(self, connection: ClientConnection, command: QueryOscoreContext) -> None:
+        found = self._contexts.by_user.get(command.user)
+        shown = None if found is None else dataclasses.replace(found, secret=b"", salt=b"")
+        connection.answer(OscoreContextFound(command.ticket, shown))
+
+    def _reserve(self, connection: ClientConnection, command: ReserveOscoreRun) -> None:
+        def done(run: int | Failure) -> None:
+            if isinstance(run, Failure):
+                connection.answer(Refused(command.ticket, run))
+            else:
+                connection.answer(OscoreRunReserved(command.ticket, run))
+
+        self._contexts.reserve(command.user, done)
+
+    def _hold(self, connection: ClientConnection, command: HoldOscoreContext) -> None:
+        self._contexts.hold(command.user, command.holder, command.before, _answer(connection, command.ticket))
+
+
 def _privileged(connection: ClientConnection, command: Command) -> bool:
     """True when the client is a Super user. Where access is not controlled, every client is."""
     principal: Principal | None = getattr(command, "principal", None) or connection.principal
@@ -166,7 +232,4 @@ def _fault(policies: tuple[AccessPolicy, ...]) -> str:
 
 
 def _answer(connection: ClientConnection, ticket: object) -> Callable[[None | Failure], None]:
-    def answer(result: None | Failure) -> None:
-        connection.answer(Done(ticket) if result is None else Refused(ticket, result))
-
-    return answer
+    return lambda failure: connection.answer(Done(ticket) if failure is None else Refused(ticket, failure))

@@ -45,9 +45,6 @@ CONTEXT: Final = "oscore"
 class Access:
     """Decides by users, policies, rules and bans.
 
-    records   users and policies
-    rules     rules over MQTT paths, in their order
-    bans      clients that may not connect by MQTT
     refused   number of refusals since the start, by cause, for /metrics
     """
 

@@ -47,10 +47,7 @@ class Runs:
 
 @final
 class ContextRecords:
-    """`domain.oscore.OscoreContexts`, and their changes.
-
-    by_user   contexts by user
-    """
+    """`domain.oscore.OscoreContexts`, and their changes."""
 
     def __init__(self, state: State | None, followed: Followed | None, elsewhere: str, on_change: Callable[[], None]) -> None:
         """See `gateway.access.records.AccessRecords`. `on_change` is called after every change of a context."""

@@ -50,7 +50,6 @@ class Gate:
 
         transactions   topics of half messages; None: only Super users may end transactions
         log            topics of messages that are sent back; None: only Super users may send messages back
-        known          what commands need
         revocation     gets the principals of connections; None: a client that loses its access is refused its next command
         """
         self._access = access

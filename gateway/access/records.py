@@ -29,7 +29,6 @@ Done = Callable[[None | Failure], None]
 class AccessRecords:
     """Users and their policies.
 
-    users      users by name
     grants     stored policies by user name; those of the configuration (`fixed`) apply beside them
     contexts   security contexts of users
     epoch      rises with every change: decisions of an earlier epoch are out of date

@@ -82,7 +82,6 @@ class Verifiers:
 class ScramExchange:
     """`domain.access.Exchange`: client-first, server-first, client-final, server-final.
 
-    users   known users by name
     judge   returns the principal of an authenticated name; a Failure for "" and for disabled users
     """
 

@@ -91,17 +91,9 @@ class AccessTable:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """The table `[access]` with policies, rules and bans parsed.
+    """The table `[access]` with policies, rules and bans parsed; the other attributes are those of AccessTable.
 
-    anonymous        name of the user that clients without credentials have; "": such clients are refused
-    jwt_secret       key of HS256 tokens; "": such tokens are refused
-    jwt_public_key   public key of RS256 tokens, PEM text; "": such tokens are refused
-    jwt_user_claim   claim that contains the user's name
-    jwt_audience     required audience (`aud`) of tokens; "": any
-    jwt_issuer       required issuer (`iss`) of tokens; "": any
-    grants           policies of the configuration, by user
-    rules            rules over MQTT paths, in the order in which they are tried
-    banned           client ids, user names and addresses that may not connect by MQTT
+    grants   policies of the configuration, by user
     """
 
     anonymous: str = ""

@@ -18,7 +18,6 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.link.request import Request
 from protocols.remoting import codes
-from protocols.remoting.wire.frame import Frame
 
 PERIOD_NS: Final = 20 * SECOND_NS
 """Time between two heartbeats. Brokers forget a client after 120 s."""
@@ -109,7 +108,7 @@ class RocketmqHeartbeats:
             )
             for broker in self._cluster.brokers:
                 request = Request(codes.HEARTBEAT, {"bname": broker}, body)
-                self._brokers.ask(broker, request, _notified, HEARTBEAT_MS)
+                self._brokers.ask(broker, request, lambda _: None, HEARTBEAT_MS)  # a lost one is followed by the next
 
     def _reader(self, group: str, topics: Sequence[str]) -> dict[str, object]:
         return {
@@ -126,7 +125,3 @@ class RocketmqHeartbeats:
             ],
             "unitMode": False,
         }  # fmt: skip
-
-
-def _notified(_: Frame | object) -> None:
-    """The answer does not matter: a broker that did not get this heartbeat gets the next one."""

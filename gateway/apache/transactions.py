@@ -1,4 +1,4 @@
-"""Transactions of an Apache RocketMQ cluster: END_TRANSACTION to the broker of the half message, check-backs from brokers.
+"""Transactions and recalls of a cluster: END_TRANSACTION to the broker of the half message, check-backs from brokers.
 
 A broker knows a half message by its offsets, a client by its id: the node that has stored it, or was asked about it last,
 remembers both. Another node learns them by the next check-back.
@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple, final
 
+from domain.delivery import recall as handles
+from domain.delivery.recall import RecallHandle
 from domain.errors import ErrorCode, Failure
 from domain.message import property as properties
+from domain.message.message import Message
 from domain.message.record import Record, check
+from domain.store.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.refusal import refusal
+from gateway.brokers.send_request import PRODUCER_GROUP
 from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
@@ -32,14 +37,49 @@ ROLLBACK_FLAG: Final = 12
 OFFSET_DIGITS_MAX: Final = 19
 
 log = logging.getLogger("headgate.rocketmq")
+RECALL_MS: Final = 3_000
+_REFUSED: Final[Mapping[int, ErrorCode]] = {codes.NO_PERMISSION: ErrorCode.NOT_SUPPORTED}
+"""A broker refuses every recall so, unless its setting `recallMessageEnable` is true."""
+
+
+@final
+class RocketmqTimers:
+    """`Timers`. A broker delivers. It also accepts a recall of an unknown id: success means only that the recall was stored."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def recall(self, handle: RecallHandle, done: Callable[[None | Failure], None]) -> None:
+        """Timers.recall. NOT_SUPPORTED: the broker's setting `recallMessageEnable` is false, its default."""
+        if not self._brokers.address(handle.broker):
+            text = f"the recall handle is of broker {handle.broker}, which the cluster does not have"
+            done(Failure(ErrorCode.ARGUMENT_ILLEGAL, text))
+            return
+
+        def recalled(answer: Frame | Failure) -> None:
+            if isinstance(answer, Failure):
+                done(answer)
+            else:
+                done(None if answer.code == codes.SUCCESS else refusal(handle.broker, answer, _REFUSED))
+
+        request = Request(
+            codes.RECALL,
+            {
+                "producerGroup": PRODUCER_GROUP,  # brokers only write it to their log
+                "topic": handle.topic,
+                "recallHandle": handles.handle(*handle),
+            },
+        )
+        self._brokers.ask(handle.broker, request, recalled, RECALL_MS)
+
+    def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
+        """Timers.accompany: does nothing. The broker delivers, and no change of this node's state can go with that."""
 
 
 class HalfMessage(NamedTuple):
     """A half message that is not decided.
 
-    group            producer group
     topic            the topic that it is for
-    broker           name of the broker that stores it
     queue_offset     offset in the queue of half messages
     physical_offset  offset in the log of the broker
     is_checked       True: a broker has asked about it
@@ -55,14 +95,12 @@ class HalfMessage(NamedTuple):
 
 @final
 class RocketmqTransactions:
-    """`Transactions`. `check_policy` is that of a node with a store of its own: brokers have their own settings.
+    """`Transactions`. `check_policy` is that of a node with a store of its own: brokers have their own settings."""
 
-    on_producer   called with each producer group that has a producer here: brokers ask only who has said that
-    """
-
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, on_producer: Callable[[str], None]) -> None:
+        """`on_producer`: called with each producer group that has a producer here: brokers ask only who has said that."""
         self.check_policy = TransactionCheckPolicy()
-        self.on_producer: Callable[[str], None] | None = None
+        self._on_producer = on_producer
         self._brokers = brokers
         self._listeners: list[TransactionListener] = []
         self._halves: OrderedDict[str, HalfMessage] = OrderedDict()
@@ -74,8 +112,7 @@ class RocketmqTransactions:
 
     def present(self, group: str) -> None:
         """Transactions.present: brokers may ask this node about half messages of `group`."""
-        if self.on_producer is not None:
-            self.on_producer(group)
+        self._on_producer(group)
 
     def half_stored(
         self, group: str, message_id: str, topic: str, broker: str, queue_offset: int, physical_offset: int

@@ -37,13 +37,20 @@ class Appends:
     The order is: the cluster has the messages, the changes are stored, `done` is called. The changes of messages that are
     stored without the promised durability (FLUSH_TIMEOUT) are stored too.
 
-    half_stored        called with each stored half message before its append is answered
     unanswered_bytes   bytes of bodies and properties of messages in unanswered appends
     """
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, local: MessageLog, choice: QueueChoice, clock: Clock) -> None:
-        """`local`: stores the changes."""
-        self.half_stored: HalfStored | None = None
+    def __init__(
+        self,
+        servers: Brokers,
+        cluster: ClusterMap,
+        local: MessageLog,
+        choice: QueueChoice,
+        clock: Clock,
+        half_stored: HalfStored,
+    ) -> None:
+        """`local`: stores the changes; `half_stored`: called with each half message before its append is answered."""
+        self._half_stored = half_stored
         self.unanswered_bytes = 0
         self._servers = servers
         self._cluster = cluster
@@ -148,9 +155,9 @@ class Appends:
 
     def _notify_half(self, messages: Sequence[Message], queue: BrokerQueue, result: Sequence[Placed]) -> None:
         for message, where in zip(messages, result, strict=True):
-            if message.sys_flag & SYS_PREPARED and self.half_stored is not None:
+            if message.sys_flag & SYS_PREPARED:
                 group = properties.text(message.properties, properties.PGROUP) or PRODUCER_GROUP
-                self.half_stored(
+                self._half_stored(
                     group, message.message_id, message.topic, queue.broker, where.queue_offset, where.physical_offset
                 )  # fmt: skip
 

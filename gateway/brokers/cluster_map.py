@@ -44,7 +44,6 @@ Known = Callable[[Failure | None], None]
 class KnownTopic:
     """A topic that has a route, or had one.
 
-    places    its queues
     route     last reported route; None: there is none now
     used_ns   time of its last use, monotonic
     asking    True while a query of its route is in flight
@@ -66,7 +65,6 @@ class ClusterMap:
     """Brokers, topics and queues, answered from memory.
 
     brokers   name -> addresses, as last reported
-    clusters  the names of their clusters
     is_known  True once a name server has reported its brokers
     _missing  brokers that are not reported any more, but still answer
     """

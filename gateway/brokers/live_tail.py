@@ -8,7 +8,7 @@ sent in between are not skipped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, final
 
 from domain.address import is_derived_topic, is_system_topic, topic_of_path
@@ -17,20 +17,9 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
-from gateway.brokers.message_log import ask_number
-from gateway.brokers.pull_reply import LATER_MS, pull_request, pulled
-from gateway.brokers.topic_tail import QueueTail, TopicTail
-from protocols.remoting import codes
-from protocols.remoting.wire.frame import Frame
+from gateway.brokers.pull_reply import LATER_MS
+from gateway.brokers.topic_tail import ANSWER_MS, Arrived, QueueTail, TailPulls, TopicTail
 
-HOLD_MS: Final = 15_000
-"""Time for which a broker holds a pull while there is nothing new."""
-ANSWER_MS: Final = 25_000
-PAUSE_NS: Final = 500 * MILLISECOND_NS
-"""Pause after a pull that failed."""
-RECORDS: Final = 256
-BYTES: Final = 1024 * 1024
-"""Records and bytes of one pull."""
 KEPT_NS: Final = 10 * SECOND_NS
 """Time for which a topic is tailed after the last interest in it, and after the tail was asked for."""
 QUEUES_MAX: Final = 8_192
@@ -41,9 +30,7 @@ LEFT_NS: Final = 3_600 * SECOND_NS
 
 log = logging.getLogger("headgate.rocketmq")
 
-Arrived = Callable[[str, int, Sequence[bytes]], None]
 Ready = Callable[[Failure | None], None]
-Lost = Callable[[str, int, int], None]
 
 
 @final
@@ -55,22 +42,17 @@ class Tail:
 
     all       interests in every topic: filters that begin with a wildcard
     _left     tails of watched topics that ended for lack of a route
-    _behind   queues whose last request failed -> time since which they may have unreported messages, monotonic
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:
         self.all = 0
-        self._lost_followers: list[Lost] = []
-        self._servers = servers
         self._cluster = cluster
         self._clock = clock
-        self._arrived = arrived
+        self.pulls = TailPulls(servers, cluster, clock, arrived)
         self._interests: dict[str, int] = {}
         self._tails: dict[str, TopicTail] = {}
         self._left: dict[str, TopicTail] = {}
-        self._behind: dict[QueueTail, int] = {}
         self._stopped = False
-        self.delivered = 0
         cluster.follow(self._changed)
         clock.call_at(clock.monotonic_ns() + KEPT_NS, self._prune)
 
@@ -80,19 +62,12 @@ class Tail:
         for name in list(self._tails):
             self._drop(name)
 
-    def follow_lost(self, lost: Lost) -> None:
-        """Call `lost` with topic, place and offset when a broker has lost its newest messages.
-
-        Messages from that offset on are new, although listeners were notified of higher offsets before.
-        """
-        self._lost_followers.append(lost)
-
     def figures(self) -> dict[str, float]:
         """Metrics, by name."""
         return {
             "rocketmq_tailed_topics": len(self._tails),
             "rocketmq_tailed_queues": self._have(),
-            "rocketmq_tailed_messages_total": self.delivered,
+            "rocketmq_tailed_messages_total": self.pulls.delivered,
         }
 
     def watch(self, pattern: str, begins: bool) -> None:
@@ -110,7 +85,7 @@ class Tail:
                 self._follow(name)
         else:
             self._interests.pop(name, None)
-            self._forget(self._left.pop(name, None))
+            self.pulls.forget(self._left.pop(name, None))
             tail = self._tails.get(name)
             if tail is not None:
                 tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
@@ -162,9 +137,7 @@ class Tail:
 
     def late_ms(self) -> int:
         """Current upper limit of the time from the storing of a message, by its broker's clock, to its notification, in ms."""
-        now = self._clock.monotonic_ns()
-        behind_ns = now - min(self._behind.values(), default=now)
-        return LATER_MS + ANSWER_MS + behind_ns // MILLISECOND_NS
+        return LATER_MS + ANSWER_MS + self.pulls.behind_ns() // MILLISECOND_NS
 
     def _have(self) -> int:
         return sum(len(tail.queues) for tail in self._tails.values())
@@ -209,111 +182,7 @@ class Tail:
     def _add(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
         tail.queues[queue.place] = queue
         tail.unknown += 1
-        self._find(name, tail, queue, True)
-
-    def _find(self, name: str, tail: TopicTail, queue: QueueTail, first: bool) -> None:
-        """Query the start offset of a queue for this tail. `first`: the watchers of the tail wait for this answer.
-
-        A later start is not at the end of the queue, since messages were stored in between: the broker searches for the time of
-        the tail's request minus LATER_MS, since clocks differ, so a message may be older than its subscription. A resumed tail
-        starts where it ended, unless all messages are younger: then the topic may be another one.
-        """
-        code, more = codes.GET_MIN_OFFSET if queue.whole else codes.GET_MAX_OFFSET, {}
-        if queue.since_ms:
-            code, more = codes.SEARCH_OFFSET, {"timestamp": str(queue.since_ms - LATER_MS), "boundaryType": "LOWER"}
-        asked_ms = self._clock.wall_ms()
-        where = self._cluster.queues(name)[queue.place]
-        queue.asking = True
-
-        def found(offset: int | Failure) -> None:
-            queue.asking = False
-            if isinstance(offset, Failure):
-                if not queue.whole:
-                    queue.since_ms = queue.since_ms or asked_ms
-                self._pause(name, tail, queue)
-            else:
-                queue.offset = queue.kept if offset and queue.kept >= 0 else offset
-                queue.notified_ms = asked_ms
-                if queue.lost:
-                    queue.lost = False
-                    for lost in self._lost_followers:
-                        lost(name, queue.place, offset)
-                self._pull(name, tail, queue)
-            if first:
-                tail.unknown -= 1
-                self._notify(tail)
-
-        ask_number(self._servers, name, where, code, more, found)
-
-    def _notify(self, tail: TopicTail) -> None:
-        if not tail.unknown:
-            waiting, tail.waiting = tail.waiting, []
-            for then in waiting:
-                then()
-
-    def _pull(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
-        if tail.ended or queue.asking:
-            return
-        if queue.place not in self._cluster.readable(name):
-            self._pause(name, tail, queue)
-            return
-        where = self._cluster.queues(name)[queue.place]
-        offset = queue.offset
-        queue.asking = True
-
-        def answered(answer: Frame | Failure) -> None:
-            queue.asking = False
-            if tail.ended:
-                return
-            result = answer if isinstance(answer, Failure) else pulled(where.broker, answer, queue.place, offset, True)
-            if isinstance(result, Failure):
-                self._pause(name, tail, queue)
-                return
-            self._behind.pop(queue, None)
-            if result.status == "TOO_LARGE":
-                self._begin_again(name, tail, queue)
-                return
-            queue.offset = result.next_offset
-            queue.notified_ms = self._clock.wall_ms()
-            if result.records:
-                self.delivered += len(result.records)
-                self._arrived(name, queue.place, result.records)
-            elif result.status == "EMPTY" and result.next_offset != offset:
-                queue.offset = offset
-            self._pull(name, tail, queue)
-
-        request = pull_request(name, where, offset, RECORDS, BYTES, HOLD_MS)
-        self._servers.ask(where.broker, request, answered, ANSWER_MS)
-
-    def _begin_again(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
-        """Restart the tail of a queue that ends before its offset: an incomplete replica became master, or the topic is new.
-
-        Messages stored since the last answer of the broker are found by time.
-        """
-        where = self._cluster.queues(name)[queue.place]
-        text = "broker %s has lost messages that it had told, or the topic was made anew: queue %s of %s ends before offset %s"
-        log.warning(text, where.broker, where.queue_id, name, queue.offset)
-        queue.offset = queue.kept = -1
-        queue.since_ms, queue.whole, queue.lost = queue.notified_ms, False, True
-        self._find(name, tail, queue, False)
-
-    def _pause(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
-        """Continue after PAUSE_NS at the same offset."""
-        if tail.ended:
-            return
-        queue.asking = True
-        self._behind.setdefault(queue, self._clock.monotonic_ns())
-
-        def again() -> None:
-            queue.asking = False
-            if tail.ended:
-                return
-            if queue.offset < 0:
-                self._find(name, tail, queue, False)
-            else:
-                self._pull(name, tail, queue)
-
-        self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, again)
+        self.pulls.find(name, tail, queue, True)
 
     def _changed(self, name: str) -> None:
         """Follower of the cluster map: the route of the topic `name` has changed or gone. "" (brokers have) changes no tail."""
@@ -344,11 +213,11 @@ class Tail:
             old = None if left is None else left.queues.get(place)
             if old is not None:
                 queue = QueueTail(place, old.whole, old.since_ms, old.kept)
-                self._behind[queue] = self._behind[old]
+                self.pulls.behind[queue] = self.pulls.behind[old]
             else:
                 queue = QueueTail(place, left is None, 0 if left is None else tail.since_ms)
             self._add(name, tail, queue)
-        self._forget(left)
+        self.pulls.forget(left)
 
     def _leave(self, name: str, tail: TopicTail) -> None:
         """Store the end of a tail, which continues when its topic has a route again."""
@@ -356,7 +225,7 @@ class Tail:
         self._left[name] = tail
         tail.until_ns = now + LEFT_NS
         for queue in tail.queues.values():
-            self._behind.setdefault(queue, now)
+            self.pulls.behind.setdefault(queue, now)
             if queue.offset >= 0:
                 queue.kept, queue.since_ms, queue.whole = queue.offset, self._clock.wall_ms(), False
             elif not queue.whole:
@@ -372,19 +241,13 @@ class Tail:
                 self._drop(name)
         for name, tail in list(self._left.items()):
             if (name not in self._interests and not self.all) or now > tail.until_ns:
-                self._forget(self._left.pop(name))
+                self.pulls.forget(self._left.pop(name))
 
     def _drop(self, name: str) -> None:
         tail = self._tails.pop(name)
         tail.ended = True
-        self._forget(tail)
-        waiting, tail.waiting = tail.waiting, []
-        for then in waiting:
-            then()
-
-    def _forget(self, tail: TopicTail | None) -> None:
-        for queue in () if tail is None else tail.queues.values():
-            self._behind.pop(queue, None)
+        self.pulls.forget(tail)
+        tail.release()
 
 
 def topic_of_pattern(pattern: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.message import property as properties
@@ -11,13 +11,15 @@ from domain.message.message import Message
 from domain.message.once import OnceKey
 from domain.message.record import Record
 from domain.octets import uint64
+from domain.ports import Clock
 from domain.store.store_ports import ReadResult, StateChange, StoreListener
 from domain.store.store_request import KeyQuery, ReadRequest
 from gateway.brokers.appends import Appended, Appends
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
+from gateway.brokers.live_tail import Tail
 from gateway.brokers.once_keys import OnceKeys
-from gateway.brokers.pull_reply import placed, pull_request, pulled, split
+from gateway.brokers.pull_reply import ask_number, placed, pull_request, pulled, split
 from gateway.brokers.queue_numbers import BrokerQueue
 from gateway.brokers.refusal import BrokerAnswerError, refusal
 from gateway.link.request import Request
@@ -27,36 +29,6 @@ from protocols.remoting.wire.frame import Frame
 PULL_RECORDS_MAX: Final = 1_024
 
 
-class Telling(Protocol):
-    """Source of notifications of new records."""
-
-    def started(self, topic: str, then: Callable[[], None]) -> None:
-        """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""
-
-    def notified(self, topic: str, place: int) -> int:
-        """See MessageLog."""
-
-    def late_ms(self) -> int:
-        """See MessageLog."""
-
-
-@final
-class Untold:
-    """Replacement for the tail before it exists: no topic has a tail."""
-
-    def started(self, _topic: str, then: Callable[[], None]) -> None:
-        """Call `then` at once."""
-        then()
-
-    def notified(self, _topic: str, _place: int) -> int:
-        """See MessageLog."""
-        return -1
-
-    def late_ms(self) -> int:
-        """See MessageLog."""
-        return 0
-
-
 @final
 class RocketmqLog:
     """`MessageLog`.
@@ -64,8 +36,8 @@ class RocketmqLog:
     tail   source of notifications. Reads of a topic wait until the start of its tail is known: later records come by the tail
     """
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, appends: Appends, once: OnceKeys) -> None:
-        self.tail: Telling = Untold()
+    def __init__(self, servers: Brokers, cluster: ClusterMap, appends: Appends, once: OnceKeys, clock: Clock) -> None:
+        self.tail = Tail(servers, cluster, clock, self.arrived)
         self.listeners: list[StoreListener] = []
         self._servers = servers
         self._cluster = cluster
@@ -214,27 +186,6 @@ class RocketmqLog:
         if not queues:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} has no route at the name servers")
         return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic} has no queue {queue_id}")
-
-
-def ask_number(
-    servers: Brokers, topic: str, queue: BrokerQueue, code: int, more: dict[str, str], done: Callable[[int | Failure], None]
-) -> None:
-    """Ask a broker for one offset of one queue."""
-
-    def answered(answer: Frame | Failure) -> None:
-        if isinstance(answer, Failure):
-            done(answer)
-            return
-        text = (answer.fields() or {}).get("offset", "")
-        if answer.code != codes.SUCCESS:
-            done(refusal(queue.broker, answer))
-        elif not text.lstrip("-").isdigit() or len(text) > 20:
-            done(Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {queue.broker} answered without an offset"))
-        else:
-            done(max(int(text), 0))
-
-    fields = {"topic": topic, "queueId": str(queue.queue_id), "bname": queue.broker, **more}
-    servers.ask(queue.broker, Request(code, fields), answered)
 
 
 def _wanted(result: ReadResult, request: ReadRequest) -> ReadResult:

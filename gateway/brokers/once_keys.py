@@ -50,7 +50,7 @@ class OnceKeys:
 
     def append(self, key: OnceKey, append: Append, done: Appended | None) -> None:
         """Call `append` unless the key is known; `done` gets the first answer, or KEY_REUSED."""
-        answer = done or _nobody
+        answer = done or (lambda _: None)
         name = key.name
         waiting = self._under_way.get(name)
         if waiting is not None:
@@ -119,7 +119,3 @@ class OnceKeys:
 
 def _reused() -> Failure:
     return Failure(ErrorCode.KEY_REUSED, "this key was used for another request: take a new key for every request")
-
-
-def _nobody(_: list[Placed] | Failure) -> None:
-    """Nobody waits for the answer."""

@@ -81,7 +81,7 @@ class RocketmqPositions:
             queue = self._queue(topic, queue_id)
             if queue is not None:
                 asked.append((queue.broker, request(queue, topic, offset)))
-        self._servers.ask_all(asked, done or _nobody)
+        self._servers.ask_all(asked, done or (lambda _: None))
 
     def _queue(self, topic: str, queue_id: int) -> BrokerQueue | None:
         queues = self._cluster.queues(topic)
@@ -90,7 +90,3 @@ class RocketmqPositions:
 
 def _fields(group: str, topic: str, queue: BrokerQueue) -> dict[str, str]:
     return {"consumerGroup": group, "topic": topic, "queueId": str(queue.queue_id), "bname": queue.broker}
-
-
-def _nobody(_: None | Failure) -> None:
-    """The default of `done`: the answer does not matter."""

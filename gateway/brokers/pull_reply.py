@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from domain.errors import ErrorCode, Failure
 from domain.message import record
 from domain.octets import uint64
 from domain.store.store_ports import ReadResult
+from gateway.brokers.broker_links import Brokers
 from gateway.brokers.queue_numbers import BrokerQueue
 from gateway.brokers.refusal import BrokerAnswerError, refusal
 from gateway.link.request import Request
@@ -100,3 +101,24 @@ def _number(frame: Frame, name: str) -> int:
     if not -1 <= value < 1 << 63:
         raise BrokerAnswerError(f"{name} {value}")
     return max(value, 0)
+
+
+def ask_number(
+    servers: Brokers, topic: str, queue: BrokerQueue, code: int, more: dict[str, str], done: Callable[[int | Failure], None]
+) -> None:
+    """Ask a broker for one offset of one queue."""
+
+    def answered(answer: Frame | Failure) -> None:
+        if isinstance(answer, Failure):
+            done(answer)
+            return
+        text = (answer.fields() or {}).get("offset", "")
+        if answer.code != codes.SUCCESS:
+            done(refusal(queue.broker, answer))
+        elif not text.lstrip("-").isdigit() or len(text) > 20:
+            done(Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {queue.broker} answered without an offset"))
+        else:
+            done(max(int(text), 0))
+
+    fields = {"topic": topic, "queueId": str(queue.queue_id), "bname": queue.broker, **more}
+    servers.ask(queue.broker, Request(code, fields), answered)

@@ -20,11 +20,7 @@ SPACE = "rocketmq_queues"
 
 
 class BrokerQueue(NamedTuple):
-    """One queue of a topic.
-
-    broker     name of the broker that has it
-    queue_id   its number there
-    """
+    """One queue of a topic."""
 
     broker: str
     queue_id: int

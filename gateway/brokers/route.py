@@ -22,7 +22,6 @@ class ApacheRoute:
     """The route of one topic.
 
     queues    its queues on each broker, by the brokers' names
-    brokers   the addresses of these brokers
     static    True: a static topic, whose queues are mapped to those of brokers (RIP-21)
     """
 

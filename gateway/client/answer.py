@@ -58,11 +58,7 @@ class GarbledError(ClientError):
 
 
 class RejectedError(ClientError):
-    """A server answered with an error.
-
-    code    response code
-    remark  remark of the reply
-    """
+    """A server answered with an error."""
 
     def __init__(self, what: str, code: int, remark: str) -> None:
         super().__init__(f"{what}: code {code} {remark}".rstrip())
@@ -97,8 +93,6 @@ class NotPermittedError(AccessError):
 class QueueRoute(NamedTuple):
     """One queue of one topic on one broker.
 
-    broker    broker name
-    topic     topic name
     queue_id  queue id, from 0
     """
 
@@ -173,7 +167,6 @@ class PullReply(NamedTuple):
 class SendResult(NamedTuple):
     """The reply to one send.
 
-    queue       queue of the message
     offset      offset of the message in the queue
     message_id  unique id of the message; without one, its offset message id
     """

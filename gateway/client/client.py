@@ -39,12 +39,10 @@ from gateway.client.answer import (
     items,
     pulled,
     rejected,
-    route_from,
 )
 from gateway.client.connections import ServerConnections
 from gateway.client.follower import FollowerReader
-from gateway.client.link import Link, Request
-from gateway.client.nameservers import NameServers
+from gateway.client.link import Link
 from gateway.client.request import (
     EARLIEST,
     HELD_QUEUES_MAX,
@@ -54,7 +52,6 @@ from gateway.client.request import (
     NOT_SUPPORTED,
     PIPELINED_MAX,
     PULL,
-    ROUTE,
     SEARCH,
     SEND,
     STORED_CODES,
@@ -63,8 +60,8 @@ from gateway.client.request import (
     pull_fields,
 )
 from gateway.client.retries import Retries
+from gateway.client.routed_brokers import RoutedBrokers
 from gateway.client.security import KeyPlace, Tls
-from protocols.remoting.wire.frame import Frame
 
 
 class Client:
@@ -96,8 +93,7 @@ class Client:
         self._key = key
         self._followers = followers
         self._connections = ServerConnections(timeout_s, tls, key)
-        self._nameservers = NameServers(nameserver, self._connections)
-        self._routes: dict[str, TopicRoute] = {}
+        self._brokers = RoutedBrokers(nameserver, self._connections, self._retries, key)
         self._next_queue = 0
 
     def close(self) -> None:
@@ -114,22 +110,14 @@ class Client:
         """The names of all topics, sorted, system topics included. Raises ClientError."""
 
         def ask() -> list[str]:
-            found = document(self._nameservers.ask(TOPICS, {}))
+            found = document(self._brokers.nameservers.ask(TOPICS, {}))
             return sorted(str(name) for name in items(found, "topicList"))
 
         return self._retries.run("the list of topics", ask)
 
     def route(self, topic: str) -> TopicRoute:
         """The route of `topic`, requested from the name server at each call. Raises UnknownTopicError."""
-
-        def ask() -> TopicRoute:
-            frame = self._nameservers.ask(ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
-            if frame.code == TOPIC_NOT_EXIST:
-                raise UnknownTopicError(topic, self.nameserver, frame.remark)
-            return route_from(topic, document(frame))
-
-        self._routes[topic] = self._retries.run(f"the route of {topic}", ask)
-        return self._routes[topic]
+        return self._brokers.route(topic)
 
     def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges]:
         """The ends of each queue; (0, 0) for an unused one. A queue that its broker says it does not have is left out.
@@ -149,23 +137,23 @@ class Client:
         found: dict[QueueRoute, Edges] = {}
         for at in range(0, len(topics), PIPELINED_MAX):
             some = topics[at : at + PIPELINED_MAX]
-            link = self._connections.link(self._address(queues[0]))
+            link = self._brokers.link(queues[0])
             if link.is_plain:
                 return None
             requests = [(TOPIC_BOUNDS, {"topic": topic, "bname": broker}, b"") for topic in some]
-            for topic, frame in zip(some, self._ask_broker(queues[0], requests), strict=True):
+            for topic, frame in zip(some, self._brokers.ask(queues[0], requests), strict=True):
                 if frame.code == NOT_SUPPORTED:
                     link.is_plain = True
                     return None
                 if frame.code != TOPIC_NOT_EXIST:
-                    found |= bounds_from(broker, topic, document(self._checked(frame, f"bounds of {topic} at {broker}")))
+                    found |= bounds_from(broker, topic, document(checked(frame, f"bounds of {topic} at {broker}", self._key)))
         return found
 
     def _public_bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges]:
         """The ends of queues by RocketMQ's own requests."""
-        first = self._offsets(queues, MIN_OFFSET, {})
-        after = self._offsets(queues, MAX_OFFSET, {})
-        times = self._offsets(queues, EARLIEST, {}, "timestamp")
+        first = self._brokers.offsets(queues, MIN_OFFSET, {})
+        after = self._brokers.offsets(queues, MAX_OFFSET, {})
+        times = self._brokers.offsets(queues, EARLIEST, {}, "timestamp")
         found = {}
         for queue in queues:
             low = max(first[queue], 0)
@@ -192,12 +180,12 @@ class Client:
         for broker, mine in requests.items():
             with suppress(OSError, ClientError):
                 for at in range(0, len(mine), PIPELINED_MAX):
-                    if not self._connections.link(self._address(routes[broker])).is_plain:
-                        self._ask_broker(routes[broker], mine[at : at + PIPELINED_MAX])
+                    if not self._brokers.link(routes[broker]).is_plain:
+                        self._brokers.ask(routes[broker], mine[at : at + PIPELINED_MAX])
 
     def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
         """The first offset of each queue stored at or after `timestamp_ms`; without one, the offset of the next message."""
-        found = self._offsets(queues, SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
+        found = self._brokers.offsets(queues, SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
         beyond = [queue for queue, offset in found.items() if offset < 0]
         return found | {queue: edges.after for queue, edges in self.bounds(beyond).items()}
 
@@ -221,7 +209,7 @@ class Client:
             pull = None if follower is None else follower.pull(fields)
             if pull is None:
                 if follower is not None and follower.failed:
-                    self._routes.pop(queue.topic, None)
+                    self._brokers.routes.pop(queue.topic, None)
                 follower = None
                 pull = self._pull(queue, fields, pending)
             pending = None
@@ -260,9 +248,9 @@ class Client:
         Raises UnknownTopicError, RejectedError, and UnreachableError (it is not known whether the message is stored).
         """
         pairs = {properties.TAGS: tag, properties.KEYS: " ".join(keys), properties.SHARDING_KEY: message_group, **(user or {})}
-        route = self._routes.get(topic) or self._route_to_send(topic)
+        route = self._brokers.routes.get(topic) or self._route_to_send(topic)
         if not route.queues:  # a broker whose slaves alone are registered: its next master is asked for
-            self._routes.pop(topic, None)
+            self._brokers.routes.pop(topic, None)
             raise UnreachableError(f"nameserver {self.nameserver} knows no broker that takes messages of {topic} now")
         queue = self._choose_queue(route, message_group, queue_id)
         fields = {
@@ -305,29 +293,6 @@ class Client:
         self._next_queue += 1
         return route.queues[self._next_queue % len(route.queues)]
 
-    def _offsets(
-        self, queues: Sequence[QueueRoute], code: int, more: Mapping[str, str], field: str = "offset"
-    ) -> dict[QueueRoute, int]:
-        """One offset of each queue by request code `code`; up to PIPELINED_MAX requests to a broker in one write."""
-        out: dict[QueueRoute, int] = {}
-        for broker in dict.fromkeys(queue.broker for queue in queues):
-            mine = [queue for queue in queues if queue.broker == broker]
-            for at in range(0, len(mine), PIPELINED_MAX):
-                some = mine[at : at + PIPELINED_MAX]
-
-                def ask(some: list[QueueRoute] = some) -> list[int]:
-                    requests = [
-                        (code, {"topic": q.topic, "queueId": str(q.queue_id), "bname": q.broker, **more}, b"") for q in some
-                    ]
-                    frames = self._ask_broker(some[0], requests)
-                    return [
-                        integer(self._checked(frame, f"offset of {q.topic} queue {q.queue_id} at {q.broker}"), field)
-                        for q, frame in zip(some, frames, strict=True)
-                    ]
-
-                out.update(zip(some, self._retries.run("offsets", ask), strict=True))
-        return out
-
     def _pull(self, queue: QueueRoute, fields: Mapping[str, str], pending: tuple[Link, int] | None) -> PullReply:
         if pending is not None:
             link, opaque = pending
@@ -337,7 +302,7 @@ class Client:
                     return pulled(frame)
 
         def ask() -> PullReply:
-            [frame] = self._ask_broker(queue, [(PULL, fields, b"")])
+            [frame] = self._brokers.ask(queue, [(PULL, fields, b"")])
             if frame.code == TOPIC_NOT_EXIST:
                 return PullReply("REMADE", b"", -1, -1, -1)
             if frame.code not in PULL_STATUS:
@@ -349,7 +314,7 @@ class Client:
     def _pull_ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
         """Send a pull without waiting for the reply; None when the connection is broken: `_pull` then opens a new one."""
         try:
-            link = self._connections.link(self._address(queue))
+            link = self._brokers.link(queue)
             return link, link.post([(PULL, fields, b"")])[0]
         except OSError:
             return None
@@ -358,25 +323,6 @@ class Client:
         """A replica that follows, to read a range from: each has its share of ranges. None: none is known or wanted."""
         if not self._followers:
             return None
-        route = self._routes.get(queue.topic) or self.route(queue.topic)
+        route = self._brokers.known(queue.topic)
         known = route.followers.get(queue.broker, ())
         return FollowerReader(known[(queue.queue_id + start) % len(known)], self._connections.link) if known else None
-
-    def _address(self, queue: QueueRoute) -> str:
-        route = self._routes.get(queue.topic) or self.route(queue.topic)
-        address = route.addresses.get(queue.broker)
-        if address is None:
-            self._routes.pop(queue.topic, None)  # it may have one the next time
-            raise UnreachableError(f"nameserver {self.nameserver} knows no address of broker {queue.broker}")
-        return address
-
-    def _checked(self, frame: Frame, what: str) -> Frame:
-        return checked(frame, what, self._key)
-
-    def _ask_broker(self, queue: QueueRoute, requests: Sequence[Request]) -> list[Frame]:
-        address = self._address(queue)
-        try:
-            return self._connections.ask(address, requests)
-        except OSError:
-            self._routes.pop(queue.topic, None)
-            raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
 from domain.command import Command, Disconnected, Send
@@ -12,37 +12,25 @@ from domain.event import Event, Refused
 from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-
-
-class Counts(Protocol):
-    """The counters of the protocol inside the channels."""
-
-    protocol: str
-    messages_in: int
-
-    def answered(self, event: Event) -> None:
-        """Count the messages or the refusal of one event."""
-
-    def disconnected(self, reason: str, notified: bool = False) -> None:
-        """Count one client that has disconnected, by its reason."""
+from gateway.observe.counters import ProtocolCounters
 
 
 @final
 class _Channel:
     """The driver of a channel: sends events over the outer connection, with the name of the channel."""
 
-    __slots__ = ("_counts", "_name", "_outer", "client", "refused")
+    __slots__ = ("_counters", "_name", "_outer", "client", "refused")
 
-    def __init__(self, outer: ClientConnection, name: object, counts: Counts) -> None:
-        self.client = ClientConnection(counts.protocol, self)
+    def __init__(self, outer: ClientConnection, name: object, counters: ProtocolCounters) -> None:
+        self.client = ClientConnection(counters.protocol, self)
         self.refused = False
-        self._counts = counts
+        self._counters = counters
         self._outer = outer
         self._name = name
 
     def answer(self, event: Event) -> None:
         """Send an event to the channel."""
-        self._counts.answered(event)
+        self._counters.answered(event)
         self.refused = type(event) is Refused
         self._outer.answer(ChannelEvent(self._name, event))
 
@@ -64,12 +52,12 @@ class _Channel:
 class Channels:
     """The use case of ChannelCommand.
 
-    counts    counters of MQTT, the protocol inside
+    counters  counters of MQTT, the protocol inside
     handler   carries out the commands of channels; set before the first connection
     """
 
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
+    def __init__(self, counters: ProtocolCounters) -> None:
+        self._counters = counters
         self.handler: Handler
         self._known: dict[ClientConnection, dict[object, _Channel]] = {}
 
@@ -84,17 +72,17 @@ class Channels:
             connection.on_close.append(lambda: self._end(connection))
         channel = channels.get(command.channel)
         if channel is None:
-            channel = channels[command.channel] = _Channel(connection, command.channel, self._counts)
+            channel = channels[command.channel] = _Channel(connection, command.channel, self._counters)
         if isinstance(command.command, Send | SendOnce):
-            self._counts.messages_in += len(command.command.messages)
+            self._counters.messages_in += len(command.command.messages)
         self.handler.handle(channel.client, command.command)
         if isinstance(command.command, Disconnected):
-            self._counts.disconnected(command.command.reason, channel.refused)
+            self._counters.disconnected(command.command.reason, channel.refused)
             del channels[command.channel]
             channel.client.end()
 
     def _end(self, connection: ClientConnection) -> None:
         for channel in self._known.pop(connection).values():
-            self._counts.disconnected("lost")
+            self._counters.disconnected("lost")
             self.handler.handle(channel.client, Disconnected("lost"))
             channel.client.end()

@@ -95,12 +95,12 @@ class ClientSocket:
         transport = self.transport
         if transport is None:
             return
-        self._context.in_order(transport)
-        if self.input_ended or self._context.half_close is None:
+        end_socket = self._context.end_socket
+        if end_socket is None:
             transport.close()
         else:
             self.set_reading(True)
-            self._context.half_close(transport)
+            end_socket(transport, self.input_ended)
         self.watch(STALL_NS if self.stalled else LINGER_NS)
 
     def abort(self) -> None:

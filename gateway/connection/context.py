@@ -9,16 +9,13 @@ from typing import Any, Final, final
 from domain import limits
 from domain.address import host_bytes
 from domain.ports import Clock, Timer
-from domain.refusal import Ending
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.handler import Handler
 from gateway.connection.intake import SLICE_BYTES_MAX, PumpIntake
-from gateway.connection.transport import AdmissionCheck, Transport
+from gateway.connection.transport import Transport
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
-from protocols.host_shares import HostShare, HostShares
-
-UNAUTHENTICATED_MIN: Final = 8
-"""Connections of unauthenticated clients that may be open in any case."""
+from protocols.host_shares import HostShares
 
 LINGER_NS: Final = limits.SECOND_NS
 """Time for a peer to close its side after all queued bytes have been written."""
@@ -112,33 +109,18 @@ class Lingering:
             socket.overdue()
 
 
-def _nobody(_: str) -> bool:
-    return False
-
-
 def _nothing_waits() -> int:
     return 0
-
-
-def _as_it_is(_transport: object) -> None:
-    """Default of `ConnectionContext.in_order`: sockets end in order anyway."""
 
 
 @final
 class ConnectionContext:
     """Context that all pumps of a node share.
 
-    handler           carries out commands
-    clock             time and timers
-    counter_registry  counters by protocol
-    connections_max   stream connections open at once; further ones are closed at once and counted
-    unauthenticated   shares of hosts in the connections whose clients have not authenticated, half of `connections_max` in all;
-                      None: access is not controlled
-    admission_check   limits connections by address; None: no limits
-    is_proxy          True for addresses of proxies (PROXY protocol): their connections are checked with the client's address
+    limits            limits of the stream connections that are open at once
     output_bytes_max  bytes that may wait for a peer that does not read, before the node stops reading from it
-    half_close        ends the sending side of a connection; the pump discards what it reads until the peer has closed
-    in_order          called before a connection is closed, unless it is aborted: the peer is to get what is written
+    end_socket        ends a socket so that the peer gets what is written. True: the peer has finished sending; until it has,
+                      the pump discards what it reads. None: closes the socket
     turn_flush        flushes pumps at the end of a turn
     intake            shares the turns between pumps with received bytes
     unread            bounds the bytes that peers have not read, of all connections together
@@ -149,9 +131,8 @@ class ConnectionContext:
     """
 
     __slots__ = (
-        "_received", "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "in_order",
-        "intake", "is_proxy", "lingering", "output_bytes_max", "pumps", "read_buffer", "turn_flush", "unauthenticated",
-        "unread",
+        "_received", "clock", "counter_registry", "end_socket", "handler", "intake", "limits", "lingering", "output_bytes_max",
+        "pumps", "read_buffer", "turn_flush", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -159,27 +140,19 @@ class ConnectionContext:
         handler: Handler,
         clock: Clock,
         counter_registry: CounterRegistry,
-        connections_max: int,
-        half_close: Callable[[Any], None] | None = None,
-        admission_check: AdmissionCheck | None = None,
-        is_proxy: Callable[[str], bool] = _nobody,
+        limits: ConnectionLimits,
+        end_socket: Callable[[Any, bool], None] | None = None,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
         unfinished_bytes: Callable[[], int] = _nothing_waits,
         unread: HostShares | None = None,
-        in_order: Callable[[Any], None] = _as_it_is,
-        controlled: bool = False,
     ) -> None:
-        """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet. `controlled`: access is."""
+        """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet."""
         self.output_bytes_max = output_bytes_max
-        self.admission_check = admission_check
-        self.is_proxy = is_proxy
-        self.half_close = half_close
-        self.in_order = in_order
+        self.limits = limits
+        self.end_socket = end_socket
         self.handler = handler
         self.clock = clock
         self.counter_registry = counter_registry
-        self.unauthenticated = HostShares() if controlled else None
-        self.limit(connections_max)
         self.unread = HostShares() if unread is None else unread
         self.turn_flush = TurnFlush(clock, self.unread, self._relieve)
         self.intake = PumpIntake(clock, unfinished_bytes)
@@ -188,16 +161,10 @@ class ConnectionContext:
         self.lingering = Lingering(clock)
         self.pumps: dict[Any, None] = {}
 
-    def limit(self, connections_max: int) -> None:
-        """Set `connections_max` for new connections. Open ones stay open."""
-        self.connections_max = connections_max
-        if self.unauthenticated is not None:
-            self.unauthenticated.bytes_max = max(connections_max // 2, UNAUTHENTICATED_MIN)
-
     @property
     def full(self) -> bool:
-        """True when `connections_max` connections are open."""
-        return len(self.pumps) >= self.connections_max
+        """True when `limits.connections_max` connections are open."""
+        return len(self.pumps) >= self.limits.connections_max
 
     def received(self, size: int) -> bytes:
         """A copy of the first `size` bytes of `read_buffer`."""
@@ -216,52 +183,6 @@ class ConnectionContext:
         if self.output_bytes_max != OUTPUT_BYTES_MAX:
             transport.set_write_buffer_limits(self.output_bytes_max)
         return peer_of(transport)
-
-
-@final
-class ConnectionAdmission:
-    """The admission of one connection: checked once the address of its client is known.
-
-    unknown   its part of the connections whose clients have not authenticated; None: this one has, or access is not controlled
-    """
-
-    __slots__ = ("_context", "_host", "unknown")
-
-    def __init__(self, context: ConnectionContext) -> None:
-        self._context = context
-        self._host = ""
-        self.unknown: HostShare | None = None
-
-    def enter(self, host: str, now: int) -> str:
-        """Why a connection from `host` is refused; "": it is admitted. Counts an admitted connection only once."""
-        context = self._context
-        if self._host:
-            return ""
-        is_proxy = context.is_proxy(host)
-        shares = context.unauthenticated
-        if shares is not None:
-            # One of a proxy counts among all of them only, until the address of its client is known.
-            self.unknown = None
-            share = HostShare(shares, host)
-            if not (shares.bytes_held < shares.bytes_max if is_proxy else share.take(1)):
-                return Ending.UNAUTHENTICATED_CONNECTIONS.value
-            share.hold(1)
-            self.unknown = share
-        if is_proxy or context.admission_check is None:
-            return ""
-        reason = context.admission_check.enter(host, now)
-        if reason is not None:
-            self.unknown = None
-            return str(reason.value)
-        self._host = host
-        return ""
-
-    def leave(self) -> None:
-        """The connection has ended."""
-        self.unknown = None
-        if self._host and self._context.admission_check is not None:
-            self._context.admission_check.leave(self._host)
-            self._host = ""
 
 
 @final
@@ -336,7 +257,9 @@ def write(transport: Transport, parts: Sequence[bytes], counters: ProtocolCounte
         counters.bytes_out += len(parts[0])
         transport.write(parts[0])
         return
-    size = sum(map(len, parts))
+    size = 0
+    for part in parts:
+        size += len(part)
     counters.bytes_out += size
     if size <= JOIN_BYTES_MAX:
         transport.write(b"".join(parts))

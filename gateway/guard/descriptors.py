@@ -38,7 +38,6 @@ def rooms(limit: int, parts: Sequence[str], has_store: bool, sinks: int, uplinks
     """CLIENTS and each part -> connections for which there are file descriptors. At least a fifth of the limit is for them.
 
     limit       open files that the process may have
-    parts       parts of the process
     has_store   True: it has a store for messages
     sinks       connections to sinks that it makes at most
     uplinks     True: a client of its may have a connection to a broker for itself

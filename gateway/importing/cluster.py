@@ -14,8 +14,6 @@ from protocols.remoting import codes
 class SourceBroker(NamedTuple):
     """The master of one broker name.
 
-    name      broker name
-    server    asks it
     topics    topic -> TopicConfig
     groups    group -> SubscriptionGroupConfig
     offsets   (topic, group) -> queue id -> committed offset

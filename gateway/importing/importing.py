@@ -10,8 +10,7 @@ from typing import Final
 from gateway.client.connections import ServerConnections
 from gateway.client.security import KeyPlace, Tls
 from gateway.importing.cluster import read_cluster
-from gateway.importing.groups import copy_groups
-from gateway.importing.positions import copy_positions
+from gateway.importing.groups import copy_groups, copy_positions
 from gateway.importing.rights import copy_rights
 from gateway.importing.row import Outcome, Row
 from gateway.importing.server import TIMEOUT_S, Server

@@ -22,7 +22,6 @@ class Row(NamedTuple):
     """The outcome of the import of one topic, group, position, user or policy.
 
     kind      "topic", "group", "position", "user", "policy"
-    name      its name
     outcome   what was done; in a dry run, what would be
     detail    what there is to know, "": nothing
     """

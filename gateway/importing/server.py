@@ -25,7 +25,6 @@ class Server:
 
     address       host:port
     what          what the server is, for errors: "name server", "broker broker-a", …
-    _connections  has the connection to it
     """
 
     def __init__(self, address: str, what: str, connections: ServerConnections) -> None:

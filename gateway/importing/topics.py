@@ -21,8 +21,6 @@ class Wanted(NamedTuple):
 
     read, write   queues that consumers read and producers write
     perm          permission, as the brokers have it
-    order         as the brokers have it
-    kind          message type
     notes         what of it cannot be copied
     """
 

@@ -20,9 +20,7 @@ Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 class Request:
     """One request.
 
-    code     request code (protocols.remoting.codes)
     fields   ext fields. At least one: brokers fail at requests without any
-    body     as it is sent
     """
 
     __slots__ = ("body", "code", "fields")

@@ -31,8 +31,6 @@ class ClientSide:
     gate              takes the commands of clients
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
-    adapters          the adapters of the protocols
-    limits            the table `[limits]`
     throttle          limits the rates of clients; None: no rate is limited at the start
     counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
@@ -62,6 +60,11 @@ class ClientSide:
         works = [each.work(self.gate) for each in self.extensions]
         return [work for work in works if work is not None]
 
+    def access_line(self) -> tuple[str, str]:
+        """Who is let in, for the table that is printed at the start."""
+        access = self.access
+        return "access", "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
+
     def lost(self) -> dict[str, int]:
         """Reason -> number of messages that adapters have dropped instead of delivering them."""
         lost: dict[str, int] = {}
@@ -75,9 +78,7 @@ class ClientSide:
 class ClientPlace:
     """The environment that every side of clients is made from.
 
-    ports          listener -> port in use
     host           host name or address that routes and offset ids carry
-    broker         name of the store's broker
     is_controller  as in `Setting`, and so is `is_replica`
     """
 

@@ -16,10 +16,9 @@ from domain.membership import Subscription
 from domain.ports import Clock, Disk, Entropy
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
-from gateway.access.administration import Administration
+from gateway.access.administration import Administration, ContextAdministration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
-from gateway.access.context_administration import ContextAdministration
 from gateway.access.gate import Gate
 from gateway.access.path_rights import PathRights
 from gateway.access.records import AccessRecords
@@ -46,6 +45,7 @@ from gateway.usecase.handler import UseCase
 from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
+from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
@@ -67,7 +67,6 @@ from protocols.setting import Setting
 class StoreSide:
     """The store of a node, and the wiring of the use cases for it. The defaults are right for a store in the data directory.
 
-    store          the store
     recall_broker  the only broker whose recall handles are taken; "": the store knows several, and refuses handles of others
     front          dispatcher -> what the access gate passes commands to
     first          access gate or throttle -> what takes the commands of clients first
@@ -122,15 +121,9 @@ CHANNELS: Final = "mqtt"
 class Parts(ClientSide):
     """A composed node without sockets, with its store. Its gate is the throttle, else the access gate, else the dispatcher.
 
-    store             the message store
     handler           the dispatcher: executes commands without checking rights or rates
-    protocols         declarations of the protocols
     watches           subscriptions to new messages that connections have registered
-    sessions          MQTT sessions
     latest_values     latest (retained) values
-    use_cases         name -> parts of each installed use case
-    policy            policy of the node, as it is now
-    forwarded         clients of gateways
     """
 
     store: MessageStore
@@ -170,11 +163,9 @@ def compose(
 ) -> Parts:
     """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
 
-    ports       listener -> port in use
     host        host name or address that routes and offset ids carry
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
     protocols   declarations to use; None: the installed ones
-    report      gets the events of the store
     side        the store, when it is open already; None: it is in the data directory
     """
     protocols = protocols or installed()
@@ -190,7 +181,8 @@ def compose(
     counters = place.counters()
     channels = Channels(counters.of(CHANNELS))
     rights = PathRights()
-    added = _added(config, policy, side, handler, channels, clock, entropy, rights)
+    attached = AttachedSessions()
+    added = _added(config, policy, side, handler, channels, clock, entropy, rights, attached)
     records, access = side.access or open_access(
         access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
     )
@@ -198,7 +190,7 @@ def compose(
     rights.access = access
     gate = side.front(handler)
     if access is not None:
-        gate = _gate(handler, gate, access, added.sessions, store, clock)
+        gate = _gate(handler, gate, access, attached, store, clock)
     parts = partial(
         Parts,
         store=store,
@@ -236,6 +228,7 @@ def _added(
     clock: Clock,
     entropy: Entropy,
     rights: PathRights,
+    attached: AttachedSessions,
 ) -> _Added:
     """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
     store, metadata = side.store, side.store.metadata
@@ -256,10 +249,7 @@ def _added(
         Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock, side.interest),
-        sessions := Sessions(
-            store, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters, handler.registry, policy,
-            handler.questions, side.interest,
-        ),
+        sessions := Sessions(store, clock, handler, policy, attached, side.interest),
         TransactionResuming(store.log, handler.topics),
         *_verbs(use_cases := _declared(context)),
         forwarded := ForwardedClients(
@@ -332,12 +322,12 @@ def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str,
 
 
 def _gate(
-    handler: Dispatcher, inner: Handler, access: Access, sessions: Sessions, store: MessageStore, clock: Clock
+    handler: Dispatcher, inner: Handler, access: Access, attached: AttachedSessions, store: MessageStore, clock: Clock
 ) -> Handler:
     """The access gate in front of `inner`, and what takes access away again."""
     needs = all_needs()
     reviews = [*handler.reviews, *handler.kept_reviews]
-    revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, reviews, needs)
-    sessions.resumed = revocation.session_resumed
+    revocation = AccessRevocation(access, clock, handler, attached.subscriptions_of, reviews, needs)
+    attached.follow_resumed(revocation.session_resumed)
     clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
     return Gate(access, inner, store.transactions, revocation, store.log, needs)

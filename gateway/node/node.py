@@ -1,4 +1,4 @@
-"""The node: ports, TLS and connections of clients, in front of what the roles of the process put behind them."""
+"""The node: the roles of a process, each a part with ports of its own, and the port for administration."""
 
 from __future__ import annotations
 
@@ -12,503 +12,206 @@ from functools import partial
 from typing import Final, final
 
 from domain.address import endpoint_text
-from domain.errors import ErrorCode, Failure
-from domain.limits import SECOND_NS
 from domain.topic import Durability
-from gateway.connection.client_connection import ClientConnection
-from gateway.connection.context import ConnectionContext
-from gateway.connection.pump import Pump
-from gateway.guard.admission import Admission
-from gateway.guard.descriptors import CLIENTS, lowered, rooms
-from gateway.guard.proxies import Proxies
-from gateway.guard.settings import ProxySettings
-from gateway.node.client_side import ClientSide
+from gateway.guard.descriptors import lowered, rooms
+from gateway.node.part import Part
 from gateway.node.protocols import ADMIN, installed
-from gateway.node.roles.cluster_access import has_cluster_users
-from gateway.node.roles.follower_port import FollowerPort
-from gateway.node.roles.installed_roles import RoleContext, role_named
+from gateway.node.roles.installed_roles import role_named
 from gateway.node.roles.replication_switch import ReplicationSwitch
-from gateway.node.roles.role import Role
-from gateway.node.roles.role_names import (
-    CONTROLLER,
-    GATEWAY,
-    NAMESERVER,
-    READERS,
-    REPLICA,
-    STORE,
-    listeners_of,
-    parts_of,
-    role_behind,
-)
+from gateway.node.roles.role_names import CONTROLLER, GATEWAY, NAMESERVER, REPLICA, STORE, parts_of, role_behind
 from gateway.node.settings import Config, is_loopback
-from gateway.node.settings_reload import SettingsReload
 from gateway.node.storage import is_replicated, is_rocketmq
-from gateway.node.use_cases import ClientWork, installed_use_cases
+from gateway.node.use_cases import installed_use_cases
 from gateway.observe.health import SERVING, STOPPING, Health
-from gateway.observe.metrics import Snapshot, row_of
-from gateway.runtime.address import bind, concrete
+from gateway.observe.metrics import Snapshot
+from gateway.runtime.address import bind
 from gateway.runtime.admin.server import AdminServer
 from gateway.runtime.admin.view import AdminView, Controls
-from gateway.runtime.clock import LoopClock
-from gateway.runtime.compiled import in_use
-from gateway.runtime.datagrams.group import share_by_host
-from gateway.runtime.datagrams.pump import DatagramPump
-from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import open_files_max
-from gateway.runtime.reload import Reload, ReloadSource
-from gateway.runtime.security import openssl
-from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
-from gateway.runtime.startup_ports.ports import WaitingFor, WaitingPorts
-from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
-from gateway.runtime.tls import TlsContexts
-from gateway.runtime.turn_watch import TurnWatch
-from protocols.adapter import Endpoint, Peer, SecuredEndpoint
-from protocols.declaration import Listener
+from gateway.runtime.startup_ports import WaitingFor
 from protocols.hosts import Hosts
 from protocols.http.settings import HttpSettings
-from protocols.proxy.connection import ProxiedConnection
-from protocols.registry import Opening
 
 _PART_NAMES: Final = {NAMESERVER: "names", CONTROLLER: "controller", REPLICA: "replica"}
 """Role that is a part of its own -> what its lines begin with in the table at the start."""
-LAST_ANSWERS_S: Final = 10.0
-"""Seconds that clients have to take their last answers."""
 log = logging.getLogger("headgate.node")
 
 
 @final
 class Node:
-    """One server process, from `start` to `stop`.
+    """One server process, from `start` to `stop`, or to the node that takes its place.
 
-    role   what is behind the ports; while it runs
+    own    the part with the ports of clients; once its role is made
+    parts  roles that are parts of their own, by name
     over   set when the node has to be stopped, and a new one started: its store leads its group no more, or is to be another's
     next   configuration of that one
     kept   listening sockets for that one, by listener: connections wait there
     controller   the part that is a controller, which outlives this node where another one takes its place; None: there is none
-    admin   the server of the admin port, which outlives this node too; None: it is not made yet, or this node is a part
-    side   the parts that serve clients; while it runs
+    admin  the server of the admin port, which outlives this node too; None: it is not made yet
     """
 
     def __init__(
-        self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None,
-        kept: dict[str, socket.socket] | None = None, controller: Node | None = None, room: Mapping[str, int] | None = None,
-        admin: AdminServer | None = None,
+        self, config: Config, reread: Callable[[], Config] | None = None, kept: dict[str, socket.socket] | None = None,
+        controller: Part | None = None, admin: AdminServer | None = None,
     ) -> None:  # fmt: skip
-        """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself.
-        `kept`, `controller`, `admin`: what the node in whose place this one is leaves. `room`: how the process
-        divides its connections; None: this node does that."""
+        """`kept`, `controller`, `admin`: what the node in whose place this one is leaves."""
         self.config = self.next = config
         self.kept = kept or {}
         self.controller = controller
         self.admin = admin
-        self._switch: ReplicationSwitch | None = None
-        self._part = health is not None
-        self._room = room or {}
+        self.health = Health(time.monotonic_ns)
         self.protocols = installed()
-        self.role: Role
-        self.side: ClientSide
-        self.reload: Reload
-        self._reread = reread or (lambda: config)
-        self.health = health or Health(time.monotonic_ns)
-        self._parts: dict[str, Node] = {}
-        self.ports: dict[str, int] = {}
-        self._streams: list[StreamListener] = []
-        self._datagrams: list[DatagramPump] = []
-        self._readers: FollowerPort | None = None
-        self._works: Sequence[ClientWork] = ()
-        self._tls: TlsContexts
-        self._opening: set[asyncio.Task[None]] = set()
+        self.parts: dict[str, Part] = {}
+        self.own: Part
         self.over = asyncio.Event()
+        self._reread = reread or (lambda: config)
+        self._switch: ReplicationSwitch | None = None
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """Listener -> port in use."""
+        return self.own.ports
 
     async def start(self) -> None:
         """Bind the ports, make the parts, listen. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        config = self.config
-        self._clock = LoopClock(asyncio.get_running_loop())
+        config, reread = self.config, self._reread
         try:
             before_cluster = is_rocketmq(config)
             replicated = is_replicated(config) and not before_cluster
             parts = parts_of(config.role_set, replicated)
-            self._room = self._room or _divided(config, parts)
+            room = _divided(config, parts)
             parts = [name for name in parts if not (before_cluster and name == NAMESERVER)]
-            rest = _without_controller(config)
-            own = role_behind(rest.role_set, before_cluster)
-            for name in (*parts, own):
+            config = _without_controller(config)
+            for name in (*parts, role_behind(config.role_set, before_cluster)):
                 role_named(name)  # imported before a part runs: an import stops the loop
             for name in parts:
-                await self._start_part(name)
-            config = self.config = rest
-            has_cluster_users(config)
-            role = self.role = role_named(own)(self._role_context())
+                await self._start_part(name, room)
+            self.config = config
+            own = Part(config, lambda: _without_controller(reread()), self.health, room, self.over.set, self.parts)
+            own.make()
+            self.own = own
         except BaseException:
             await self._stop_parts(self.over.is_set())
             raise
-        sockets: dict[str, socket.socket] = {}
-        inherited = bool(self.kept)
+        waiting_for = WaitingFor.OWN_STORE if self.kept else _waiting_for(config, replicated)
         try:
-            self._bind(sockets)
-            waiting_for = WaitingFor.OWN_STORE if inherited else _waiting_for(config, replicated)
-            if self.admin is not None:
-                self.admin.wait(self._waiting_view())
-            waiting = WaitingPorts(waiting_for, sockets, self.protocols.refusals)
-            host = config.advertise or concrete(config.host)
-            try:
-                await role.open(self.ports, host)
-            finally:
-                waiting.stop()
-            await self._listen(role, host, sockets)
+            own.bind(self.kept)
+            admin = self._bind_admin()
+            admin.wait(self._waiting_view())
+            await own.open(waiting_for)
+            replica = self.parts.get(REPLICA)
+            replicating = None if replica is None else replica.role
+            self._switch = ReplicationSwitch(self.next, own.clock, replicating, self._restart)
+            await own.listen(self._switch)
+            await admin.serve(self._serving_view(), own.clock, own.clients.context.intake)
         except BaseException:
-            for bound in sockets.values():
-                bound.close()
-            role.abandon()
+            own.abandon()
             await self._stop_parts(self.over.is_set())
             if self.admin is not None and not self.over.is_set():
                 await self.admin.close()
-            self._clock.end()
+            own.clock.end()
             raise
-        self._ready_ns = self._clock.monotonic_ns()
-        role.begin(self._ready_ns, self._end_clients, self._open_port)
-        for work in self._works:
-            work.begin()
-        self._turns.start()
-        if not self._part:
-            self.health.phase = SERVING
-            if few := lowered(config.connections_max, self._room, open_files_max()):
-                log.warning(few)
+        own.begin()
+        self.health.phase = SERVING
+        if few := lowered(config.connections_max, room, open_files_max()):
+            log.warning(few)
 
-    async def _listen(self, role: Role, host: str, sockets: Mapping[str, socket.socket]) -> None:
-        """Make the parts that serve clients, and listen at the bound sockets; `host` is the name that clients connect to."""
-        config = self.config
-        self._turns = TurnWatch(self._clock)
-        self._proxies = Proxies(config.part(ProxySettings, "proxy"))
-        self.side = role.client_side
-        self._works = self.side.works()
-        self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
-        tls = self._tls = self._contexts(host)
-        tls.check()
-        if config.tls_only:
-            tls.context(())  # its first client needs the self-signed certificate to connect
-        self.reload = self._reloadable(tls)
-        for name, bound in sockets.items():
-            await self._open(self.protocols.listeners[name], bound, tls)
-        if self.admin is not None:
-            await self.admin.serve(self._serving_view(), self._clock, self._connection_context.intake)
-
-    @property
-    def _own_room(self) -> int:
-        return self._room[self.config.roles if self._part else CLIENTS]
-
-    def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int], room: int) -> ConnectionContext:
-        """What the connections to one side share, of which there are `room` at most."""
-        connections_max = min(self.config.connections_max, room)
-        return ConnectionContext(
-            side.gate, self._clock, side.counter_registry, connections_max, half_close,
-            Admission(side.limits, connections_max), self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes,
-            side.unread, in_order, side.access is not None,
-        )  # fmt: skip
-
-    def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
-        """Have a replica open its port of readers, while it follows."""
-        port = self._readers = FollowerPort(
-            bound,
-            lambda side: self._context(side, lambda: 0, self._room[CLIENTS]),
-            lambda *served: self._pump_of(listener, tls, *served),
-        )
-        self.role.serve_readers(port.serve)
-
-    async def _start_part(self, name: str) -> None:
+    async def _start_part(self, name: str, room: Mapping[str, int]) -> None:
         """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
+        part = self.controller if name == CONTROLLER else None
+        if part is None:
+            reread, apart = self._reread, name == CONTROLLER
+            # A controller has a health of its own, and goes on when the node is over: that of this node ends with it.
+            health, over = (Health(time.monotonic_ns), asyncio.Event()) if apart else (self.health, self.over)
+            part = Part(_alone(self.config, name), lambda: _alone(reread(), name), health, room, over.set)
+            await part.start()
         if name == CONTROLLER:
-            node = self.controller or await self._controller()
-            self.health.beside = (node.health,)
-        else:
-            node = self._part_node(name, self.health)
-            node.over = self.over
-            await node.start()
-        self._parts[name] = node
-        self.ports.update(node.ports)
-
-    async def _controller(self) -> Node:
-        """Start the controller. It has a health of its own: that of this node ends with the node."""
-        node = self._part_node(CONTROLLER, Health(time.monotonic_ns))
-        await node.start()
-        self.controller = node
-        return node
-
-    def _part_node(self, name: str, health: Health) -> Node:
-        reread = self._reread
-        return Node(_alone(self.config, name), lambda: _alone(reread(), name), health, room=self._room)
+            self.controller = part
+            self.health.beside = (part.health,)
+        self.parts[name] = part
 
     async def _stop_parts(self, goes_on: bool = False) -> None:
         """Stop the parts. `goes_on`: another node takes the place of this one, and the controller is for that."""
-        parts = [part for part in self._parts.values() if part is not self.controller]
-        self._parts.clear()
+        parts = [part for part in self.parts.values() if part is not self.controller]
+        self.parts.clear()
         if not goes_on and self.controller is not None:
             parts.append(self.controller)
             self.controller = None
         for part in parts:
             await part.stop()
 
-    def _role_context(self) -> RoleContext:
-        parts = {name: part.role for name, part in self._parts.items()}
-        return RoleContext(self.config, self._clock, self.health, self.protocols, parts, self.over.set)
-
-    def _contexts(self, host: str) -> TlsContexts:
-        config, names = self.config, _names(host, self.config.host)
-        recogniser = self.protocols.recogniser
-        return TlsContexts(recogniser, config.certificate, config.key, self.role.folder, names, config.client_ca)
-
-    def _reloadable(self, tls: TlsContexts) -> Reload:
-        """The sources of a reload. Settings are read before certificates because they name the certificate files."""
-        reread = self._reread
-        if not self._part:
-            replica = self._parts.get(REPLICA)
-            replicating = None if replica is None else replica.role
-            self._switch = ReplicationSwitch(self.next, self._clock, replicating, self._restart)
-        renewal = SettingsReload(
-            self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch,
-            self._own_room,
-        )  # fmt: skip
-
-        def renew() -> None:
-            tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
-
-        sources = [
-            ReloadSource("settings", renewal.files, renewal.apply, renewal.details),
-            ReloadSource("certificates", tls.files, renew, tls.details),
-        ]
-        sources += [_reloaded(name, part.reload) for name, part in self._parts.items()]
-        return Reload(sources, asyncio.get_running_loop())
-
     def _restart(self, config: Config) -> None:
         """Replace this node by one with another configuration, behind the same listening sockets."""
         self.next = config
-        self.kept = {each.name: each.socket.dup() for each in self._streams}
+        self.kept = self.own.clients.kept()
         self.over.set()
 
-    def _bind(self, sockets: dict[str, socket.socket]) -> None:
-        for name in listeners_of(self.config.role_set, self.protocols.listeners):
-            listener = self.protocols.listeners[name]
-            if name in self.ports or (listener is ADMIN and self._part):
-                continue
-            if listener.datagrams and not listener.secure and self.config.tls_only:
-                log.warning("port %s is not opened: its datagrams have no encryption, and tls_only is set", name)
-                continue
-            if listener is ADMIN and self.config.tls_only and not is_loopback(self.config.admin_host):
-                log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, self._host(name))
-            if listener is ADMIN:
-                self.admin = self.admin or AdminServer(bind(name, self._host(name), self.config.port(name)))
-                self.ports[name] = self.admin.bound.getsockname()[1]
-                continue
-            sockets[name] = self._kept_socket(name) or bind(
-                name, self._host(name), self.config.port(name), datagrams=listener.datagrams
-            )
-            self.ports[name] = sockets[name].getsockname()[1]
-
-    def _kept_socket(self, name: str) -> socket.socket | None:
-        return self.kept.pop(name) if name in self.kept else None
-
-    def _host(self, name: str) -> str:
-        """The address that a listener binds."""
-        return self.config.admin_host if name == ADMIN.name else self.config.host
-
-    async def _open(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
-        """Serve one port. Closes the port when no protocol that it accepts is available."""
-        adapters = self.side.adapters
-        if listener.resets:
-            reset_when_killed(bound)
-        if listener.name == READERS:
-            self._serve_readers(listener, bound, tls)
-        elif listener.datagrams:
-            if listener.secure and openssl.library() is None:
-                log.warning("port %s is not opened: there is no libssl.so.3 on this system, and DTLS needs it", listener.name)
-                bound.close()
-                del self.ports[listener.name]
-                return
-            endpoint: Endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
-            if listener.secure:
-                endpoint = self._inside_dtls(endpoint, tls)
-            pump = DatagramPump(
-                self._connection_context, share_by_host(bound), endpoint, listener.name, asyncio.get_running_loop()
-            )
-            pump.open()
-            self._datagrams.append(pump)
-        elif self.protocols.taken(listener, adapters.streams):
-            stream = StreamListener(listener.name, bound)
-            await stream.open(self._pump_of(listener, tls, self.side, self._connection_context))
-            self._streams.append(stream)
-        else:
-            bound.close()
-            del self.ports[listener.name]
-
-    def _inside_dtls(self, endpoint: Endpoint, tls: TlsContexts) -> DtlsEndpoint:
-        """The endpoint with DTLS around it; users prove themselves by certificates, or by their passwords as keys."""
-        assert isinstance(endpoint, SecuredEndpoint)
-        access = self.side.access
-        entropy = SystemEntropy()
-        context = tls.for_datagrams(_nobody if access is None else access.shared_key, entropy.token)
-        return DtlsEndpoint(endpoint, context, entropy.token(16))
-
-    @property
-    def _storing(self) -> Role:
-        """The role that has a store in this process, if any has."""
-        part = self._parts.get(NAMESERVER)
-        return self.role if part is None else part.role
-
-    def _open_port(self, name: str, port: int) -> int:
-        """Serve one more port, 0 for any, as that of the listener `name` -> the port. Raises ConfigError when it is taken."""
-        bound = bind(name, self._host(name), port)
-        stream = StreamListener(name, bound)
-        self._streams.append(stream)
-        make = self._pump_of(self.protocols.listeners[name], self._tls, self.side, self._connection_context)
-        opening = asyncio.get_running_loop().create_task(stream.open(make))
-        self._opening.add(opening)
-        opening.add_done_callback(self._opening.discard)
-        return int(bound.getsockname()[1])
-
-    def _pump_of(
-        self, listener: Listener, tls: TlsContexts, side: ClientSide, context: ConnectionContext
-    ) -> Callable[[], Pump]:
-        """The function that makes a pump for each connection to one listener."""
-        adapters = self.protocols.taken(listener, side.adapters.streams)
-        recogniser, secure = self.protocols.recogniser, tls.secure(adapters)
-        plain = {} if listener.secure or self.config.tls_only else adapters
-        proxies = self._proxies
-        labels = self.protocols.labels(listener)
-
-        def direct(peer: Peer, now: int) -> Opening:
-            return Opening(recogniser, plain, secure, peer, now)
-
-        def connect(peer: Peer, now: int) -> Opening | ProxiedConnection:
-            return ProxiedConnection(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
-
-        def make() -> Pump:
-            return Pump(context, listener.name, connect if proxies else direct, labels)
-
-        return make
-
-    def _end_clients(self, reason: str, clients: Sequence[ClientConnection]) -> None:
-        """End connections, each in the words of its protocol; clients come back, here or elsewhere."""
-        log.warning("%d clients are told to come back later: %s", len(clients), reason)
-        left = {client for client in clients if not client.shared}
-        for pump in list(self._connection_context.pumps):
-            if pump.client in left:
-                left.discard(pump.client)
-                if not pump.drain():
-                    pump.close()
-        for channel in left:
-            channel.driver.close()
+    def _bind_admin(self) -> AdminServer:
+        """Bind the admin port, unless an earlier node did. Raises ConfigError: it is taken."""
+        config, name = self.config, ADMIN.name
+        if config.tls_only and not is_loopback(config.admin_host):
+            log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, config.admin_host)
+        if self.admin is None:
+            self.admin = AdminServer(bind(name, config.admin_host, config.port(name)))
+        self.own.ports[name] = self.admin.bound.getsockname()[1]
+        return self.admin
 
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""
+        config, listeners = self.config, self.protocols.listeners
         return [
-            (name, endpoint_text(self._host(name), port), self.protocols.listeners[name].about)
+            (name, endpoint_text(config.admin_host if name == ADMIN.name else config.host, port), listeners[name].about)
             for name, port in self.ports.items()
         ]
 
     def details(self) -> list[tuple[str, str]]:
         """(what, how it is) for the table that is printed at the start."""
-        own = [(f"{_PART_NAMES[name]} {what}", how) for name, part in self._parts.items() for what, how in part.role.lines()]
-        return [*self.role.lines(), *own]
+        own = [(f"{_PART_NAMES[name]} {what}", how) for name, part in self.parts.items() for what, how in part.role.lines()]
+        return [*self.own.role.lines(), *own]
 
     def snapshot(self) -> Snapshot:
         """The figures of the metrics page, now."""
-        side = self.side
-        found = self.role.fill(
-            Snapshot(
-                protocols=[row_of(one) for one in side.counter_registry.all()],
-                counters=self._counters(),
-                access=side.access.refused if side.access is not None else {},
-                lost=side.lost(),
-                histograms={"loop_turn_seconds": self._turns.turns, "delivery_seconds": side.counter_registry.ages.histogram},
-                compiled=in_use(),
-            )
-        )
-        for part in self._parts.values():
-            found = part.role.fill(found)
-        return found
+        return self.own.snapshot(0 if self.admin is None else self.admin.refused)
 
     def _hosts(self) -> Hosts:
         return Hosts(self.config.part(HttpSettings, "http").hosts, self.config.advertise)
 
     def _waiting_view(self) -> AdminView:
         """This node, for the admin port, while it does not serve: a replica that follows has metrics."""
-        part = self._parts.get(REPLICA)
+        part = self.parts.get(REPLICA)
         if part is None:
             return AdminView(self.health, self._hosts())
-        snapshot = partial(part.role.standby_snapshot, [each.role for each in self._parts.values()])
+        snapshot = partial(part.role.standby_snapshot, [each.role for each in self.parts.values()])
         return AdminView(self.health, self._hosts(), part.role.accesses, snapshot)
 
     def _serving_view(self) -> AdminView:
-        """This node, for the admin port, while it serves."""
-        access = self.side.access
-        controls = Controls(self.reload.state, self.reload.now, self._storing.backups, str(self.role.folder))
+        """This node, for the admin port, while it serves. A name server beside a gateway has the backups."""
+        own, access = self.own, self.own.side.access
+        storing = self.parts.get(NAMESERVER, own).role
+        controls = Controls(own.reload.state, own.reload.now, storing.backups, str(own.role.folder))
         return AdminView(self.health, self._hosts(), lambda: () if access is None else (access,), self.snapshot, controls)
-
-    def _counters(self) -> dict[str, float]:
-        side = self.side
-        counters: dict[str, float] = {
-            **self.reload.counters(),
-            "connections_max": self._connection_context.connections_max,
-            "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
-            "uploads_held_bytes": side.uploads.bytes_held,
-            "uploads_refused_total": side.uploads.refused,
-            "unread_held_bytes": side.unread.bytes_held,
-            "admin_refused_total": 0 if self.admin is None else self.admin.refused,
-        }
-        for work in self._works:
-            counters |= work.figures()
-        if side.throttle is not None:
-            counters["held_off_total"] = side.throttle.held_off
-        return counters
 
     async def stop(self, goes_on: bool = False) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store.
 
         `goes_on`: another node takes the place of this one: `controller` and `admin` stay, and belong to that.
         """
+        own = self.own
         self.health.phase = STOPPING
-        replica = self._parts.pop(REPLICA, None)
+        replica = self.parts.pop(REPLICA, None)
         if self._switch is not None:
             self._switch.stop()
-        for work in self._works:
-            work.pause()
-        self.role.pause()
-        self._turns.stop()
-        self.reload.stop()
-        pumps = self._connection_context.pumps
-        if self._readers is not None:
-            self._readers.close()
-        for listener in self._streams:
-            listener.close()
-        for pump in pumps:
-            pump.pause()
-        for datagrams in self._datagrams:
-            datagrams.pause()
-        await self.role.settled()
+        await own.pause()
         if replica is not None and not self.kept:
             await replica.role.hand_over()
         await self._stop_parts(goes_on)
-        for datagrams in self._datagrams:
-            datagrams.close()
-        others = [pump for pump in list(pumps) if not pump.drain()]
-        self.role.refuse_waiting(Failure(ErrorCode.DRAINING, "the node stops: ask again, or ask another node"))
-        await self.role.settled()
-        for pump in others:
-            pump.close()
-        loop = asyncio.get_running_loop()
-        limit = loop.time() + LAST_ANSWERS_S
-        while pumps and loop.time() < limit:
-            await asyncio.sleep(0.005)
-        for pump in list(pumps):
-            pump.abort()
+        await own.drain()
         if self.admin is not None:
             await (self.admin.leave(AdminView(self.health, self._hosts())) if goes_on else self.admin.close())
-        for work in self._works:
-            await work.close()
-        await self.role.close()
+        await own.close()
         if replica is not None:
             await replica.stop()
-        self._clock.end()
+        own.clock.end()
 
 
 def _alone(config: Config, role: str) -> Config:
@@ -536,15 +239,3 @@ def _without_controller(config: Config) -> Config:
     """The configuration of the other roles."""
     rest = config.role_set - {CONTROLLER}
     return replace(config, roles=",".join(sorted(rest))) if rest else config
-
-
-def _reloaded(name: str, part: Reload) -> ReloadSource:
-    return ReloadSource(name, tuple, part.now, lambda: {"sources": part.state()})
-
-
-def _names(*hosts: str) -> list[str]:
-    return [name for name in ("localhost", "127.0.0.1", "::1", *hosts) if name]
-
-
-def _nobody(_identity: str) -> None:
-    """The key of a user where access is not controlled: there are no users."""

@@ -25,11 +25,7 @@ ADMIN: Final = Listener("admin", ADMIN_PORT, "/healthz /readyz /metrics", place=
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """The adapters of one node.
-
-    streams     protocol -> its stream adapter
-    datagrams   protocol -> its datagram adapter
-    """
+    """The adapters of one node."""
 
     streams: Mapping[str, Adapter]
     datagrams: Mapping[str, DatagramAdapter]

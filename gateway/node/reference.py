@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from domain.store.storage_engine import GIVEN_FIELDS
 from gateway.apache.relay.settings import RelaySettings
@@ -17,7 +17,7 @@ from gateway.apache.settings import RocketmqSettings
 from gateway.guard.proxies import Proxies
 from gateway.guard.settings import ProxySettings
 from gateway.node.client_side import access_of
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import SETTINGS, Config, Known, Port
 from gateway.node.settings_tables import declared, rows_of, wanted
 from gateway.node.storage import (
@@ -39,6 +39,7 @@ ABOUT_ENGINE: Final = "entry point of `gateway.stores`; the other settings here 
 _FIELD: Final = re.compile(r"^    (\w+) {2,}(\S.*)$")
 _MORE: Final = re.compile(r"^     +(\S.*)$")
 
+TABLE_HEAD: Final = "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
 HEAD: Final = """# Settings
 
 Printed by `headgate config reference`; edit the classes that declare the settings, not this page. A setting is given in a TOML
@@ -81,24 +82,26 @@ def _cluster_section() -> Iterator[str]:
     """What `[store]` takes in a gateway before an Apache RocketMQ cluster."""
     yield f'## `[store]` with `{KIND} = "{ROCKETMQ}"`\n'
     yield f"A gateway or a state node before an Apache RocketMQ cluster; `[store.{STATE}]` has the settings above then.\n"
-    yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
+    yield TABLE_HEAD
     yield f"| `{KIND}` | `{LOCAL}` | one of {LOCAL}, {ROCKETMQ} | where messages are: in the data directory, or in a cluster |"
     for kind in (RocketmqSettings, RelaySettings):
-        yield from _rows(kind)
+        yield from _rows(kind, declared(kind))
     yield f"\n## `[store.{STATE}]` with `{ADDRESS}`\n"
     yield "A gateway before a cluster, whose state is at a [state node](rocketmq-cluster.md#several-gateways).\n"
-    yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
-    yield from _rows(StateAddress)
+    yield TABLE_HEAD
+    yield from _rows(StateAddress, declared(StateAddress))
     yield ""
 
 
-def _rows(kind: type) -> Iterator[str]:
-    """A row for each setting of `kind`."""
+def _rows(kind: type, hints: Mapping[str, Any]) -> Iterator[str]:
+    """A row for each setting of `kind` in `hints`."""
     defaults = {field.name: field.default for field in dataclasses.fields(kind)}
     words = explained(kind)
-    for name, hint in declared(kind).items():
-        value = "" if defaults[name] is dataclasses.MISSING else text(defaults[name])
-        yield f"| `{name}` | {_cell(value or EMPTY)} | {wanted(hint)} | {_escaped(words[name])} |"
+    for name, hint in hints.items():
+        shown = "" if defaults[name] is dataclasses.MISSING else text(defaults[name])
+        value = BY_MEMORY if name == HOT_BYTES else f"`{shown or EMPTY}`"
+        about = words[name].replace("|", "\\|")
+        yield f"| `{name}` | {value} | {wanted(hint)} | {about} |"
 
 
 def explained(kind: type) -> dict[str, str]:
@@ -130,22 +133,20 @@ def text(value: object) -> str:
 
 def _section(table: str, kind: type, ports: Mapping[str, int], rows: bool = False) -> Iterator[str]:
     heading = f"[[{table}]]" if rows else f"[{table}]"
-    hints, words = declared(kind, GIVEN_FIELDS if table == "store" else ()), explained(kind)
-    names = SETTINGS if kind is Config else tuple(hints)
+    hints = declared(kind, GIVEN_FIELDS if table == "store" else ())
+    if kind is Config:
+        hints = {name: hints[name] for name in SETTINGS}
     yield f"## `{heading}`\n" if table else "## The node\n"
-    if not names:
+    if not hints:
         yield "No settings.\n"
         return
-    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-    yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
+    yield TABLE_HEAD
     if table == "store":
         yield f"| `{ENGINE}` | `{DEFAULT_ENGINE}` | text | {ABOUT_ENGINE} |"
-    for name in names:
-        value = BY_MEMORY if name == HOT_BYTES else text(defaults[name]) or EMPTY
-        yield f"| `{name}` | {_cell(value)} | {wanted(hints[name])} | {_escaped(words[name])} |"
+    yield from _rows(kind, hints)
     yield ""
-    for name in names:
-        inner = rows_of(hints[name])
+    for name, hint in hints.items():
+        inner = rows_of(hint)
         if inner is not None:
             yield from _section(f"{table}.{name}", inner, ports, rows=True)
     if kind is Config:
@@ -153,11 +154,3 @@ def _section(table: str, kind: type, ports: Mapping[str, int], rows: bool = Fals
         yield "| Setting | Default | Wanted |\n|---|---|---|"
         yield from (f"| `{name}` | `{port}` | {wanted(Port)}; 0: any free one |" for name, port in ports.items())
         yield ""
-
-
-def _cell(value: str) -> str:
-    return value if value == BY_MEMORY else f"`{value}`"
-
-
-def _escaped(words: str) -> str:
-    return words.replace("|", "\\|")

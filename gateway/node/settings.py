@@ -42,7 +42,6 @@ class Known:
     """Ports and tables that the configuration of a node may contain.
 
     ports    listener -> default port, in the order of the table at the start
-    tables   table of the file -> its settings class
     """
 
     ports: Mapping[str, int]
@@ -164,7 +163,6 @@ def load(
     """Read the configuration file, the environment and the options.
 
     options       setting (`ports.mqtt` and `gateway.store` too) -> value; None: the option was not given
-    environment   the process's environment variables
     parts         ports and tables that the configuration may contain
     file          path of the TOML file; None: no file
 

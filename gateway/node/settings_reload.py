@@ -29,7 +29,6 @@ ALIVE_SETTINGS: Final = frozenset({"admin", "admin_file", "certificate", "key", 
 class SettingsReload:
     """Reads the settings again and applies those that can change without a restart.
 
-    config    the configuration in force
     waiting   settings that have changed and take effect at the next start
     """
 
@@ -75,7 +74,7 @@ class SettingsReload:
         admin = split(fresh.admin) if fresh.admin else None
         if self._switch is not None:
             self._switch.poll(fresh)
-        self._connection_context.limit(min(fresh.connections_max, self._room))
+        self._connection_context.limits.limit(min(fresh.connections_max, self._room))
         self._limit(limits)
         if self._access is not None:
             self._access.reconfigure(access)
@@ -99,9 +98,10 @@ class SettingsReload:
             self._throttle = Throttle(limits, context.handler, context.clock)
             for entry in (context, *self._entries):
                 entry.handler = self._throttle
-        admission_check = self._connection_context.admission_check
+        connections = self._connection_context.limits
+        admission_check = connections.admission_check
         if isinstance(admission_check, Admission):
-            admission_check.apply(limits, self._connection_context.connections_max)
+            admission_check.apply(limits, connections.connections_max)
 
     def _known(self, access: AccessSettings) -> bool:
         """True when at least one user can authenticate."""

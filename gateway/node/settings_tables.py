@@ -40,8 +40,6 @@ def read(
 ) -> C:
     """Make a `kind` from the values of a table.
 
-    kind      the settings class
-    table     name of the table
     given     setting -> value as given
     sources   `table.key` -> source of the value
     apart     fields of `kind` that are not settings

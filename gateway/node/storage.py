@@ -12,7 +12,7 @@ from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.settings import RocketmqSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.node.entry_points import load_named
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import Config
 from gateway.node.settings_tables import declared, read
 

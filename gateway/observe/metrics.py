@@ -74,7 +74,6 @@ class ProtocolRow:
 class Snapshot:
     """Everything that the metrics page shows, at one moment.
 
-    protocols    counts of each protocol
     store        values of the store by name, without the prefix `headgate_store_`
     counters     values of other parts of the node, by the names of COUNTERS
     access       refusals of access control, by cause
@@ -88,7 +87,6 @@ class Snapshot:
     lag_age_s    age of `lags`; below 0: not known yet
     replicas     (store group, replica) -> its figures and fitness to lead, as reported to and judged by a controller
     histograms   by the names of HISTOGRAMS
-    compiled     compiled modules in use
     """
 
     protocols: Sequence[ProtocolRow] = ()

@@ -58,8 +58,6 @@ ID_BYTES: Final = 6
 class DataTopics:
     """The verbs of domain/admin/data_topic.py.
 
-    rights        decides who may publish and subscribe on a path
-    subscribers   those of all topics
     _space        key -> topic and record
     _ids          name -> id
     _making       names of topics that are being made

@@ -33,9 +33,7 @@ class TopicExpiry:
     """Deletes topics that have expired.
 
     _known      key -> a topic that is stored
-    _delete     deletes a topic, and calls back
     _ends       heap of (epoch ms, key); a topic that was changed or deleted leaves an end behind that means nothing
-    _timer      runs at the earliest end
     _timer_ms   epoch ms for which it is set
     """
 

@@ -16,8 +16,6 @@ class TopicQuota:
     """Counts topics that are stored, and those that are being made.
 
     refused   how many topics, and changes of topics, were refused for lack of room
-    _topics   topics of all creators
-    _bytes    bytes of their records
     _shares   creator -> (topics, bytes) of it
     """
 

@@ -23,11 +23,7 @@ NOTIFIED_PER_TURN: Final = 256
 
 @final
 class Subscriber:
-    """One JoinDataTopic.
-
-    topic   id of the topic
-    gone    True: it has ended
-    """
+    """One JoinDataTopic."""
 
     __slots__ = ("connection", "gone", "ticket", "topic")
 
@@ -42,7 +38,6 @@ class Subscriber:
 class Subscribers:
     """Those of all topics.
 
-    count     how many there are
     refused   those that were too many for their topic, or for their connection
     """
 

@@ -42,7 +42,6 @@ class Collector:
     """Searches for cycles from `begin` on.
 
     _later   calls a function after seconds
-    _ticks   ticks so far
     """
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object]) -> None:

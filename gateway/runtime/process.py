@@ -73,7 +73,7 @@ async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEven
                 del before
                 collect_all()
             if await _started(node, wanted):
-                loop.add_signal_handler(signal.SIGHUP, node.reload.now)
+                loop.add_signal_handler(signal.SIGHUP, node.own.reload.now)
                 announce(node, compiled)
                 await _first(wanted, node.over)
                 await node.stop(goes_on=not wanted.is_set())

@@ -46,9 +46,10 @@ def in_order(transport: asyncio.Transport) -> None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _IN_ORDER)
 
 
-def half_close(transport: asyncio.Transport) -> None:
-    """End the sending side when the queued bytes have been written; the receiving side stays open until the peer closes."""
-    if transport.can_write_eof():
+def end_in_order(transport: asyncio.Transport, input_ended: bool) -> None:
+    """End a socket when the queued bytes have been written: its receiving side stays open until its input has ended."""
+    in_order(transport)
+    if not input_ended and transport.can_write_eof():
         transport.write_eof()
     else:
         transport.close()

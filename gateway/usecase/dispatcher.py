@@ -48,16 +48,10 @@ from gateway.usecase.waiting.read_turns import ReadTurns
 class Dispatcher:
     """The use cases, composed over the ports. `handle` never raises for a command of a client.
 
-    counters       message counters of the node
-    topics         topics as configuration
-    rights         rights of groups to consume
-    groups         groups as configuration
     questions      questions about all topics, groups or queues
     sending        appends messages, for other use cases too
-    dead_letters   moves messages to dead-letter topics
     leasing        the collaborators of all calls that lease messages
     receiving      message-level consumption (POP)
-    registry       connected members and producers
     pulling        queue-level consumption
     following      reading whole topics without a group
     lease_watches  notify readers of their leases that have ended

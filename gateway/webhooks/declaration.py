@@ -32,8 +32,7 @@ from gateway.runtime.machine import open_files_max
 from gateway.webhooks.delivery.deliverers import Deliverers
 from gateway.webhooks.delivery.settings import WebhookSettings
 from gateway.webhooks.sender_consent import SenderConsent
-from gateway.webhooks.subscriptions.unavailable import NoSubscriptions
-from gateway.webhooks.subscriptions.use_cases import webhook_use_cases
+from gateway.webhooks.subscriptions.use_cases import NoSubscriptions, webhook_use_cases
 from protocols.setting import Setting
 
 
@@ -79,10 +78,7 @@ class WebhookWork:
 
 @final
 class WebhookClients:
-    """Webhooks at a side that serves clients.
-
-    granting   sends consents to senders of WebHooks
-    """
+    """Webhooks at a side that serves clients."""
 
     def __init__(self, config: Config, clock: Clock) -> None:
         self.granting = SenderConsent(clock)

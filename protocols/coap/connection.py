@@ -28,8 +28,7 @@ from protocols.coap.oscore.guard import Guard
 from protocols.coap.resources.resource import Resources
 from protocols.coap.responses import Responses
 from protocols.coap.rights import Rights
-from protocols.coap.stream.stream_notifier import StreamNotifier
-from protocols.coap.stream.stream_replier import StreamReplier
+from protocols.coap.stream.stream_replier import StreamNotifier, StreamReplier
 from protocols.coap.stream.streams import Streams
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.upload import Upload
@@ -51,10 +50,8 @@ class CoapConnection:
     """A `protocols.adapter.Connection` with at most `requests_stream_max` requests in execution.
 
     _active_ns  monotonic ns of the last bytes from the peer
-    _born_ns    monotonic ns of the start of the connection
     _frame_ns   monotonic ns of the begin of the incomplete message
     _held       True: received messages wait until fewer requests are in execution
-    _open       True: the CSM of the peer was received
     _pings      (number of the last request before it, token) of Pings with Custody, in order
     _rest       True: more notifications are encoded in the next turn
     _serial     number of the last request; it replaces the message id of UDP

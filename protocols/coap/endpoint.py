@@ -12,12 +12,9 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.principal import GATEWAY
 from protocols.adapter import Peer
 from protocols.coap.blockwise import upload
-from protocols.coap.exchange.dedup import RecentRequests
 from protocols.coap.exchange.exchange import (
     CREDIT_BYTES_MAX,
     PAID,
-    REPEATED_ACKS,
-    STRAY_ACKS_MAX,
     TOO_FAST,
     VERIFIED_NS,
     Exchange,
@@ -27,8 +24,7 @@ from protocols.coap.exchange.message_ids import EXECUTING
 from protocols.coap.exchange.remotes import Remotes
 from protocols.coap.exchange.replier import Replier
 from protocols.coap.message import message
-from protocols.coap.message.known_options import KnownOptions
-from protocols.coap.message.option import Fault
+from protocols.coap.message.option import Fault, KnownOptions
 from protocols.coap.observe.observations import Observation, Observations
 from protocols.coap.oscore.association import Associations
 from protocols.coap.oscore.guard import Guard
@@ -51,20 +47,9 @@ NOTIFIED_MAX: Final = 256
 class CoapEndpoint:
     """One bound socket and all its peers.
 
-    amplification, datagram_bytes_max, requests_max, requests_peer_max   as in the settings
     period_ns      ns of a peer's rate that one request uses up; 0: no rate limit
     ack_delay_ns   time after which a confirmable request gets an empty ACK
-    known          the decoded options of recent requests
-    remotes        addresses of recent senders
-    assemblies     unfinished Block1 bodies of all transports
-    pinned         values that peers of all transports read block by block
-    observations   the observers
-    replier        sends responses
-    transmitter    sends and retransmits datagrams
-    outcomes       turns events into responses
-    resources      turns requests into commands
-    rights         sets the principals of these commands
-    guard          opens protected requests (OSCORE)
+    shared         state of all transports: duplicate tables, unfinished bodies, pinned values, observers
     awaiting_ack   (monotonic ns of its empty ACK, confirmable request), in order of arrival
     notified       observers notified in this turn of the loop
     sweep_ns       monotonic ns of the next removal of old entries
@@ -82,19 +67,18 @@ class CoapEndpoint:
         "observations",
         "outcomes",
         "period_ns",
-        "pinned",
         "remotes",
         "replier",
         "requests_max",
         "requests_peer_max",
         "resources",
         "rights",
+        "shared",
         "sweep_ns",
         "transmitter",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: CoapSettings, now: int) -> None:
-        holdings = shared_limits_of(setting, config)
         self.amplification = config.amplification
         self.datagram_bytes_max = config.datagram_bytes_max
         self.requests_max = config.requests_max
@@ -104,19 +88,17 @@ class CoapEndpoint:
         self.period_ns = SECOND_NS // config.requests_peer_per_s if config.requests_peer_per_s else 0
         self.known = KnownOptions()
         self.remotes = Remotes(config.peers_max, setting.entropy, now)
-        self.assemblies = holdings.assemblies
-        self.pinned = holdings.pinned
-        self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
-        self.replier = Replier(config, setting.entropy, holdings)
+        self.shared = shared_limits_of(setting, config)
+        self.assemblies = self.shared.assemblies
+        self.observations = Observations(config, self.shared.pinned, setting.wall_ms, self.shared.audience)
+        self.replier = Replier(config, setting.entropy, self.shared)
         self.transmitter = self.replier.transmitter
-        self.outcomes = Responses(config, self.replier, self.observations, self.pinned, setting.wall_ms)
+        self.outcomes = Responses(config, self.replier, self.observations, self.shared.pinned, setting.wall_ms)
         self.resources = Resources(self.replier, self.outcomes, self.rights.identity)
         self.guard = Guard(Associations.of(setting), self.outcomes, self.known)
         self.notified = 0
         self.awaiting_ack: deque[tuple[int, Exchange]] = deque()
         self.sweep_ns = now + SWEEP_NS
-
-    # The endpoint as the shell sees it
 
     def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
         """Decode one datagram and return its commands. Never raises for input of a peer."""
@@ -139,7 +121,11 @@ class CoapEndpoint:
             return self._format_error(remote, kind, mid)
         code_before = recent.code_of(remote.key | mid, now)
         if code_before >= 0:
-            self._duplicate(recent, remote, data[4:start], mid, kind == message.CON and code_before != EXECUTING, now)
+            self.replier.count("duplicate")
+            if kind == message.CON and code_before != EXECUTING:  # the same response again (section 4.5), if it is kept
+                answer = recent.answer(remote.key | mid, data[4:start])
+                if answer and (remote.credit >= len(answer) or self.replier.proved(remote, now)):
+                    self.transmitter.send(remote, answer)
             return ()
         marker = data.find(b"\xff", start)
         options = self.known.by_bytes.get(data[start:marker] if marker >= 0 else data[start:])
@@ -167,9 +153,7 @@ class CoapEndpoint:
             return ()
         outstanding = remote.outstanding
         self.transmitter.drop(remote)
-        commands: list[Command] = []
-        for gone in self.observations.all_of(remote):
-            commands.extend(self.outcomes.cancel(gone, now))
+        commands = self.outcomes.cancel_all(remote, now)
         if outstanding is not None and isinstance(outstanding.owner, Exchange):
             self.outcomes.undelivered(outstanding.owner, now)
         self.assemblies.leave(remote.key)
@@ -191,7 +175,7 @@ class CoapEndpoint:
     def _notify(self, now: int) -> None:
         """Notify at most NOTIFIED_MAX observers per turn of the loop; `expire` continues in the next turn."""
         if self.notified < NOTIFIED_MAX:
-            self.notified += self.outcomes.notify(NOTIFIED_MAX - self.notified, now)
+            self.notified += self.replier.notify(self.observations, NOTIFIED_MAX - self.notified, now)
 
     def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
         """Take the (datagram, address) pairs to send, in order."""
@@ -202,10 +186,7 @@ class CoapEndpoint:
         return out
 
     def deadline(self) -> int | None:
-        """Monotonic ns of the next empty ACK, retransmission or sweep; None for never.
-
-        0 while commands or notifications are pending: in the next turn of the loop.
-        """
+        """Monotonic ns of the next empty ACK, retransmission or sweep; None: never; 0: commands or notifications wait."""
         if self.outcomes.later or self.observations.ready:
             return 0
         waiting = self.awaiting_ack
@@ -215,8 +196,8 @@ class CoapEndpoint:
         if waiting and (due is None or waiting[0][0] < due):
             due = waiting[0][0]
         if due is None or self.sweep_ns < due:
-            busy = self.replier.recent_con.pages or self.replier.recent_non.pages or self.assemblies.open or self.pinned.values
-            if busy or self.observations.count:
+            replier, shared = self.replier, self.assemblies.open or self.outcomes.pinned.values
+            if replier.recent_con.pages or replier.recent_non.pages or shared or self.observations.count:
                 due = self.sweep_ns
         return due
 
@@ -233,8 +214,7 @@ class CoapEndpoint:
             if isinstance(owner, Exchange):
                 self.outcomes.undelivered(owner, now)
             else:
-                for gone in self.observations.all_of(remote):
-                    commands.extend(self.outcomes.cancel(gone, now))
+                commands.extend(self.outcomes.cancel_all(remote, now))
         if self.observations.ready:
             self._notify(now)
         if self.sweep_ns <= now:
@@ -260,7 +240,11 @@ class CoapEndpoint:
         if self.period_ns:
             paid = exchange.remote.pay(self.period_ns, now)
             if paid != PAID:
-                self._too_fast(exchange, paid == TOO_FAST and exchange.confirmable, now)
+                if paid == TOO_FAST and exchange.confirmable:  # 4.29 with Max-Age (RFC 8516), then silence
+                    self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many requests in a second"), now)
+                else:
+                    self.replier.count("peer-rate")
+                    self.replier.release(exchange)
                 return ()
         if self.replier.executing > self.requests_max or exchange.remote.executing > self.requests_peer_max:
             self.replier.overload(exchange, "requests", now)
@@ -294,25 +278,6 @@ class CoapEndpoint:
             return ()
         return self.resources.handle(exchange, body, now)
 
-    def _too_fast(self, exchange: Exchange, is_notified: bool, now: int) -> None:
-        """Refuse a request above the peer's rate: with 4.29 and Max-Age (RFC 8516) if `is_notified`, else silently."""
-        if is_notified:
-            self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many requests in a second"), now)
-        else:
-            self.replier.count("peer-rate")
-            self.replier.release(exchange)
-
-    def _duplicate(self, recent: RecentRequests, remote: Remote, token: bytes, mid: int, answered: bool, now: int) -> None:
-        """Handle a request that is in the duplicate table (section 4.5): send the same response again if it is kept.
-
-        answered   False while the request is in execution, and for a non-confirmable one: nothing is sent
-        """
-        self.replier.count("duplicate")
-        if answered:
-            answer = recent.answer(remote.key | mid, token)
-            if answer and (remote.credit >= len(answer) or self.replier.proved(remote, now)):
-                self.transmitter.send(remote, answer)
-
     # Messages other than requests
 
     def _not_request(self, data: bytes, remote: Remote, kind: int, code: int, now: int) -> Sequence[Command]:
@@ -326,36 +291,38 @@ class CoapEndpoint:
         if kind == message.NON or code != message.EMPTY:
             self.replier.count("ignored")
             return ()
-        outstanding = remote.outstanding
-        if outstanding is None or outstanding.mid != mid:
-            if (remote.mid - mid) & 0xFFFF >= REPEATED_ACKS:
-                remote.stray += 1
+        owner = remote.answered(mid, kind == message.ACK, now)
+        if owner is None:
             self.replier.count("stray")
             return ()
-        if kind == message.ACK and remote.stray < STRAY_ACKS_MAX:
-            remote.verified_ns = now + VERIFIED_NS
-        owner = outstanding.owner
         proven = kind == message.ACK and remote.verified_ns > now
-        observation = owner if isinstance(owner, Observation) else None
-        commands: Sequence[Command] = ()
-        if isinstance(owner, Exchange) and proven and isinstance(owner.intent, Observation):
-            owner.intent.proven = True
-        if observation is not None and not observation.cancelled and kind == message.ACK and not observation.refused:
-            observation.confirmed_ns = now
-            observation.proven = observation.proven or proven
-            if observation.feed.member is not None:
-                commands = observation.feed.member.acknowledged(observation.feed)
-                self.rights.give(commands, remote, observation.proof)
-            if observation.waiting:
-                self.transmitter.confirm(remote, observation, now)
-            else:
-                self.observations.settled(observation)
+        if isinstance(owner, Observation):
+            commands: Sequence[Command] = ()
+            ended = kind == message.RST or owner.refused
+            if not owner.cancelled and not ended:
+                commands = self._confirmed(owner, proven, now)
+            self.transmitter.acknowledged(remote, now)
+            return self.outcomes.cancel(owner, now) if ended and not owner.cancelled else commands
         self.transmitter.acknowledged(remote, now)
         if isinstance(owner, Exchange):
+            if proven and isinstance(owner.intent, Observation):
+                owner.intent.proven = True
             if kind == message.RST:
                 self.outcomes.undelivered(owner, now)
-        elif observation is not None and not observation.cancelled and (kind == message.RST or observation.refused):
-            return self.outcomes.cancel(observation, now)
+        return ()
+
+    def _confirmed(self, observation: Observation, proven: bool, now: int) -> Sequence[Command]:
+        """Handle the ACK of a notification: settle the message of a member, and send the next notification."""
+        observation.confirmed_ns = now
+        observation.proven = observation.proven or proven
+        commands: Sequence[Command] = ()
+        if observation.feed.member is not None:
+            commands = observation.feed.member.acknowledged(observation.feed)
+            self.rights.give(commands, observation.remote, observation.proof)
+        if observation.waiting:
+            self.transmitter.confirm(observation.remote, observation, now)
+        else:
+            self.observations.settled(observation)
         return commands
 
     def _format_error(self, remote: Remote, kind: int, mid: int) -> Sequence[Command]:
@@ -371,10 +338,6 @@ class CoapEndpoint:
         return ()
 
     def _sweep(self, now: int) -> list[Command]:
-        more = self.replier.recent_con.expire(now)
-        more = self.replier.recent_non.expire(now) or more
-        self.sweep_ns = now + (SWEPT_ON_NS if more else SWEEP_NS)
-        self.assemblies.expire(now)
-        self.pinned.expire(now)
+        self.sweep_ns = now + (SWEPT_ON_NS if self.shared.expire(now) else SWEEP_NS)
         silent = self.observations.silent(now + SWEEP_NS, now)
         return [QueryLatest(Check(observation), observation.feed.key[0]) for observation in silent]

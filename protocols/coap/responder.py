@@ -46,9 +46,6 @@ class Responder(Protocol):
     def separate(self, exchange: Exchange) -> None:
         """Make the response a separate confirmable message, whose ACK verifies the address."""
 
-    def notify(self, observation: Observation, now: int) -> bool:
-        """Queue the next notification of an observation. False: too many messages wait."""
-
     def abandon(self, observation: Observation, now: int) -> None:
         """Drop the notifications of a removed observation."""
 

@@ -12,17 +12,18 @@ from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
 from domain.filter.path import path_of
 from domain.message.message import RETAIN_NONE, RETAIN_SET
+from domain.message.receipt import Receipt
 from domain.message.record import Record
 from protocols.coap import status
 from protocols.coap.blockwise import blockwise
 from protocols.coap.blockwise.blockwise import Pinned
-from protocols.coap.context_ticket import Claim
-from protocols.coap.exchange.exchange import Exchange
+from protocols.coap.exchange.exchange import Exchange, Remote
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Pairs
 from protocols.coap.message.option import Fault
 from protocols.coap.observe.group_observer import Member
 from protocols.coap.observe.observations import Feed, Observation, Observations
+from protocols.coap.oscore.association import Claim
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Reception, Representation
 from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder
@@ -74,12 +75,9 @@ class Responses:
             self._received(event, now)
         elif isinstance(event, Refused):
             self._refused(event, now)
-        elif isinstance(event, Done):
+        elif isinstance(event, Done | Settled):
             if isinstance(event.ticket, Exchange):
-                self.responder.reply(event.ticket, message.DELETED, [], b"", now)
-        elif isinstance(event, Settled):
-            if isinstance(event.ticket, Exchange):
-                failure = event.outcomes[0]
+                failure = event.outcomes[0] if isinstance(event, Settled) else None
                 if failure is None:
                     self.responder.reply(event.ticket, message.DELETED, [], b"", now)
                 else:
@@ -109,18 +107,6 @@ class Responses:
         elif isinstance(intent, Observation):
             self.later.extend(self.cancel(intent, now))
 
-    def notify(self, most: int, now: int) -> int:
-        """Notify at most `most` ready observers; returns their number."""
-        ready = self.observations.ready
-        done = 0
-        while ready and done < most:
-            observation = ready.popleft()
-            done += 1
-            if not observation.cancelled and not self.responder.notify(observation, now):
-                self.responder.count("unsendable")
-                self.observations.postpone(observation)
-        return done
-
     def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
         """Command that stores `body`. A NON request that waives every response (No-Response) ends here."""
         retain = RETAIN_SET if exchange.code == message.PUT else RETAIN_NONE
@@ -140,6 +126,10 @@ class Responses:
         if feed is not None:
             commands.extend((Unwatch(feed),) if feed.member is None else feed.member.release())
         return commands
+
+    def cancel_all(self, remote: Remote, now: int) -> list[Command]:
+        """Remove all observations of a peer, as `cancel`."""
+        return [command for gone in self.observations.all_of(remote) for command in self.cancel(gone, now)]
 
     def _sent(self, event: Sent, now: int) -> None:
         exchange = event.ticket
@@ -203,12 +193,13 @@ class Responses:
     def _delivered(self, event: WatchedMessages, now: int) -> None:
         feed = event.ticket
         if isinstance(feed, Feed):
+            wall_ms = self.wall_ms()
             for record in event.records:
                 if feed.of_data and translate.removes(record):
                     for observation in list(feed.observers):
                         self._revoked(observation, message.NOT_FOUND, now)
                     continue
-                value = self._selected(feed, record) if feed.selects else translate.representation(record, self.wall_ms())
+                value = _selected(feed, record, wall_ms) if feed.selects else translate.representation(record, wall_ms)
                 if value is not None:
                     self._queue(feed, value)
 
@@ -225,21 +216,8 @@ class Responses:
             self.fault(exchange, Fault(message.NOT_FOUND, "no message"), now)
             return
         receipt = event.messages[0].receipt
-        etag = translate.etag_of(receipt.text().encode())
         exchange.intent = Lease(asked.group, asked.topic, receipt)
-        leased = Representation(etag, value.format, value.expire_ms, value.body, asked.location(receipt))
-        self.content(exchange, leased, option.ABSENT, now)
-
-    def _selected(self, feed: Feed, data: bytes) -> Representation | None:
-        """Value of a record for the observers of a FETCH, with its path; None when the filter rejects it."""
-        record = Record(data)
-        if feed.filter is not None and not feed.filter.matches(record.properties):
-            return None
-        value = translate.representation(data, self.wall_ms())
-        if value is not None:
-            levels = [translate.ROOT, *path_of(record.topic, record.properties).split("/")]
-            value.location = [(option.LOCATION_PATH, level.encode()) for level in levels]
-        return value
+        self.content(exchange, _leased(value, asked, receipt), option.ABSENT, now)
 
     def select(self, exchange: Exchange, observation: Observation, now: int) -> None:
         """Answer the registration of a FETCH: an empty 2.05 with Observe."""
@@ -263,9 +241,7 @@ class Responses:
             self.later.append(member.receive(feed))
             return
         member.held = receipt
-        etag = translate.etag_of(receipt.text().encode())
-        leased = Representation(etag, value.format, value.expire_ms, value.body, member.asked.location(receipt))
-        self._queue(feed, leased)
+        self._queue(feed, _leased(value, member.asked, receipt))
 
     def _queue(self, feed: Feed, value: Representation) -> None:
         """Append a value to a feed. A member whose message is dropped for it releases the lease, and is ended with 5.03."""
@@ -336,18 +312,16 @@ class Responses:
             self.undelivered(exchange, now)
             self.fault(exchange, Fault(message.NOT_ACCEPTABLE, "the value is of another format"), now)
             return
-        number = 0
-        exponent = blockwise.exponent_of(self.config.block_bytes)
-        if options.block2 != option.ABSENT:
-            number = options.block2 >> 4
-            asked = options.block2 & 7
-            exponent = asked if number or asked == blockwise.BERT_EXPONENT else min(exponent, asked)
-        elif exchange.remote.bert:
-            exponent = blockwise.BERT_EXPONENT
+        number, exponent = _block(exchange, blockwise.exponent_of(self.config.block_bytes))
         if number and blockwise.start_of(number, exponent) >= len(value.body):
             self.fault(exchange, Fault(message.BAD_REQUEST, "the value has no such block"), now)
             return
-        fitting = self._fit(exchange, value, observe, number, exponent, now)
+        # The response that begins an observation of an unverified address is a confirmable message, and nothing more is sent
+        # before its ACK (RFC 7641 section 7).
+        separate = isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
+        room = self.responder.room(exchange, len(value.body), now) - len(exchange.token) - 1
+        room -= message.HEADER_BYTES * 2 if separate else message.HEADER_BYTES
+        fitting = _fit(exchange, value, observe, number, exponent, room, wall_ms)
         if fitting is None:
             self.undelivered(exchange, now)
             self.responder.challenge(exchange, now)
@@ -355,41 +329,68 @@ class Responses:
         pairs, payload = fitting
         if len(payload) < len(value.body):
             self.pinned.put((exchange.owner, exchange.path), value, len(value.body), now)
-        if self._registers(exchange, now):
+        if separate:
             self.responder.separate(exchange)
         self.responder.reply(exchange, message.CONTENT, pairs, payload, now)
 
-    def _fit(
-        self, exchange: Exchange, value: Representation, observe: int, number: int, exponent: int, now: int
-    ) -> tuple[Pairs, bytes] | None:
-        """Options and payload of the requested block, in the largest block size that fits; None: 16 bytes do not fit.
 
-        A response may have a smaller block that begins at the same byte as the requested one (RFC 7959 section 2.4).
-        """
-        room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
-        if self._registers(exchange, now):
-            room -= message.HEADER_BYTES
-        bert = exponent == blockwise.BERT_EXPONENT
-        whole = exchange.remote.whole_bytes if bert or exchange.options.block2 == option.ABSENT else 0
-        left = len(value.body) - blockwise.start_of(number, exponent)
-        while exponent and not whole and min(left, 16 << exponent) > room:
+def answers_pinned(outcomes: Responses, exchange: Exchange, now: int) -> bool:
+    """Answer a later block of a value that is pinned for the peer. False: none is pinned."""
+    value = outcomes.pinned.get((exchange.owner, exchange.path), now)
+    if not isinstance(value, Representation):
+        return False
+    outcomes.content(exchange, value, option.ABSENT, now)
+    return True
+
+
+def _leased(value: Representation, asked: Reception, receipt: Receipt) -> Representation:
+    """The value of a leased message, with the location of its lease."""
+    etag = translate.etag_of(receipt.text().encode())
+    return Representation(etag, value.format, value.expire_ms, value.body, asked.location(receipt))
+
+
+def _selected(feed: Feed, data: bytes, wall_ms: int) -> Representation | None:
+    """Value of a record for the observers of a FETCH, with its path; None when the filter rejects it."""
+    record = Record(data)
+    if feed.filter is not None and not feed.filter.matches(record.properties):
+        return None
+    value = translate.representation(data, wall_ms)
+    if value is not None:
+        levels = [translate.ROOT, *path_of(record.topic, record.properties).split("/")]
+        value.location = [(option.LOCATION_PATH, level.encode()) for level in levels]
+    return value
+
+
+def _block(exchange: Exchange, exponent: int) -> tuple[int, int]:
+    """Number and size exponent of the block to send. `exponent`: the preferred one."""
+    block2 = exchange.options.block2
+    if block2 == option.ABSENT:
+        return 0, blockwise.BERT_EXPONENT if exchange.remote.bert else exponent
+    asked = block2 & 7
+    return block2 >> 4, asked if block2 >> 4 or asked == blockwise.BERT_EXPONENT else min(exponent, asked)
+
+
+def _fit(
+    exchange: Exchange, value: Representation, observe: int, number: int, exponent: int, room: int, wall_ms: int
+) -> tuple[Pairs, bytes] | None:
+    """Options and payload of the requested block, in the largest block size that fits; None: 16 bytes do not fit.
+
+    A response may have a smaller block that begins at the same byte as the requested one (RFC 7959 section 2.4).
+    """
+    bert = exponent == blockwise.BERT_EXPONENT
+    whole = exchange.remote.whole_bytes if bert or exchange.options.block2 == option.ABSENT else 0
+    left = len(value.body) - blockwise.start_of(number, exponent)
+    while exponent and not whole and min(left, 16 << exponent) > room:
+        exponent -= 1
+        number *= 2
+    pairs, payload = translate.content(value, observe, number, exponent, wall_ms, whole)
+    while len(message.join(pairs)) + len(payload) > room:
+        if pairs and pairs[-1][0] == option.SIZE2:
+            pairs.pop()
+        elif exponent:
             exponent -= 1
             number *= 2
-        pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms(), whole)
-        while len(message.join(pairs)) + len(payload) > room:
-            if pairs and pairs[-1][0] == option.SIZE2:
-                pairs.pop()
-            elif exponent:
-                exponent -= 1
-                number *= 2
-                pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
-            else:
-                return None
-        return pairs, payload
-
-    def _registers(self, exchange: Exchange, now: int) -> bool:
-        """True when the response begins an observation of an unverified address.
-
-        The response is then a confirmable message, and nothing more is sent before its ACK (RFC 7641 section 7).
-        """
-        return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
+            pairs, payload = translate.content(value, observe, number, exponent, wall_ms)
+        else:
+            return None
+    return pairs, payload

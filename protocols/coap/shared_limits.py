@@ -42,7 +42,6 @@ Feed = TypeVar("Feed", bound=HeldFeed)
 class Audience(Generic[Feed]):
     """The observers of all transports, and the values that wait for them.
 
-    count      number of observations
     networks   network -> number of its observations
     bytes      memory of the values of all feeds
     behind     feeds with waiting values; the first have waited longest, or were compared longest ago
@@ -88,9 +87,6 @@ class Audience(Generic[Feed]):
 class SharedLimits:
     """The shared state of all CoAP adapters of one node.
 
-    recent_con   duplicate table of confirmable requests
-    recent_non   duplicate table of non-confirmable requests
-    assemblies   unfinished Block1 bodies
     pinned       values that peers read block by block
     audience     observers, and the values that wait for them
     """
@@ -104,6 +100,14 @@ class SharedLimits:
         self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
         self.pinned = Pinned(config.pinned_bytes_max)
         self.audience: Audience[Any] = Audience()
+
+    def expire(self, now: int) -> bool:
+        """Remove old entries. True: more are left in the duplicate tables."""
+        more = self.recent_con.expire(now)
+        more = self.recent_non.expire(now) or more
+        self.assemblies.expire(now)
+        self.pinned.expire(now)
+        return more
 
 
 def shared_limits_of(setting: Setting, config: CoapSettings) -> SharedLimits:

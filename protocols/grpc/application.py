@@ -19,13 +19,12 @@ from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
 from protocols.grpc.access import Authenticator
-from protocols.grpc.call import Call, Method
+from protocols.grpc.call import RESPONSE, Call, Method, OpenCalls
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
-from protocols.http2.application import Headers, Reply
-from protocols.http2.head import RequestHead
+from protocols.http2.application import Reply
+from protocols.http2.head import Headers, RequestHead
 from protocols.setting import Setting
 
 UNCHECKED_BYTES_MAX: Final = 4 * 1024
@@ -54,11 +53,6 @@ class GrpcApplication:
     """The streams of one connection. Implements `protocols.http2.application.Application`.
 
     calls          the calls that are not answered, and the interface of this connection for methods
-    _setting       the node's facts: clocks, broker name, counters of refusals, authority
-    _backlog       the work of this turn of the loop, and the work that waits for a later one
-    _authenticator authenticates calls; None without access control
-    _by_stream     stream id -> a call that is not answered
-    _reply         writes to the streams of the HTTP/2 connection
     _not_posts     streams whose method is not POST, until the request ends
     _client_raw    the metadata x-mq-client-id of the last call
     _client_id     the same as text; "" when it cannot be used

@@ -14,7 +14,7 @@ from domain.filter.sql import EXPRESSION_CHARS_MAX
 from domain.membership import Leave
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
-from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, CallContext, Method
+from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, Method, OpenCalls, finish_done
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.receive import filter_of
 from protocols.grpc.session import Client
@@ -37,7 +37,7 @@ GIVE_BACK_MS: Final = 1_000
 _CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER)
 
 
-def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_telemetry(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One TelemetryCommand of the client. Settings are answered with merged settings; the others answer an inquiry.
 
     Settings of more than SETTINGS_BYTES_MAX, or invalid ones, end the stream with INVALID_ARGUMENT.
@@ -73,7 +73,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
     return (heartbeat, *asked, QueryGroup(context.ticket(call), client.group))
 
 
-def _register(context: CallContext, call: Call, client: Client, now: int) -> bool:
+def _register(context: OpenCalls, call: Call, client: Client, now: int) -> bool:
     """Store the client with its settings. Called after the access check: a refused client never replaces another one."""
     if context.sessions.put(client, now):
         return True
@@ -88,7 +88,7 @@ def _needs(client: Client) -> list[Need]:
     return [Need(GROUP, client.group, (SUB,)), *wanted] if client.group else wanted
 
 
-def finish_telemetry(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_telemetry(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """GroupFound of a consumer, or Done for the rights of a producer -> merged settings, for the oldest pending settings."""
     waiting = cast(list[tuple[Client, pb.Settings]], call.state)
     if not isinstance(event, Done | GroupFound | Refused) or (isinstance(event, Done) and waiting[0][0].group):
@@ -122,7 +122,7 @@ def _settings_command(merged: pb.Settings) -> bytes:
     return cast(bytes, command.SerializeToString())
 
 
-def _refusal(context: CallContext, call: Call, sent: pb.Settings, kind: str | None) -> Refusal | None:
+def _refusal(context: OpenCalls, call: Call, sent: pb.Settings, kind: str | None) -> Refusal | None:
     """The first invalid value of settings (ClientActivity), None when all are valid."""
     if kind is None:
         return Refusal(pb.BAD_REQUEST, "settings without publishing or subscription")
@@ -157,7 +157,7 @@ def _weight(sent: pb.Settings) -> int:
     return (len(sent.publishing.topics) + len(sent.subscription.subscriptions)) >> 1
 
 
-def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_heartbeat(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Heartbeat of the client's memberships. Refused before the client has sent settings."""
     pb.HeartbeatRequest.FromString(body)
     client = context.sessions.find(call.client_id)
@@ -172,7 +172,7 @@ def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> 
     return (beat,)
 
 
-def begin_termination(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_termination(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Leave the group. Leases under renewal are released after GIVE_BACK_MS; lite subscriptions are removed."""
     pb.NotifyClientTerminationRequest.FromString(body)
     client = context.sessions.drop(call.client_id)
@@ -186,16 +186,6 @@ def begin_termination(context: CallContext, call: Call, body: bytes, now: int) -
     if client.kind == pb.LITE_PUSH_CONSUMER:
         context.enqueue(lite.remove_subscriptions(context, call, client))
     return (Leave(context.ticket(call), call.client_id, consumer_group=client.group),)
-
-
-def finish_done(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Done -> OK. Events of the released leases arrive after the call is closed, and are discarded."""
-    if context.is_closed(call):
-        return
-    if isinstance(event, Refused):
-        context.reply_failure(call, event.failure)
-    else:
-        context.reply(call, status.STATUS_OK)
 
 
 TELEMETRY: Method = Method(

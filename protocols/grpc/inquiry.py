@@ -18,12 +18,9 @@ from domain import limits
 from domain.client_inquiry import ClientAnswered, ConsumptionRequest, Inquiry, RunningInfoRequest
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
-from domain.event import Leased
 from domain.filter.filter import TAG
 from domain.filter.tag import tag_hash
 from domain.membership import Subscription
-from domain.message.receipt import Receipt
-from domain.message.record import Record
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, V5_0_0, Client
@@ -36,8 +33,6 @@ RESULTS: Final[Mapping[int, str]] = {
     pb.MESSAGE_CORRUPTED: "CR_RETURN_NULL",
 }
 """Status code of a client's answer -> RocketMQ's CMResult. With any other code the client has not consumed the message."""
-
-_HOSTS: Final = translate_out.Hosts()
 
 
 @final
@@ -65,7 +60,7 @@ class Inquiries:
         elif isinstance(about, ConsumptionRequest):
             command = pb.TelemetryCommand()
             command.verify_message_command.nonce = str(event.serial)
-            command.verify_message_command.message.MergeFromString(_message(client, about.record))
+            command.verify_message_command.message.MergeFromString(translate_out.unleased(about.record, client.resource))
         else:
             return _failure(event, "speaks gRPC, which has no words for that question")
         command.status.code = pb.OK
@@ -108,12 +103,6 @@ class Inquiries:
 
 def _failure(event: Inquiry, why: str) -> ClientAnswered:
     return ClientAnswered(event.serial, Failure(ErrorCode.GROUP_OFFLINE, f"the client <{event.client_id}> {why}"))
-
-
-def _message(client: Client, data: bytes) -> bytes:
-    record = Record(data)
-    shown = Leased(data, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
-    return translate_out.message(translate_out.topic_field(client.resource(record.topic)), shown, "", _HOSTS)
 
 
 def running_info(client: Client, stacks: str) -> bytes:

@@ -15,7 +15,7 @@ from domain.event import Event, Leased, Refused
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.message.record import Record
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, CallContext, Method
+from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
@@ -40,7 +40,7 @@ _POLICIES: Final[dict[int, OffsetOptionType]] = {
 }
 
 
-def begin_sync(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_sync(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One SyncSubscription. The offset option applies to PARTIAL_ADD only."""
     request = pb.SyncLiteSubscriptionRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
@@ -74,7 +74,7 @@ def _start(option: pb.OffsetOption) -> OffsetOption | None:
     return OffsetOption(OffsetOptionType.TIME, option.timestamp) if kind == "timestamp" else None
 
 
-def finish_sync(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_sync(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Done -> OK, when all parts are done. The first one that is refused is the answer."""
     if context.is_closed(call):
         return
@@ -90,7 +90,7 @@ def _refused(failure: Failure) -> tuple[int, str]:
     return (pb.LITE_SUBSCRIPTION_QUOTA_EXCEEDED if failure.code is ErrorCode.QUOTA else code), text
 
 
-def poll(context: CallContext, call: Call, client: Client, asked: Receive) -> Sequence[Command]:
+def poll(context: OpenCalls, call: Call, client: Client, asked: Receive) -> Sequence[Command]:
     """The command of a lite push consumer's ReceiveMessage: one poll for all its lite topics."""
     if len(client.leases) > UNACKED_MAX:
         context.refuse(call, pb.FORBIDDEN, f"client {call.client_id} has not acknowledged {len(client.leases)} messages")
@@ -113,7 +113,7 @@ def named_queue(topic: str, lite_topic: str) -> str:
     return lite.queue_name(topic, lite_topic) if lite_topic else topic
 
 
-def remove_subscriptions(context: CallContext, call: Call, client: Client) -> SyncSubscription:
+def remove_subscriptions(context: OpenCalls, call: Call, client: Client) -> SyncSubscription:
     """The command that removes all lite subscriptions of a client."""
     topic = next(iter(client.subscriptions), None)
     name = topic.topic if topic is not None else ""

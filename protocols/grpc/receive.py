@@ -18,7 +18,7 @@ from domain.filter.tag import TAGS_CHARS_MAX
 from domain.message.receipt import Receipt
 from domain.message.record import beside_body
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
-from protocols.grpc.call import Call, CallContext, Method
+from protocols.grpc.call import Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import INVISIBLE_MS
 from protocols.grpc.session import Client
@@ -36,7 +36,6 @@ _FILTER_TYPES: Final = {pb.FILTER_TYPE_UNSPECIFIED: TAG, pb.TAG: TAG, pb.SQL: SQ
 
 _OK: Final = framing.frame(status.STATUS_OK)
 _NONE: Final = framing.frame(status.status(pb.MESSAGE_NOT_FOUND, "no new message"))
-_HOSTS = translate_out.Hosts()
 
 
 @final
@@ -44,10 +43,8 @@ class _Poll:
     """The fields of a request that its answer needs.
 
     client        the polling client; None: it has sent no settings yet
-    receive       the command
     topic_field   the encoded topic, as the request has it
     renew         True: its leases are renewed (`auto_renew`)
-    lite          True: it polls lite topics
     """
 
     __slots__ = ("client", "lite", "receive", "renew", "topic_field")
@@ -64,7 +61,7 @@ class _Poll:
         return lite.queue_of(self.receive.topic, leased) if self.lite else self.receive.topic
 
 
-def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Check the request -> one Receive; QueryGroup first for a client without settings.
 
     The first poll of some SDKs arrives before their settings; the group then decides whether it is orderly.
@@ -108,7 +105,7 @@ def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[C
     return (receive,) if client is not None else (QueryGroup(receive.ticket, group),)
 
 
-def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Received -> status, messages, delivery timestamp.
 
     Messages are released at once when the call is closed, or when too many answers of the connection are unsent.
@@ -139,7 +136,7 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     if context.is_closed(call):
         _release(context, call, poll, messages)
         return
-    if context.is_full() and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
+    if context.output.is_full() and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
         _refuse_unread(context, call, poll, messages)
         return
     if not messages:
@@ -151,7 +148,7 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     frames = [_OK]
     for leased in messages:
         handle = leased.receipt.text()
-        message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
+        message = translate_out.message(poll.topic_field, leased, handle)
         frames.append(framing.frame(wire.text(b"\x12", message)))
         if poll.renew and poll.client is not None:
             context.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
@@ -160,7 +157,7 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
 
 
 def _answer_dear(
-    context: CallContext, call: Call, messages: Sequence[Leased], frames: list[bytes], size: int, now: int
+    context: OpenCalls, call: Call, messages: Sequence[Leased], frames: list[bytes], size: int, now: int
 ) -> Sequence[Command]:
     """Encode the next messages of an answer; its turns are those of the backlog.
 
@@ -171,7 +168,7 @@ def _answer_dear(
     if context.is_closed(call):
         _release(context, call, poll, messages)
         return ()
-    if not frames and context.is_full():
+    if not frames and context.output.is_full():
         _refuse_unread(context, call, poll, messages)
         return ()
     weight = 0
@@ -181,7 +178,7 @@ def _answer_dear(
             context.backlog.go_on(partial(_answer_dear, context, call, messages, frames, size))
             return ()
         leased = messages[len(frames)]
-        message = translate_out.message(poll.topic_field, leased, leased.receipt.text(), _HOSTS)
+        message = translate_out.message(poll.topic_field, leased, leased.receipt.text())
         size += len(message)
         weight += 1 + (beside_body(leased.record) >> 7) + (len(message) >> 14)
         frames.append(framing.frame(wire.text(b"\x12", message)))
@@ -196,15 +193,15 @@ def _answer_dear(
     return ()
 
 
-def _refuse_unread(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
+def _refuse_unread(context: OpenCalls, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
     """Answer a poll without its messages: many may be answered in one moment. SDKs poll again within a second."""
     _release(context, call, poll, messages)
-    unsent = context.unsent_bytes()
+    unsent = context.output.pending(0)
     text = f"{unsent} bytes of answers, and those of other connections, wait to be read: read them, and ask again"
     context.refuse(call, pb.TOO_MANY_REQUESTS, text)
 
 
-def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
+def _release(context: OpenCalls, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
     """Release leases whose messages are not sent: other members of the group may receive them at once."""
     given: dict[str, list[Receipt]] = {}
     for leased in messages:
@@ -213,7 +210,7 @@ def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[L
         context.enqueue(Extend(context.ticket(call), poll.receive.group, name, receipts, 0, untold=True))
 
 
-def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter | Refusal | None:
+def filter_of(context: OpenCalls, expression: pb.FilterExpression) -> Filter | Refusal | None:
     """The filter of an expression, None when it matches everything. An expression without a type is of type TAG."""
     kind = _FILTER_TYPES.get(expression.type) or f"number {expression.type}"
     text = expression.expression
@@ -242,7 +239,7 @@ def _wait_ns(call: Call, client: Client | None, request: pb.ReceiveMessageReques
     return Refusal(code, "the deadline leaves less than the 5 seconds that a poll takes at least")
 
 
-def _delivery_timestamp(context: CallContext) -> bytes:
+def _delivery_timestamp(context: OpenCalls) -> bytes:
     return framing.frame(wire.timestamp(b"\x1a", context.setting.wall_ms()))
 
 

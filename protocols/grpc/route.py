@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast, final
 
@@ -13,7 +14,7 @@ from domain.command import Command
 from domain.event import Event, Refused
 from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import Call, CallContext, Method
+from protocols.grpc.call import Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.translate_in import Refusal
 
@@ -40,19 +41,17 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
 }
 
 
-def begin_route(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_route(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One QueryTopic, which creates the topic where the policy allows."""
     request = pb.QueryRouteRequest.FromString(body)
     topic = call.named(request.topic)
-    refusal = translate_in.topic_of(topic) or _endpoints(request.endpoints)
-    if refusal is not None:
-        context.refuse(call, *refusal)
+    if context.refuses(call, translate_in.topic_of(topic) or _endpoints(request.endpoints)):
         return ()
     call.state = request
     return (QueryTopic(context.ticket(call), topic, create=True),)
 
 
-def finish_route(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_route(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """TopicFound -> its queues in a fixed order, all at the endpoint that the client has used."""
     if isinstance(event, Refused):
         context.reply_failure(call, event.failure)
@@ -79,7 +78,7 @@ def _accepted(topic: Topic) -> tuple[pb.MessageType, ...]:
     return _TYPES.get(topic.type, _MIXED_TYPES)
 
 
-def _message_queue(context: CallContext, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
+def _message_queue(context: OpenCalls, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
     """A queue of this broker at the endpoint named in the request, else at the advertised one."""
     queue = pb.MessageQueue()
     queue.topic.CopyFrom(topic)
@@ -107,10 +106,8 @@ class _Queues:
     """The queues of an answer: they differ in their id and permission only.
 
     count      number of queues; 0: one entry, for any queue
-    encoded    the entries so far
     _ends      permission -> id at which the queues with it end; the first ones begin at 0
     _inside    tag of the field of an entry that holds the queue; b"": the entry is the queue
-    _next      id of the next queue
     """
 
     __slots__ = ("_ends", "_head", "_inside", "_next", "_queue", "count", "encoded")
@@ -156,13 +153,13 @@ class _Queues:
         return wire.text(b"\x12", wire.text(self._inside, queue) if self._inside else queue)
 
 
-def _answer(context: CallContext, call: Call, queues: _Queues) -> None:
+def _answer(context: OpenCalls, call: Call, queues: _Queues) -> None:
     """Answer with a list of queues; a long one over several turns of the loop."""
-    unsent = context.unsent_bytes()
+    unsent = context.output.pending(0)
     if queues.size > ANSWER_BYTES_MAX:
         text = f"{queues.count} queues with these endpoints are more than {ANSWER_BYTES_MAX} bytes"
         context.refuse(call, pb.PAYLOAD_TOO_LARGE, text)
-    elif queues.size > limits.SMALL_ANSWER_BYTES and context.is_full():
+    elif queues.size > limits.SMALL_ANSWER_BYTES and context.output.is_full():
         context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unsent} bytes of answers wait for this client to read them: ask again")
     elif queues.count <= QUEUES_AT_ONCE:
         queues.encode(QUEUES_AT_ONCE)
@@ -171,11 +168,11 @@ def _answer(context: CallContext, call: Call, queues: _Queues) -> None:
         context.backlog.add(partial(_encode, context, call, queues))
 
 
-def _encode(context: CallContext, call: Call, queues: _Queues, now: int) -> Sequence[Command]:
+def _encode(context: OpenCalls, call: Call, queues: _Queues, now: int) -> Sequence[Command]:
     """Encode the next queues of a long answer."""
     if context.is_closed(call):
         return ()
-    if not queues.encoded and context.is_full():
+    if not queues.encoded and context.output.is_full():
         _answer(context, call, queues)
         return ()
     context.backlog.charge(QUEUES_PER_TURN >> 3)
@@ -194,36 +191,31 @@ def _endpoints(endpoints: pb.Endpoints) -> Refusal | None:
     return None
 
 
+@dataclass(slots=True)
 class _Assignment:
-    """A request, and the two events that its answer needs.
+    """A request, and what its answer needs of two events: None until found.
 
-    topic, group   None until found
-    failed         True: answered with a failure; the other event is ignored
+    failed   True: answered with a failure; the other event is ignored
     """
 
-    __slots__ = ("failed", "group", "request", "topic")
-
-    def __init__(self, request: pb.QueryAssignmentRequest) -> None:
-        self.request = request
-        self.topic: Topic | None = None
-        self.group: Group | None = None
-        self.failed = False
+    request: pb.QueryAssignmentRequest
+    topic: Topic | None = None
+    group: Group | None = None
+    failed: bool = False
 
 
-def begin_assignment(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_assignment(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """QueryTopic and QueryGroup."""
     request = pb.QueryAssignmentRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    refusal = translate_in.topic_of(topic) or translate_in.group_of(group) or _endpoints(request.endpoints)
-    if refusal is not None:
-        context.refuse(call, *refusal)
+    if context.refuses(call, translate_in.topic_of(topic) or translate_in.group_of(group) or _endpoints(request.endpoints)):
         return ()
     call.state = _Assignment(request)
     ticket = context.ticket(call)
     return (QueryTopic(ticket, topic, create=True), QueryGroup(ticket, group))
 
 
-def finish_assignment(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_assignment(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Both found -> the same assignment for every member: one of any queue, or one a queue for a FIFO group."""
     found = cast(_Assignment, call.state)
     if found.failed:

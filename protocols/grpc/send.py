@@ -11,7 +11,7 @@ from domain.command import Command, Send
 from domain.event import Event, Refused, Sent
 from domain.message.message import SYS_PREPARED, Message
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import FIELDS_MAX, MESSAGE_BYTES_MAX, Call, CallContext, Method
+from protocols.grpc.call import FIELDS_MAX, MESSAGE_BYTES_MAX, Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.translate_in import Refusal
 
@@ -29,9 +29,7 @@ WEIGHT_AT_ONCE: Final = 256
 class _Batch:
     """One SendMessage request.
 
-    topic      the stored name of its topic
     sent       its messages, as the generated classes have them
-    messages   those of them that are checked
     size       bytes of their bodies, decompressed
     keys       their keys, of those with many properties
     wall_ms    time of the request, epoch milliseconds
@@ -48,7 +46,7 @@ class _Batch:
         self.wall_ms = wall_ms
 
 
-def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Check the messages -> one Send. One invalid message refuses the request. A large batch is checked over several turns."""
     sent = pb.SendMessageRequest.FromString(body).messages
     if len(sent) == 0:
@@ -65,7 +63,7 @@ def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[C
     return _check(context, call, _Batch(topic, sent, context.setting.wall_ms()), now)
 
 
-def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequence[Command]:
+def _check(context: OpenCalls, call: Call, batch: _Batch, now: int) -> Sequence[Command]:
     """Check the next messages of a batch -> its Send, when all are checked."""
     if context.is_closed(call):
         return ()
@@ -104,7 +102,7 @@ def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequenc
     return (Send(context.ticket(call), batch.messages, typed=True),)
 
 
-def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Sent -> one result entry for each message, in order."""
     if isinstance(event, Refused):
         context.reply_failure(call, event.failure)

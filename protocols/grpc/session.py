@@ -43,6 +43,11 @@ def ordinal(version: str) -> int:
     return V5_0_0 + 2 * (int(found[1]) * 10 + int(found[2])) if found is not None else HIGHER_VERSION
 
 
+def resource_of(topic: str) -> pb.Resource:
+    """A stored topic as a resource."""
+    return pb.Resource(name=topic)
+
+
 class CallMetadata(Protocol):
     """The metadata of a call that settings need."""
 
@@ -58,10 +63,8 @@ class CallMetadata(Protocol):
 class RenewedLease:
     """A lease under renewal. The client names it by the first receipt handle throughout.
 
-    client     the client that received the message
     handle     the first receipt handle
     receipt    the receipt in force
-    group      consumer group
     topic      topic or lite queue that the message is settled in
     attempt    number of this delivery of the message, from 1
     since_ns   monotonic ns at which the lease was first given
@@ -87,14 +90,9 @@ class RenewedLease:
 class Client:
     """A client, by its settings. Topics and groups have their stored names.
 
-    client_id            the metadata x-mq-client-id
     kind                 `ClientType`
     group                consumer group; "" for a producer
-    topics               topics that a producer publishes to
-    subscriptions        topics and filters that a consumer receives
     fifo                 True: its group is orderly
-    retry                retry policy of its group
-    request_timeout_ns   timeout of its requests
     language             RocketMQ's LanguageCode, for tools
     version              ordinal in RocketMQ's MQVersion, for tools
     address              "host:port" of its Telemetry stream, for tools
@@ -139,7 +137,7 @@ class Client:
 
     def resource(self, topic: str) -> pb.Resource:
         """A stored topic as the client named it."""
-        return self._resources.get(topic) or pb.Resource(name=topic)
+        return self._resources.get(topic) or resource_of(topic)
 
     def heartbeat(self, ticket: object, wait: bool) -> Heartbeat:
         """The Heartbeat of its memberships. A producer's groups are its topics, as in RocketMQ's proxy."""

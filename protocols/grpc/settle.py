@@ -11,14 +11,14 @@ from domain.lite import SuspendLite, split
 from domain.message import receipt
 from domain.message.receipt import Receipt
 from protocols.grpc import lite, status, translate_in, wire
-from protocols.grpc.call import FIELDS_MAX, Call, CallContext, Method
+from protocols.grpc.call import FIELDS_MAX, Call, Method, OpenCalls, finish_done
 from protocols.grpc.messages import messaging_pb2 as pb
 
 _UNREADABLE = "INVALID_RECEIPT_HANDLE: the receipt handle cannot be read, or has expired"
 _ENTRY_OK = wire.text(b"\x1a", status.content(pb.OK))
 
 
-def _receipt(context: CallContext, call: Call, handle: str, topic: str, lite_topic: str) -> tuple[Receipt | None, str]:
+def _receipt(context: OpenCalls, call: Call, handle: str, topic: str, lite_topic: str) -> tuple[Receipt | None, str]:
     """The receipt in force for a handle, None for a malformed handle; and the name of the queue that it is settled in.
 
     A lease under renewal gives both, and its renewal ends: some SDKs name the lite topic only when they acknowledge.
@@ -35,13 +35,6 @@ def _receipt(context: CallContext, call: Call, handle: str, topic: str, lite_top
 def _has_ended(found: Receipt, wall_ms: int) -> bool:
     """True when the invisible duration has passed, also when the message has not been redelivered (ReceiptHandle.isExpired)."""
     return found.pop_ms + found.invisible_ms <= wall_ms
-
-
-def _checked(context: CallContext, call: Call, topic: str, group: str) -> bool:
-    refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
-    if refusal is not None:
-        context.refuse(call, *refusal)
-    return refusal is None
 
 
 @final
@@ -70,11 +63,11 @@ class _Acks:
             self.receipts.setdefault(queue, []).append(found)
 
 
-def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_ack(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One Acknowledge for each queue of the entries with a valid handle."""
     request = pb.AckMessageRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    if not _checked(context, call, topic, group):
+    if context.refuses(call, translate_in.topic_of(topic) or translate_in.group_of(group)):
         return ()
     if len(request.entries) > FIELDS_MAX:
         context.refuse(call, pb.BAD_REQUEST, f"the request has {len(request.entries)} entries, {FIELDS_MAX} are allowed")
@@ -99,7 +92,7 @@ def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
     return [Acknowledge(context.ticket_of(call, queue), group, queue, receipts) for queue, receipts in acks.receipts.items()]
 
 
-def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_ack(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Settled -> one status for each entry."""
     acks = cast(_Acks, call.state)
     if isinstance(event, Refused):
@@ -117,7 +110,7 @@ def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None
         _answer_ack(context, call, acks)
 
 
-def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
+def _answer_ack(context: OpenCalls, call: Call, acks: _Acks) -> None:
     """Answer all entries. The Status of the response is theirs when all have the same code, else MULTIPLE_RESULTS."""
     rest = {queue: iter(outcomes) for queue, outcomes in acks.outcomes.items()}
     codes: set[int] = set()
@@ -139,11 +132,11 @@ def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
     context.reply(call, top + b"".join(answer))
 
 
-def begin_change(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_change(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One Extend; a duration of 0 makes the message visible at once."""
     request = pb.ChangeInvisibleDurationRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    if not _checked(context, call, topic, group):
+    if context.refuses(call, translate_in.topic_of(topic) or translate_in.group_of(group)):
         return ()
     call.state = request.receipt_handle
     invisible_ms = request.invisible_duration.seconds * 1000 + request.invisible_duration.nanos // 1_000_000
@@ -162,7 +155,7 @@ def begin_change(context: CallContext, call: Call, body: bytes, now: int) -> Seq
     return (Extend(context.ticket(call), group, queue, [found], invisible_ms),)
 
 
-def finish_change(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_change(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Extended -> the new handle."""
     if isinstance(event, Refused):
         _refuse_change(context, call, *status.of(event.failure))
@@ -174,16 +167,16 @@ def finish_change(context: CallContext, call: Call, event: Event, now: int) -> N
         _refuse_change(context, call, *status.of(outcome))
 
 
-def _refuse_change(context: CallContext, call: Call, code: int, text: str) -> None:
+def _refuse_change(context: OpenCalls, call: Call, code: int, text: str) -> None:
     """Refuse, with the handle of the request: some SDKs use the returned handle without reading the status."""
     context.reply(call, status.status(code, text) + wire.text(b"\x12", cast(str, call.state).encode()))
 
 
-def begin_forward(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_forward(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One DeadLetter."""
     request = pb.ForwardMessageToDeadLetterQueueRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    if not _checked(context, call, topic, group):
+    if context.refuses(call, translate_in.topic_of(topic) or translate_in.group_of(group)):
         return ()
     found, queue = _receipt(context, call, request.receipt_handle, topic, request.lite_topic)
     if found is None:
@@ -192,14 +185,6 @@ def begin_forward(context: CallContext, call: Call, body: bytes, now: int) -> Se
     return (DeadLetter(context.ticket(call), group, queue, found),)
 
 
-def finish_forward(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Done -> OK."""
-    if isinstance(event, Refused):
-        context.reply_failure(call, event.failure)
-    else:
-        context.reply(call, status.STATUS_OK)
-
-
 ACK_MESSAGE = Method("AckMessage", begin_ack, finish_ack)
 CHANGE_INVISIBLE_DURATION = Method("ChangeInvisibleDuration", begin_change, finish_change)
-FORWARD_MESSAGE = Method("ForwardMessageToDeadLetterQueue", begin_forward, finish_forward)
+FORWARD_MESSAGE = Method("ForwardMessageToDeadLetterQueue", begin_forward, finish_done)

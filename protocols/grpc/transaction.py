@@ -6,26 +6,21 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from domain.command import Command
-from domain.event import Event, Leased, Refused
-from domain.message.receipt import Receipt
-from domain.message.record import Record
+from domain.event import Event, Refused
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
 from protocols.grpc import status, translate_in, translate_out, wire
-from protocols.grpc.call import Call, CallContext, Method
+from protocols.grpc.call import Call, Method, OpenCalls, finish_done
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.grpc.session import Client
+from protocols.grpc.session import Client, resource_of
 
 _OUTCOMES: Final[dict[int, str]] = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
-_HOSTS: Final = translate_out.Hosts()
 
 
-def begin_end(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_end(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One EndTransaction. The producer group is the topic, as in RocketMQ's proxy."""
     request = pb.EndTransactionRequest.FromString(body)
     topic = call.named(request.topic)
-    refusal = translate_in.topic_of(topic)
-    if refusal is not None:
-        context.refuse(call, *refusal)
+    if context.refuses(call, translate_in.topic_of(topic)):
         return ()
     transaction_id: str = request.transaction_id
     if not transaction_id.strip():
@@ -35,26 +30,16 @@ def begin_end(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
     return (EndTransaction(context.ticket(call), topic, transaction_id, outcome),)
 
 
-def finish_end(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Done -> OK."""
-    if isinstance(event, Refused):
-        context.reply_failure(call, event.failure)
-    else:
-        context.reply(call, status.STATUS_OK)
-
-
-def begin_recall(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_recall(context: OpenCalls, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One RecallMessage."""
     request = pb.RecallMessageRequest.FromString(body)
     topic = call.named(request.topic)
-    refusal = translate_in.topic_of(topic)
-    if refusal is not None:
-        context.refuse(call, *refusal)
+    if context.refuses(call, translate_in.topic_of(topic)):
         return ()
     return (RecallMessage(context.ticket(call), topic, request.recall_handle),)
 
 
-def finish_recall(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_recall(context: OpenCalls, call: Call, event: Event, now: int) -> None:
     """Recalled -> OK and the message id."""
     if isinstance(event, Refused):
         context.reply_failure(call, event.failure)
@@ -64,13 +49,10 @@ def finish_recall(context: CallContext, call: Call, event: Event, now: int) -> N
 
 def check_command(event: CheckTransaction, client: Client | None) -> bytes:
     """A TelemetryCommand with recover_orphaned_transaction_command. A client that knows the outcome calls EndTransaction."""
-    record = Record(event.record)
-    shown = Leased(event.record, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
-    topic = translate_out.topic_field(pb.Resource(name=record.topic) if client is None else client.resource(record.topic))
-    message = translate_out.message(topic, shown, "", _HOSTS)
+    message = translate_out.unleased(event.record, resource_of if client is None else client.resource)
     command = wire.text(b"\x0a", message) + wire.text(b"\x12", event.message_id.encode())
     return status.STATUS_OK + wire.text(b"\x2a", command)
 
 
-END_TRANSACTION = Method("EndTransaction", begin_end, finish_end)
+END_TRANSACTION = Method("EndTransaction", begin_end, finish_done)
 RECALL_MESSAGE = Method("RecallMessage", begin_recall, finish_recall)

@@ -6,7 +6,8 @@ Field numbers are those of messages/messaging.proto; RocketMQ's proxy fills the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from domain import limits
@@ -14,12 +15,14 @@ from domain.address import host_text
 from domain.event import Leased
 from domain.message import property as properties
 from domain.message.message import SYS_COMPRESSED
+from domain.message.receipt import Receipt
 from domain.message.record import Record, beside_body, is_compressed
 from protocols import compression, marks
 from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
 
-HOSTS_MAX: Final = 1024
+HOSTS_MAX: Final = 1_024
+"""Addresses that are kept as text."""
 _MARKS: Final = (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START, properties.MQTT_RETAIN_START)
 """Reserved properties that are sent as user properties."""
 CHEAP_BESIDE_BYTES_MAX: Final = 16 * 1024
@@ -32,25 +35,13 @@ _PRIORITY: Final = 5
 _NUMBER_DIGITS_MAX: Final = 10
 
 
-class Hosts:
-    """Addresses in record form -> encoded text, with a cache of up to HOSTS_MAX addresses."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, bytes] = {}
-
-    def text(self, host: bytes) -> bytes:
-        """`127.0.0.1:8081`."""
-        known = self._known.get(host)
-        if known is None:
-            if len(self._known) >= HOSTS_MAX:
-                self._known.clear()
-            known = self._known[host] = host_text(host).encode()
-        return known
+@lru_cache(HOSTS_MAX)
+def _host(stored: bytes) -> bytes:
+    """An address in record form -> `127.0.0.1:8081`."""
+    return host_text(stored).encode()
 
 
-def message(topic: bytes, leased: Leased, handle: str, hosts: Hosts) -> bytes:
+def message(topic: bytes, leased: Leased, handle: str) -> bytes:
     """One encoded Message. `topic`: its encoded field 1, as the receiver named the topic."""
     record = Record(leased.record)
     stored = record.properties
@@ -66,9 +57,9 @@ def message(topic: bytes, leased: Leased, handle: str, hosts: Hosts) -> bytes:
         b"\x22\x24\x08\x02\x12\x20" + hashlib.md5(body, usedforsecurity=False).hexdigest().upper().encode(),
         encoding,
         wire.timestamp(b"\x3a", born_ms if born_ms > 0 else 0),
-        wire.text(b"\x42", hosts.text(record.born_host)),
+        wire.text(b"\x42", _host(record.born_host)),
         wire.timestamp(b"\x4a", store_ms),
-        wire.text(b"\x52", hosts.text(record.store_host)),
+        wire.text(b"\x52", _host(record.store_host)),
         wire.text(b"\x62", handle.encode()),
         b"\x68" + wire.varint(receipt.queue_id),
         b"\x70" + wire.varint(receipt.queue_offset),
@@ -168,3 +159,10 @@ def _user(stored: bytes) -> bytes:
 def topic_field(resource: pb.Resource) -> bytes:
     """Field 1 of a Message: the topic as the receiver named it."""
     return wire.text(b"\x0a", resource.SerializeToString())
+
+
+def unleased(data: bytes, resource: Callable[[str], pb.Resource]) -> bytes:
+    """The Message of a record that nobody has leased. `resource`: a stored topic as the client named it."""
+    record = Record(data)
+    receipt = Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset)
+    return message(topic_field(resource(record.topic)), Leased(data, receipt, 1), "")

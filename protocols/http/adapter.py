@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, final
 
+from domain.errors import ErrorCode
+from domain.refusal import Ending, Reason
 from protocols.adapter import Peer
 from protocols.cloudevents.routes import EventRoutes
 from protocols.declaration import Declaration, Listener
@@ -11,8 +14,6 @@ from protocols.http.application import HttpApplication
 from protocols.http.connection import HttpConnection
 from protocols.http.handler import HandlerContext
 from protocols.http.http1.context import ConnectionContext
-from protocols.http.reasons import WORDS
-from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http.routes import ROUTES
@@ -21,6 +22,44 @@ from protocols.http.site import Site
 from protocols.http2.application import Reply
 from protocols.http2.recognition import without_tls
 from protocols.setting import Setting
+
+METHOD_BYTES_MAX: Final = 23
+_TOKEN: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "path-unknown": ErrorCode.NOT_SUPPORTED,
+    "method-not-allowed": ErrorCode.NOT_SUPPORTED,
+    "method-unknown": ErrorCode.NOT_SUPPORTED,
+    "version-unknown": ErrorCode.NOT_SUPPORTED,
+    "transfer-coding-unknown": ErrorCode.NOT_SUPPORTED,
+    "expectation-failed": ErrorCode.NOT_SUPPORTED,
+    "request-syntax": Ending.MALFORMED,
+    "head-too-large": ErrorCode.ARGUMENT_ILLEGAL,
+    "target-too-long": ErrorCode.ARGUMENT_ILLEGAL,
+    "request-timeout": Ending.FRAME_DEADLINE,
+    "host-unknown": ErrorCode.NOT_ALLOWED,
+    "origin-refused": ErrorCode.NOT_ALLOWED,
+    "tls-required": ErrorCode.NOT_ALLOWED,
+    "uploads-full": ErrorCode.OVERLOADED,
+    "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
+    "user-unknown": ErrorCode.ARGUMENT_ILLEGAL,
+    "context-unknown": ErrorCode.ARGUMENT_ILLEGAL,
+    "event-id-invalid": ErrorCode.ARGUMENT_ILLEGAL,
+    "event-id-expired": ErrorCode.OFFSET_NOT_FOUND,
+    "websocket-version": ErrorCode.NOT_SUPPORTED,
+    "websocket-message": ErrorCode.ARGUMENT_ILLEGAL,
+    "websocket-frame-too-large": ErrorCode.MESSAGE_TOO_LARGE,
+    **{f"refused-{status}": Ending.REQUEST_REFUSED for status in range(400, 600)},
+}
+
+
+def begins(head: bytes) -> bool | None:
+    """True for a method and a space (RFC 9112 section 3): a token of at most 23 bytes. None: more bytes are needed."""
+    for index, byte in enumerate(head):
+        if byte == 0x20:
+            return index > 0
+        if byte not in _TOKEN:
+            return False
+    return None if len(head) <= METHOD_BYTES_MAX else False
 
 
 @final

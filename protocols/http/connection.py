@@ -18,7 +18,6 @@ from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.refusal import Ending
 from protocols.adapter import Peer
-from protocols.http.flow import Flow
 from protocols.http.handler import Outcome
 from protocols.http.http1.context import ConnectionContext
 from protocols.http.http1.exchange import Exchange
@@ -40,9 +39,7 @@ HELD_BYTES_MAX: Final = 16 * 1024 * 1024
 class HttpConnection:
     """Sans-IO; `protocols.adapter.Connection`. A ticket is the Exchange itself.
 
-    _exchanges       unanswered requests, in order
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
-    _half_closed     True: the peer has sent all its bytes
     _waiting         complete requests behind the one that is handled in slices
     _held            bytes of content of unanswered requests
     """
@@ -157,25 +154,20 @@ class HttpConnection:
             response.fields = [*response.fields, *readable_by(exchange.origin)]
         keep_alive = exchange.keep_alive and not (exchange.http10 and response.flow is not None)
         exchange.output = http1(response, self._date.at(self._now), exchange.head_only, keep_alive, exchange.http10)
-        if response.flow is not None:
-            self._open(exchange, response.flow)
-        elif exchange.feeds:
-            exchange.keep_alive = False  # the content is not read
+        if response.flow is None:
+            exchange.keep_alive = exchange.keep_alive and not exchange.feeds  # the content is not read
+        elif exchange.head_only:
+            self._undo_commands += response.flow.gone(self._now)
+        else:
+            exchange.flow = response.flow
+            if exchange.feeds and self._reader.expects:  # the client waits for 100 before it sends
+                self._reader.expects = False
+                exchange.output = CONTINUE + exchange.output
         exchange.handler = None
         self._held -= exchange.held
         self._unread.made(len(exchange.output))
         if response.refusal:
             self._refused("http", response.refusal)
-
-    def _open(self, exchange: Exchange, flow: Flow) -> None:
-        """The response comes in parts. A client that waits for 100 before it sends gets that first."""
-        if exchange.head_only:
-            self._undo_commands += flow.gone(self._now)
-            return
-        exchange.flow = flow
-        if exchange.feeds and self._reader.expects:
-            self._reader.expects = False
-            exchange.output = CONTINUE + exchange.output
 
     def answer(self, event: Event, now: int) -> None:
         """The event of a command. Events without a request of this connection are discarded."""
@@ -246,10 +238,8 @@ class HttpConnection:
             return ()
         undone = [command for one in self._exchanges if one.flow is not None for command in one.flow.gone(self._now)]
         self._close()
-        return (
-            *undone,
-            Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),
-        )
+        begun = self._reader.begun
+        return (*undone, Disconnected("cut-short" if begun else "end-of-stream", not begun))
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: requests in progress are answered, an incomplete one with 503, with Connection: close; no others."""

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 
 from domain.access import Authority
 from domain.command import Command
-from domain.event import Event, Refused
+from domain.event import Done, Event, Refused
 from domain.filter.expression import Expressions
 from domain.principal import Principal
 from domain.subscription.sink import Network
@@ -39,7 +39,6 @@ class HandlerContext:
     uploads          bounds the bytes of unfinished requests
     cloudevents_03   True: events of CloudEvents 0.3 are accepted
     refused          counts a refusal inside a response that goes on
-    webhook_tls      True: WebHooks from other machines use TLS
     webhook_callbacks  hosts that consent is sent to
     grant            sends consent to a callback URL: called with URL, origin, and requests a minute (0: no bound)
     event_routes     rules that choose the topic of events sent to `/`
@@ -72,7 +71,6 @@ class Match:
     names     decoded values of the `{name}` parts
     topic     domain topic of a `{path…}` part; "" without one
     path      `originMqttTopic` of a `{path…}` part; "" when it equals the topic
-    allow     value of the Allow field: the methods of the route
     """
 
     __slots__ = ("allow", "context", "methods", "names", "path", "query", "topic")
@@ -157,7 +155,9 @@ class Handler(ABC):
         """Handle a complete request whose content is decoded. May raise RefusalError."""
 
     def finish(self, event: Event) -> Response:
-        """The response to the event of the command. Never raises. Here: Refused; subclasses handle their events."""
+        """The response to the event of the command. Never raises. Here: Refused, and Done; subclasses handle their events."""
+        if isinstance(event, Done):
+            return Response(204, [])
         if isinstance(event, Refused):
             return of_failure(event.failure)
         return problem(500, "internal", "the gateway gave an answer of another kind")

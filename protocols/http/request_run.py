@@ -20,7 +20,6 @@ class RequestRun:
 
     request      None when it was refused before its head was complete, or once its command has its own copy of the content
     handler      None: refused, or answered
-    refusal      the response of a refused request
     content_max  most bytes of content that are accepted, or discarded after a refusal
     feeds        True: its content is passed on as it arrives
     head_only    True: the method is HEAD, so the response has no body

@@ -20,7 +20,6 @@ _BROWSER: Final = b"Mozilla/"
 class Site:
     """Hosts and origins that are served.
 
-    _hosts     names of this node
     _origins   origins of other sites whose pages may send and read; `*`: every one
     _webhooks  senders of WebHook deliveries, which name themselves in Origin without a scheme; `*`: every one
     """

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Final, final
 
+from domain.refusal import Ending, Reason
 from protocols.adapter import Connection, Peer
 from protocols.declaration import Declaration, NoSettings
-from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
-from protocols.http2.reasons import WORDS
+from protocols.http2.engine import EngineFactory
 from protocols.http2.recognition import begins, without_tls
 from protocols.setting import Setting
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "goaway": Ending.GOODBYE,
+    "ping-timeout": Ending.KEEP_ALIVE,
+}
+
+
+def choose() -> tuple[str, EngineFactory]:
+    """The engine of this process and its name: nghttp2 where its binding is built, else h2.
+
+    HEADGATE_PURE=1 forces h2; HEADGATE_REQUIRE_COMPILED=1 raises ImportError instead of using h2.
+    """
+    if os.environ.get("HEADGATE_PURE") != "1":
+        try:
+            from protocols.http2 import engine_nghttp2
+        except ImportError:
+            if os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1":
+                raise
+        else:
+            return "nghttp2", engine_nghttp2.Session
+    from protocols.http2 import engine_h2  # imported here, since h2 costs start time and memory
+
+    return "h2", engine_h2.Session
 
 
 @final

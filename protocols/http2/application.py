@@ -103,6 +103,3 @@ class ApplicationFactory(Protocol):
 
     def open(self, reply: Reply, peer: Peer, now: int) -> Application:
         """The application of a new connection, which is element 0 of each of its tickets."""
-
-
-__all__ = ["Application", "ApplicationFactory", "Draining", "Headers", "Reply", "StreamReply"]

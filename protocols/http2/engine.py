@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from protocols.http2.application import Headers, StreamReply
+from protocols.http2.application import StreamReply
 
 EVENT_HEADERS: Final = 1
 """(EVENT_HEADERS, stream, header fields, True when the request ends with them)"""
@@ -70,10 +70,3 @@ class EngineFactory(Protocol):
 
     def __call__(self, streams_max: int) -> Engine:
         """A new connection, with its SETTINGS in `outgoing`. `streams_max`: SETTINGS_MAX_CONCURRENT_STREAMS."""
-
-
-__all__ = [
-    "CANCEL", "CONNECTION_WINDOW_BYTES", "ENHANCE_YOUR_CALM", "EVENT_DATA", "EVENT_ENDED", "EVENT_FATAL", "EVENT_HEADERS",
-    "EVENT_RESET", "FLOW_CONTROL_ERROR", "HEADER_LIST_BYTES_MAX", "INTERNAL_ERROR", "NO_ERROR", "PROTOCOL_ERROR",
-    "REFUSED_STREAM", "SETTINGS_TIMEOUT", "STREAM_WINDOW_BYTES", "Engine", "EngineEvent", "EngineFactory", "Headers",
-]  # fmt: skip

@@ -19,7 +19,6 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hyperframe.frame import Frame, GoAwayFrame
 
-from protocols.http2.application import Headers
 from protocols.http2.engine import (
     CONNECTION_WINDOW_BYTES,
     EVENT_DATA,
@@ -32,6 +31,7 @@ from protocols.http2.engine import (
     STREAM_WINDOW_BYTES,
     EngineEvent,
 )
+from protocols.http2.head import Headers
 
 _DEFAULT_WINDOW_BYTES = 65_535
 
@@ -40,13 +40,10 @@ _DEFAULT_WINDOW_BYTES = 65_535
 class _Stream:
     """The response of one stream, and whether its request is complete.
 
-    responded   True: the header fields have been sent
     withheld    bytes of the stream's window that are not returned while it is paused; -1: not paused
     ended       True: `send` or `trailers` has ended the response
-    complete    True: the whole request has arrived
     pending     bytes in `chunks`
     chunks      parts of the body that are not in frames yet
-    trailers    trailer fields, None without trailers
     """
 
     __slots__ = ("chunks", "complete", "ended", "pending", "responded", "trailers", "withheld")
@@ -79,11 +76,9 @@ class Session:
     """One connection.
 
     held               bytes of all streams that are not in frames yet
-    _connection        hyper-h2
     _closed            True: the connection is closed, bytes of the peer are ignored
     _goaway_received   True: the peer has sent GOAWAY; the connection is closed with its last stream
     _returned          bytes of paused streams to return to the connection's window
-    _events            events for the next `receive`
     _streams           stream id -> a response that is not complete
     _waiting           streams with data for frames
     """

@@ -1,7 +1,7 @@
 """Types of the binding; protocols/http2/engine.py has the contract."""
 
-from protocols.http2.application import Headers
 from protocols.http2.engine import EngineEvent
+from protocols.http2.head import Headers
 
 class Session:
     @property

@@ -47,7 +47,6 @@ class FrameOutline:
 
     work             frames that carry requests: HEADERS, and DATA that is not empty or ends a stream
     control          all other frames, RST_STREAM and empty DATA included
-    resets           RST_STREAM frames
     inside           True: a frame, a header block or the preface is incomplete
     acknowledged     True: a SETTINGS frame with ACK has begun, which must answer this node's SETTINGS
     control_base     `control` when the time began in which floods are counted, and so `resets_base`
@@ -55,8 +54,6 @@ class FrameOutline:
     _skip            bytes to skip to the next frame header
     _head            part of a frame header
     _open            True: a header block is incomplete
-    _continuations   CONTINUATION frames of the current header block
-    _block           bytes of the current header block
     _since           monotonic ns from which floods are counted; the values then are in the fields ending in `_base`
     """
 

@@ -17,8 +17,6 @@ class RequestHead:
     """The head of a request, by which the applications judge it.
 
     method         value of `:method`, b"" without it, as the next four
-    path           value of `:path`
-    authority      value of `:authority`
     protocol       value of `:protocol`, of an extended CONNECT (RFC 8441)
     content_type   value of the first Content-Type
     fields         the fields behind the pseudo-header fields, in order; without a Host that only repeats `:authority`

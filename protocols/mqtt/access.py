@@ -13,6 +13,7 @@ from protocols.adapter import Peer
 from protocols.mqtt import handshake, status
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Auth, Connect, Disconnect, encode_auth
+from protocols.mqtt.goodbye import REDIRECTS
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
 from protocols.mqtt.property import Properties
@@ -57,7 +58,7 @@ class ClientAuthentication:
         output.packet_bytes_max = terms.packet_bytes_max
         output.alias_maximum = terms.alias_maximum
         if self._config.redirect:
-            raise PacketError(handshake.REDIRECTS[self._config.redirect], "clients are served elsewhere")
+            raise PacketError(REDIRECTS[self._config.redirect], "clients are served elsewhere")
         attach = handshake.attach(self, packet, terms, self._config, self._peer)
         if terms.method:
             self._attach = attach
@@ -95,10 +96,6 @@ class ClientAuthentication:
     def reauthenticated(self) -> None:
         """Send AUTH with reason code 0x00: the gateway has accepted the re-authentication."""
         self._send_auth(SUCCESS, self.proof)
-
-    def refuse(self, version: int, code: int, words: str) -> None:
-        """Send the CONNACK that refuses the client, in the form of `version`."""
-        self._output.put(handshake.refusing_connack(version, code, words, self._config.server_reference))
 
     def _attach_as(self, found: Principal | None) -> Attach | None:
         attach = self._attach

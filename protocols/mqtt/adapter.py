@@ -8,7 +8,7 @@ from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.inflated import InflatedForms
-from protocols.mqtt.output import LOSSES
+from protocols.mqtt.output import LOSSES, Output
 from protocols.mqtt.reasons import WORDS
 from protocols.mqtt.recognition import begins, without_tls
 from protocols.mqtt.settings import MqttSettings
@@ -32,7 +32,9 @@ class MqttAdapter:
 
     def connect(self, peer: Peer, now: int) -> MqttConnection:
         """A new connection."""
-        return MqttConnection(self._setting, self._config, peer, now, self._count_lost, self._inflated)
+        setting, config = self._setting, self._config
+        output = Output(config.output_bytes_max, self._count_lost, self._inflated, setting.unread, peer.host)
+        return MqttConnection(setting, config, peer, now, output)
 
     def _count_lost(self, reason: str, number: int) -> None:
         self.lost[reason] += number

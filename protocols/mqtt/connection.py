@@ -9,7 +9,7 @@ and the next `expire`, which is due at once, returns `Disconnected`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
@@ -26,7 +26,6 @@ from domain.mqtt_session import (
     Detach,
     PacketIdsReleased,
     ReadingResumed,
-    RejectDeliveries,
     SessionTakenOver,
     Subscribed,
     Unsubscribed,
@@ -35,13 +34,14 @@ from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX
 from protocols.mqtt import handshake, status, subscribe, subscriptions
 from protocols.mqtt.access import ClientAuthentication, session_expiry_of
-from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
+from protocols.mqtt.connect import Auth, Connect, Disconnect
+from protocols.mqtt.goodbye import Goodbye
 from protocols.mqtt.handshake import Terms
-from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import Output
-from protocols.mqtt.packet import PUBREL, Decoder, Packet
+from protocols.mqtt.packet import Decoder, Packet
+from protocols.mqtt.property import PUBREC, PUBREL
 from protocols.mqtt.publish import Ack, Publish, acks
-from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
+from protocols.mqtt.send import Inbound, ReleaseBatch, Run
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
@@ -61,20 +61,12 @@ class MqttConnection:
     """One connection of one client, as `protocols.adapter.Connection` describes it."""
 
     __slots__ = (
-        "_authentication", "_born_host", "_config", "_decoder", "_inbound", "_incomplete_since_ns", "_last_packet_ns", "_more",
-        "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_upload", "_waiting", "_waiting_fault",
-        "_wall_ms", "closed", "reading",
+        "_authentication", "_born_host", "_config", "_decoder", "_goodbye", "_inbound", "_incomplete_since_ns",
+        "_last_packet_ns", "_more", "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_upload",
+        "_waiting", "_waiting_fault", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        setting: Setting,
-        config: MqttSettings,
-        peer: Peer,
-        now: int,
-        lost: Callable[[str, int], None],
-        inflated: InflatedForms,
-    ) -> None:
+    def __init__(self, setting: Setting, config: MqttSettings, peer: Peer, now: int, output: Output) -> None:
         self._config = config
         self._wall_ms = setting.wall_ms
         self._refused_here = setting.refused
@@ -84,7 +76,8 @@ class MqttConnection:
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
         self._upload = Upload(setting.uploads, peer.host)
-        self._output = Output(config.output_bytes_max, lost, inflated, setting.unread, peer.host)
+        self._output = output
+        self._goodbye = Goodbye(config, self._decoder, self._output)
         self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
@@ -95,14 +88,16 @@ class MqttConnection:
         self.reading = True
         self.closed = False
 
-    # The adapter contract
-
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Decode bytes from the client and return their commands; b"" is end of stream."""
         if self.closed or self._state == ENDING:
             return ()
         if not data:
             return self._close(status.LOST)
+        confirmed = self._decoder.pubacks(data) if self._state == OPEN else []
+        if confirmed:
+            self._last_packet_ns = now
+            return (ConfirmDeliveries(confirmed, True),)
         packets = self._decoder.feed(data)
         fault = self._decoder.fault
         if self._decoder.incomplete:
@@ -124,12 +119,13 @@ class MqttConnection:
             return
         inbound = self._inbound
         if isinstance(event, Deliveries):
-            self._output.deliver(event.items, self._wall_ms())
-            self._reject_oversize()
+            self._output.deliver(event.items, self._wall_ms() if self._decoder.version == V5 else 0)
+            if self._output.oversize:
+                self._pending.append(self._output.rejected())
         elif isinstance(event, (Sent, Done)):
             if inbound is not None and isinstance(event.ticket, Run):
                 inbound.stored(event.ticket)
-                self._throttle(inbound)
+                self._throttle()
             elif event.ticket is self._authentication:
                 self._authentication.reauthenticated()
         elif isinstance(event, DeliveriesAccepted):
@@ -155,14 +151,10 @@ class MqttConnection:
         output = self._output
         if output.behind:
             output.encode_more(self._wall_ms())
-            self._reject_oversize()
+            if output.oversize:
+                self._pending.append(output.rejected())
             self._more = output.behind
         return output.drain()
-
-    def _reject_oversize(self) -> None:
-        if self._output.oversize:
-            self._pending.append(RejectDeliveries(self._output.oversize))
-            self._output.oversize = []
 
     def deadline(self) -> int | None:
         """Monotonic ns of the handshake's limit, 1.5 keep-alives (3.1.2.10) or an incomplete packet's limit; 0: at once."""
@@ -173,9 +165,8 @@ class MqttConnection:
             return min(retry_ns or self._opened + HANDSHAKE_NS, self._opened + HANDSHAKE_NS)
         if retry_ns:
             return retry_ns
-        keep_alive_s = self._terms.keep_alive_s if self._terms is not None else 0
-        if keep_alive_s:
-            return self._last_packet_ns + keep_alive_s * 3 * SECOND_NS // 2
+        if self._terms is not None and self._terms.keep_alive_s:
+            return self._last_packet_ns + self._terms.keep_alive_s * 3 * SECOND_NS // 2
         return self._incomplete_since_ns + FRAME_NS if self._incomplete_since_ns else None
 
     def expire(self, now: int) -> Sequence[Command]:
@@ -201,16 +192,16 @@ class MqttConnection:
             self._last_packet_ns = now
             return commands
         if self._terms is not None and self._terms.keep_alive_s:
-            self._send_disconnect(0x8D, "nothing complete arrived within the keep-alive")
+            self._goodbye.send(0x8D, "nothing complete arrived within the keep-alive")
             return [*commands, *self._close(status.REASONS[0x8D])]
-        self._send_disconnect(0x81, "a packet was not completed in time")
+        self._goodbye.send(0x81, "a packet was not completed in time")
         return [*commands, *self._close(status.FRAME_DEADLINE)]
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: send DISCONNECT 0x8B, or 0x9C or 0x9D with a server reference (4.11, 4.13), and end."""
         if self._state == ENDING:
             return ()
-        self._send_last_packet(handshake.stop_code(self._config), "the server stops")
+        self._goodbye.stop()
         return self._close(status.REASONS[0x8B])
 
     def _await_room(self, now: int) -> None:
@@ -220,12 +211,7 @@ class MqttConnection:
             self.reading = False
         elif waited:  # its silence was not the client's
             self._last_packet_ns = self._incomplete_since_ns = now
-            if self._inbound is None:
-                self.reading = True
-            else:
-                self._throttle(self._inbound)
-
-    # Packets
+            self._throttle()
 
     def _handle(self, packets: list[Packet], fault: PacketError | None, now: int) -> list[Command]:
         commands: list[Command] = []
@@ -235,7 +221,7 @@ class MqttConnection:
             self._handle_each(packets, commands)
             if self._inbound is not None:
                 self._inbound.flush(commands)
-                self._throttle(self._inbound)
+                self._throttle()
             if fault is not None and self._state == ATTACHING:
                 self._waiting_fault = fault
             elif fault is not None and not self.closed:
@@ -243,7 +229,8 @@ class MqttConnection:
         except PacketError as broken:
             if self._inbound is not None:
                 self._inbound.flush(commands)
-            commands += self._fault(broken)
+            self._goodbye.fault(broken)
+            commands += self._close(status.REASONS[broken.code])
         return commands
 
     def _handle_each(self, packets: list[Packet], commands: list[Command]) -> None:
@@ -299,21 +286,16 @@ class MqttConnection:
             self._output.put(PINGRESP)
         return False
 
-    # Beginning
-
     def _connect(self, packet: Packet, commands: list[Command]) -> bool:
         """Handle CONNECT, and AUTH or DISCONNECT before CONNACK. The decoder lets only CONNECT be the first packet.
 
         True when later packets must wait for Attached, or are to be ignored.
         """
         authentication = self._authentication
-        if isinstance(packet, Connect):
-            attach = authentication.connect(packet)
-        elif isinstance(packet, Disconnect) and self._state == PROVING:
+        if isinstance(packet, Disconnect) and self._state == PROVING:
             commands += self._close(status.CLIENT_DISCONNECT, clean=True)
             return True
-        else:
-            attach = authentication.auth(packet)
+        attach = authentication.connect(packet) if isinstance(packet, Connect) else authentication.auth(packet)
         terms = authentication.terms
         if attach is None or terms is None:
             self._state = PROVING
@@ -329,34 +311,11 @@ class MqttConnection:
         if self._terms is None or self._state != ATTACHING:
             return
         self._state, self.reading, self._last_packet_ns = OPEN, self._upload.retry_ns == 0, now
+        self._goodbye.accepted = True
         self._output.put(handshake.accepting_connack(self._terms, present, self._config, self._authentication.proof))
         if self._waiting or self._waiting_fault is not None:
             # `expire` handles the packets that waited; a pending command makes it due at once.
             self._pending.append(ConfirmDeliveries([]))
-
-    # Ending
-
-    def _fault(self, broken: PacketError) -> list[Command]:
-        """The client has broken the protocol: send DISCONNECT or CONNACK where the version has a code for it, and end."""
-        code = broken.code
-        if self._state == OPEN:
-            self._send_disconnect(code, broken.text)
-        elif code != NOT_MQTT:
-            self._authentication.refuse(self._decoder.version, code, broken.text)
-        return self._close(status.REASONS[code])
-
-    def _send_last_packet(self, code: int, words: str) -> None:
-        """Send DISCONNECT after CONNACK; before CONNACK send a refusing CONNACK if it has such a code (MQTT-3.14.0-1)."""
-        if self._state == OPEN:
-            self._send_disconnect(code, words)
-        elif self._state != NEW and code in status.BEFORE_CONNACK:
-            self._authentication.refuse(self._decoder.version, status.BEFORE_CONNACK[code], words)
-
-    def _send_disconnect(self, code: int, words: str) -> None:
-        if self._decoder.version == V5 and self._state == OPEN:
-            self._output.put(
-                handshake.server_disconnect(code, words, self._output.packet_bytes_max, self._config.server_reference)
-            )
 
     def _close(self, reason: str, clean: bool = False) -> list[Command]:
         self._state = ENDING
@@ -366,22 +325,17 @@ class MqttConnection:
 
     def _close_later(self, code: int, words: str, reason: str = "") -> None:
         """End the connection in `answer`: the next `expire` returns the Disconnected."""
-        self._send_last_packet(code, words)
+        self._goodbye.send(code, words)
         self._state = ENDING
         self._pending.append(Disconnected(reason or status.REASONS[code]))
 
-    # Refusals
-
     def _refused(self, ticket: object, failure: Failure) -> None:
         if isinstance(ticket, Run) and self._inbound is not None:
-            code = status.disconnect_code(failure, any(ticket.packet_ids)) if self._decoder.version == V5 else 0
-            if code:
-                self._close_later(code, failure.text)
-            elif self._decoder.version != V5 and not self._config.accept_refused_publish:
-                self._close_later(status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH)
+            end = self._inbound.refused(ticket, failure)
+            if end is None:
+                self._throttle()
             else:
-                self._inbound.refused(ticket, status.publish_code(failure), failure.text)
-                self._throttle(self._inbound)
+                self._close_later(*end)
         elif isinstance(ticket, Unsubscribing):
             self._output.put(ticket.unsuback([0x83] * ticket.count, failure.text))
         elif isinstance(ticket, ReleaseBatch):
@@ -390,11 +344,11 @@ class MqttConnection:
             self._close_later(0x87, failure.text)
         elif self._state == ATTACHING:
             code = status.connect_code(failure)
-            self._authentication.refuse(self._decoder.version, code, failure.text)
+            self._goodbye.refuse(code, failure.text)
             self._state = ENDING
             self._pending.append(Disconnected(status.REASONS.get(code, "refused")))
 
-    def _throttle(self, inbound: Inbound) -> None:
+    def _throttle(self) -> None:
         """Stop reading while ATTACHING, without room, or while more than `unanswered_bytes_max` bytes wait for the store."""
-        few = inbound.pending_bytes <= self._config.unanswered_bytes_max
+        few = self._inbound is None or self._inbound.pending_bytes <= self._config.unanswered_bytes_max
         self.reading = few and self._state != ATTACHING and self._upload.retry_ns == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Final, final
+from typing import final
 
 from domain.access import Authority, Password, Signature
 from domain.address import endpoint_text
@@ -16,23 +16,11 @@ from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt import status
-from protocols.mqtt.connect import Connack, Connect, Disconnect, encode_connack, encode_disconnect
+from protocols.mqtt.connect import Connack, Connect, encode_connack
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.translate import STORED_BYTES_MAX, content, is_too_large, message, route
 from protocols.mqtt.wire import V3, V5, PacketError
-
-RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x8A: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x9F: 3, 0x01: 1}
-"""Reason code -> return code of CONNACK below 5.0. For other reason codes the connection is closed without a CONNACK."""
-
-
-REDIRECTS: Final = {"use-another": 0x9C, "moved": 0x9D}
-"""Setting `redirect` -> reason code: use another server, server moved (4.11)."""
-
-
-def stop_code(config: MqttSettings) -> int:
-    """Reason code of the DISCONNECT when the server stops: 0x8B, or a redirect's with a server reference (4.11, 4.13)."""
-    return REDIRECTS[config.redirect or "use-another"] if config.server_reference else 0x8B
 
 
 @final
@@ -89,6 +77,15 @@ class Terms:
             raise PacketError(0x9B, f"a will with QoS {will.qos}, at most {config.qos_max} is taken")
         if will is not None and will.retain and not config.retain_available:
             raise PacketError(0x9A, "a will that is to be retained")
+
+    def reason_string(self, words: str, codes: int = 0) -> Properties:
+        """Properties with a reason string for a packet with `codes` codes; NONE when unwanted or too large (3.4.2.2.2)."""
+        most = self.packet_bytes_max
+        if not words or not self.problem_info or (most and codes + len(words.encode()) + 16 > most):
+            return NONE
+        why = Properties()
+        why.texts[props.REASON_STRING] = words
+        return why
 
 
 def attach(ticket: object, packet: Connect, terms: Terms, config: MqttSettings, peer: Peer) -> Attach:
@@ -191,29 +188,3 @@ def accepting_connack(terms: Terms, present: bool, config: MqttSettings, proof: 
         if proof:
             said.blobs[props.AUTH_DATA] = proof
     return encode_connack(Connack(present, 0, said), V5)
-
-
-def refusing_connack(version: int, code: int, words: str, reference: str = "") -> bytes:
-    """CONNACK that refuses with reason code `code`; b"" below 5.0 for a code without a return code: close without CONNACK.
-
-    words       Reason String (5.0)
-    reference   Server Reference, sent with the codes of REDIRECTS; "": none
-    """
-    if version == V5 or code == 0x84:
-        said = Properties()
-        said.texts[props.REASON_STRING] = words
-        if reference and code in REDIRECTS.values():
-            said.texts[props.SERVER_REFERENCE] = reference
-        return encode_connack(Connack(False, code, said), V5)
-    answer = RETURN_CODES.get(code)
-    return b"" if answer is None else encode_connack(Connack(False, answer), version)
-
-
-def server_disconnect(code: int, words: str, packet_bytes_max: int, reference: str = "") -> bytes:
-    """DISCONNECT of the server (5.0, 3.14). The reason string is left out when the packet would exceed `packet_bytes_max`."""
-    said = Properties()
-    if reference and code in REDIRECTS.values():
-        said.texts[props.SERVER_REFERENCE] = reference
-    if packet_bytes_max == 0 or packet_bytes_max > len(words.encode()) + len(reference.encode()) + 16:
-        said.texts[props.REASON_STRING] = words
-    return encode_disconnect(Disconnect(code, said), V5)

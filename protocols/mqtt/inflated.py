@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, final
 
-from domain.delivery.routed import RoutedRecord
+from domain.delivery.routed import FormKey, RoutedRecord
 
 BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes that are kept: a body of the greatest size, and its PUBLISH for two kinds of subscribers."""
@@ -23,13 +23,13 @@ class InflatedForms:
 
     def __init__(self) -> None:
         self._bytes = 0
-        self._forms: OrderedDict[tuple[RoutedRecord, tuple[int, ...]], tuple[bytes, bytes]] = OrderedDict()
+        self._forms: OrderedDict[tuple[RoutedRecord, FormKey], tuple[bytes, bytes]] = OrderedDict()
 
-    def get(self, routed: RoutedRecord, key: tuple[int, ...]) -> tuple[bytes, bytes] | None:
+    def get(self, routed: RoutedRecord, key: FormKey) -> tuple[bytes, bytes] | None:
         """The encoding with this key; None when it is not kept."""
         return self._forms.get((routed, key))
 
-    def put(self, routed: RoutedRecord, key: tuple[int, ...], form: tuple[bytes, bytes]) -> None:
+    def put(self, routed: RoutedRecord, key: FormKey, form: tuple[bytes, bytes]) -> None:
         """Add an encoding that is not kept yet. The oldest encodings are removed while all have more than BYTES_MAX."""
         self._forms[(routed, key)] = form
         self._bytes += len(form[0]) + len(form[1])

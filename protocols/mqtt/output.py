@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.delivery.routed import Delivery
+from domain.mqtt_session import RejectDeliveries
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.translate import parts
@@ -26,7 +27,6 @@ class Output:
 
     alias_maximum      the client's Topic Alias Maximum; the first topics that are sent get one alias each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
-    version            protocol version of the client: 3, 4 or 5
     lose               counts lost messages: called with one of LOSSES and a number
     oversize           QoS 1 and 2 deliveries that were too large or unreadable; the connection rejects them for the client
     behind             True when deliveries wait for `encode_more`
@@ -68,6 +68,11 @@ class Output:
         self.version = 4
         self.lose = lose
         self.oversize: list[Delivery] = []
+
+    def rejected(self) -> RejectDeliveries:
+        """The command for the deliveries in `oversize`, which becomes empty."""
+        items, self.oversize = self.oversize, []
+        return RejectDeliveries(items)
 
     def put(self, packet: bytes) -> None:
         """Append one packet that must not be dropped."""

@@ -9,37 +9,18 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.mqtt import connect, subscribe
+from protocols.mqtt import property as props
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish, decode_ack, decode_publish, encode_ack, encode_publish
 from protocols.mqtt.wire import PacketError, varint
-
-CONNECT: Final = 1
-CONNACK: Final = 2
-PUBLISH: Final = 3
-PUBACK: Final = 4
-PUBREC: Final = 5
-PUBREL: Final = 6
-PUBCOMP: Final = 7
-SUBSCRIBE: Final = 8
-SUBACK: Final = 9
-UNSUBSCRIBE: Final = 10
-UNSUBACK: Final = 11
-PINGREQ: Final = 12
-PINGRESP: Final = 13
-DISCONNECT: Final = 14
-AUTH: Final = 15
 
 TOO_LARGE: Final = 0x95
 CONNECT_BYTES_MAX: Final = 512 * 1024
 
 _FLAGS = bytes((0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0))
 """Legal flags by packet type (2.1.3). PUBLISH is not here: its flags vary."""
-_FROM_CLIENT: Final = frozenset(
-    {CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH}
-)
-_FROM_SERVER: Final = frozenset(
-    {CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK, PINGRESP, DISCONNECT, AUTH}
-)
+_FROM_CLIENT: Final = frozenset(range(1, 16)) - {props.CONNACK, props.SUBACK, props.UNSUBACK, props.PINGRESP}
+_FROM_SERVER: Final = frozenset(range(1, 16)) - {props.CONNECT, props.SUBSCRIBE, props.UNSUBSCRIBE, props.PINGREQ}
 
 
 @final
@@ -48,7 +29,7 @@ class Ping:
 
     __slots__ = ("kind",)
 
-    def __init__(self, kind: int = PINGREQ) -> None:
+    def __init__(self, kind: int = props.PINGREQ) -> None:
         self.kind = kind
 
 
@@ -95,6 +76,19 @@ class Decoder:
     def unfinished(self) -> int:
         """Bytes that the incomplete packet has in all, as far as its first bytes show; 0 without one."""
         return self._need if self._held_bytes else 0
+
+    def pubacks(self, data: bytes) -> list[int]:
+        """The packet identifiers of `data` that is nothing but whole PUBACKs of four bytes; []: it is for `feed`."""
+        size = len(data)
+        if size & 3 or data[0] != 0x40 or self._held_bytes or self.fault is not None or self.version == 0 or self.limit < 4:
+            return []
+        found: list[int] = []
+        for at in range(0, size, 4):
+            packet_id = data[at + 2] << 8 | data[at + 3]
+            if data[at] != 0x40 or data[at + 1] != 2 or packet_id == 0:
+                return []
+            found.append(packet_id)
+        return found
 
     def feed(self, data: bytes) -> list[Packet]:
         """The packets that `data` completes, in order. Never raises: an error sets `fault`."""
@@ -175,7 +169,7 @@ class Decoder:
         kind = first >> 4
         if self.version == 0 and first != 0x10:
             raise PacketError(connect.NOT_MQTT, "the first packet is not a CONNECT")
-        if kind == CONNECT and self.version:
+        if kind == props.CONNECT and self.version:
             raise PacketError(0x82, "a second CONNECT")
         if kind == 0:
             raise PacketError(0x81, "packet type 0 is reserved")
@@ -188,7 +182,7 @@ class Decoder:
             raise PacketError(0x81, f"flags {first & 15} on packet type {kind}")
 
     def _check_size(self, kind: int, size: int) -> None:
-        if kind == CONNECT and size > CONNECT_BYTES_MAX:
+        if kind == props.CONNECT and size > CONNECT_BYTES_MAX:
             raise PacketError(connect.NOT_MQTT, "a CONNECT of more than 512 KiB")
         if size > self.limit:
             raise PacketError(TOO_LARGE, f"a packet of {size} bytes, {self.limit} are allowed")
@@ -203,24 +197,24 @@ class Decoder:
     def _other(self, kind: int, body: bytes) -> Packet:
         """Decode a packet of a type that is not decoded in `_packets`, which handles PUBLISH and the short PUBACK."""
         version = self.version
-        if kind == CONNECT:
+        if kind == props.CONNECT:
             self.version = connect.decode_version(body)
             return connect.decode_connect(body, self.version)
-        if PUBACK <= kind <= PUBCOMP:
+        if props.PUBACK <= kind <= props.PUBCOMP:
             return decode_ack(kind, body, version)
-        if kind == SUBSCRIBE:
+        if kind == props.SUBSCRIBE:
             return subscribe.decode_subscribe(body, version)
-        if kind == UNSUBSCRIBE:
+        if kind == props.UNSUBSCRIBE:
             return subscribe.decode_unsubscribe(body, version)
-        if kind in (SUBACK, UNSUBACK):
-            return subscribe.decode_suback(body, version, kind == UNSUBACK)
-        if kind in (PINGREQ, PINGRESP):
+        if kind in (props.SUBACK, props.UNSUBACK):
+            return subscribe.decode_suback(body, version, kind == props.UNSUBACK)
+        if kind in (props.PINGREQ, props.PINGRESP):
             if body:
                 raise PacketError(0x81, "a ping with a body")
             return Ping(kind)
-        if kind == DISCONNECT:
+        if kind == props.DISCONNECT:
             return connect.decode_disconnect(body, version)
-        if kind == CONNACK:
+        if kind == props.CONNACK:
             return connect.decode_connack(body, version)
         return connect.decode_auth(body, version)
 

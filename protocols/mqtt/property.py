@@ -45,10 +45,12 @@ SUBSCRIBE: Final = 8
 SUBACK: Final = 9
 UNSUBSCRIBE: Final = 10
 UNSUBACK: Final = 11
+PINGREQ: Final = 12
+PINGRESP: Final = 13
 DISCONNECT: Final = 14
 AUTH: Final = 15
 WILL: Final = 16
-"""Places of properties: packet types, and WILL for the will properties of a CONNECT."""
+"""Packet types (2.1.2). As places of properties: them, and WILL for the will properties of a CONNECT."""
 
 _FLAG, _BYTE, _TWO, _FOUR, _VAR, _TEXT, _BINARY, _PAIR = range(8)
 _ACKS = (PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK)

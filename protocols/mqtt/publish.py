@@ -17,10 +17,7 @@ class Publish:
     """One PUBLISH.
 
     topic        bytes as received, neither decoded nor checked: `translate.route` does that once a topic
-    body         the payload
     qos          0, 1 or 2
-    retain       the RETAIN flag
-    dup          the DUP flag
     packet_id    packet identifier; 0 at QoS 0
     properties   NONE below 5.0
     """

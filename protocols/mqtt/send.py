@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.command import Command, Send
+from domain.errors import Failure
 from domain.limits import BODY_BYTES_MAX
 from domain.message.message import Message
 from domain.mqtt_session import ReleasePacketIds, SendOnce
@@ -14,7 +15,7 @@ from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
-from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.property import NONE, PUBACK, PUBCOMP, PUBREC
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.translate import Route, content, is_too_large, message, plain_message, route
@@ -29,9 +30,6 @@ REFUSALS: Final = {
     0x99: "the payload is not the UTF-8 that it claims to be",
 }
 """Reason code -> reason string of refusals that concern one message only: the connection stays open."""
-PUBACK: Final = 4
-PUBREC: Final = 5
-PUBCOMP: Final = 7
 
 
 @final
@@ -77,8 +75,8 @@ class Inbound:
     """
 
     __slots__ = (
-        "_aliases", "_born_host", "_client_id", "_config", "_in_flight_qos1", "_in_flight_qos2", "_output", "_problem_info",
-        "_qos_max", "_refused", "_released", "_retains", "_routes", "_run", "_runs", "_version", "_wall_ms", "pending_bytes",
+        "_aliases", "_born_host", "_client_id", "_config", "_in_flight_qos1", "_in_flight_qos2", "_output", "_qos_max",
+        "_refused", "_released", "_retains", "_routes", "_run", "_runs", "_terms", "_version", "_wall_ms", "pending_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -93,9 +91,9 @@ class Inbound:
         self._refused = refused
         self._config = config
         self._output = output
+        self._terms = terms
         self._client_id = terms.client_id
         self._version = terms.version
-        self._problem_info = terms.problem_info
         self._qos_max = config.qos_max
         self._retains = config.retain_available
         self._born_host = born_host
@@ -253,13 +251,22 @@ class Inbound:
         """The messages of `run` are stored: acknowledge them."""
         self._end(run, 0)
 
-    def refused(self, run: Run, code: int, words: str = "") -> None:
-        """The messages of `run` were refused with reason code `code`; `words` becomes the reason string."""
-        run.words = words
+    def refused(self, run: Run, failure: Failure) -> tuple[int, str, str] | None:
+        """The messages of `run` were refused: acknowledge them so, or end the connection.
+
+        Returns reason code, reason string and word for the end, where no acknowledgement can carry the failure.
+        """
+        if self._version != V5 and not self._config.accept_refused_publish:
+            return status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH
+        code = status.disconnect_code(failure, any(run.packet_ids)) if self._version == V5 else 0
+        if code:
+            return code, failure.text, ""
+        run.words = failure.text
         unanswerable = run.packet_ids.count(0)
         if unanswerable:
             self._output.lose(REFUSED, unanswerable)
-        self._end(run, code)
+        self._end(run, status.publish_code(failure))
+        return None
 
     def _end(self, run: Run, code: int) -> None:
         self.pending_bytes -= run.size
@@ -275,7 +282,7 @@ class Inbound:
         elif run.code >= 0x80:
             self._forget(packet_ids)
         if run.code and self._version == V5:
-            why = self._reason_string(run.words)
+            why = self._terms.reason_string(run.words)
             for packet_id in packet_ids:
                 self._output.put(encode_ack(Ack(run.kind, packet_id, run.code, why), V5))
         else:
@@ -284,15 +291,6 @@ class Inbound:
     def _forget(self, packet_ids: list[int]) -> None:
         for packet_id in packet_ids:
             self._in_flight_qos2.pop(packet_id, None)
-
-    def _reason_string(self, words: str) -> Properties:
-        """Properties with a reason string; NONE when the client wants none or the packet would be too large (3.4.2.2.2)."""
-        most = self._output.packet_bytes_max
-        if not words or not self._problem_info or (most and len(words.encode()) + 16 > most):
-            return NONE
-        why = Properties()
-        why.texts[props.REASON_STRING] = words
-        return why
 
     def released(self, releases: ReleaseBatch, known: list[bool]) -> None:
         """Send PUBCOMP for each PUBREL; in 5.0 with 0x92 for a packet identifier that was not in use."""

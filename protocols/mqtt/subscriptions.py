@@ -8,10 +8,8 @@ from typing import Final, final
 from domain.errors import Failure
 from domain.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed, Unsubscribe, Unsubscribed
 from protocols.adapter import ignore_refusal
-from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.handshake import Terms
-from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.settings import MqttSettings
 from protocols.mqtt.status import FILTERS, subscribe_code
 from protocols.mqtt.wire import V5
@@ -24,23 +22,25 @@ WILDCARDS_UNAVAILABLE: Final = 0xA2
 
 @final
 class Subscribing:
-    """One SUBSCRIBE that waits for the gateway.
+    """One SUBSCRIBE that waits for the gateway: the ticket of its command.
 
-    codes   reason code of each filter, in order; -1 where the gateway decides
-    words   reason string of the first refusal
+    codes     reason code of each filter, in order; -1 where the gateway decides
+    words     reason string of the first refusal
+    granted   QoS granted to each filter that was sent to the gateway, in order
     """
 
-    __slots__ = ("codes", "packet_id", "terms", "words")
+    __slots__ = ("codes", "granted", "packet_id", "terms", "words")
 
-    def __init__(self, packet_id: int, terms: Terms, codes: list[int], words: str) -> None:
+    def __init__(self, packet_id: int, terms: Terms, codes: list[int], words: str, granted: list[int]) -> None:
         self.packet_id = packet_id
         self.terms = terms
         self.codes = codes
         self.words = words
+        self.granted = granted
 
-    def suback(self, outcomes: list[Failure | None], granted: list[int]) -> bytes:
+    def suback(self, outcomes: list[Failure | None]) -> bytes:
         """The SUBACK, from the gateway's outcome for each filter that it was sent. Below 5.0 every refusal is 0x80."""
-        given = iter(zip(outcomes, granted, strict=True))
+        given = iter(zip(outcomes, self.granted, strict=True))
         version = self.terms.version
         words = self.words
         codes = bytearray()
@@ -51,23 +51,8 @@ class Subscribing:
                 code = level if failure is None else subscribe_code(failure)
                 words = words if failure is None else words or failure.text
             codes.append(code if code < 0x80 or version == V5 else 0x80)
-        why = reason_string(self.terms, words, len(codes))
+        why = self.terms.reason_string(words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why), version)
-
-
-@final
-class SubscribeTicket:
-    """The ticket of a Subscribe command.
-
-    under_way   the SUBSCRIBE to be answered
-    granted     QoS granted to each filter that was sent to the gateway, in order
-    """
-
-    __slots__ = ("granted", "under_way")
-
-    def __init__(self, under_way: Subscribing, granted: list[int]) -> None:
-        self.under_way = under_way
-        self.granted = granted
 
 
 @final
@@ -83,7 +68,7 @@ class Unsubscribing:
 
     def unsuback(self, codes: list[int], words: str = "") -> bytes:
         """The UNSUBACK with one reason code a filter, in order; below 5.0 without codes."""
-        why = reason_string(self.terms, words, len(codes))
+        why = self.terms.reason_string(words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why, un=True), self.terms.version)
 
 
@@ -116,17 +101,15 @@ def subscribe(
             )
         )
     words = next((_WORDS[code] for code in codes if code > 0), "")
-    under_way = Subscribing(packet.packet_id, terms, codes, words)
-    if not subscriptions:
-        return under_way.suback([], [])
-    return Subscribe(SubscribeTicket(under_way, [subscription.level for subscription in subscriptions]), subscriptions)
+    ticket = Subscribing(packet.packet_id, terms, codes, words, [subscription.level for subscription in subscriptions])
+    return Subscribe(ticket, subscriptions) if subscriptions else ticket.suback([])
 
 
 def response(event: Subscribed | Unsubscribed) -> bytes:
     """SUBACK or UNSUBACK for an event of the gateway; b"" when the ticket is not one of this module."""
     ticket = event.ticket
     if isinstance(event, Subscribed):
-        return ticket.under_way.suback(event.outcomes, ticket.granted) if isinstance(ticket, SubscribeTicket) else b""
+        return ticket.suback(event.outcomes) if isinstance(ticket, Subscribing) else b""
     return ticket.unsuback([0 if found else 0x11 for found in event.found]) if isinstance(ticket, Unsubscribing) else b""
 
 
@@ -148,18 +131,6 @@ def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttS
     if identifier and not config.identifiers_available:
         return IDENTIFIERS_UNAVAILABLE
     return WILDCARDS_UNAVAILABLE if not config.wildcards_available and ("+" in pattern or "#" in pattern) else -1
-
-
-def reason_string(terms: Terms, words: str, size: int) -> Properties:
-    """Properties with a reason string for an answer with `size` codes; NONE when unwanted or too large (3.9.2.1.2)."""
-    if not words or not terms.problem_info:
-        return NONE
-    most = terms.packet_bytes_max
-    if most and size + len(words.encode()) + 16 > most:
-        return NONE
-    why = Properties()
-    why.texts[props.REASON_STRING] = words
-    return why
 
 
 def unsubscribe(packet: packets.Unsubscribe, terms: Terms) -> Unsubscribe:

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Final, final
 
 from domain.address import is_path, topic_of_path
-from domain.delivery.routed import RoutedRecord
+from domain.delivery.routed import FormKey, RoutedRecord
 from domain.limits import BODY_BYTES_MAX, CLIENT_PROPERTIES_BYTES_MAX, DELAY_MS_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import property as properties
 from domain.message.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
@@ -32,8 +32,12 @@ TAG: Final = "mq-tag"
 """User properties with a meaning: the message group (ordering key), whose messages are in one queue, in order; the instant
 before which the message is not delivered, RFC 3339 or epoch ms; the keys, separated by spaces; the tag."""
 TAG_BYTES_MAX: Final = 127
-_BODY: Final = (0,)
+_BODY: Final = -1
 """The key of a decompressed body in `InflatedForms`."""
+_SECTION: Final = -2
+"""The key of the property section that all receivers of a message have in common (5.0)."""
+_V5_FORM: Final = 8
+"""Added to the key of a PUBLISH that begins with that section; below it are those of earlier versions."""
 _FORBIDDEN: Final = ("\x01", "\x02")
 
 
@@ -41,7 +45,6 @@ _FORBIDDEN: Final = ("\x01", "\x02")
 class Route:
     """The mapping of one MQTT topic name, made once a connection.
 
-    topic     the stored topic
     refusal   reason code that refuses every PUBLISH to it; 0: none
     stored    stored properties, indexed by QoS * 2 + RETAIN
     """
@@ -85,7 +88,6 @@ _TEXT: Final = properties.HG_PAYLOAD_FORMAT_START + b"1\x02"
 class Content:
     """The message of a PUBLISH, without its topic.
 
-    body     the body of the message
     stored   its own stored properties, besides those of the route
     tagged   True: `stored` has its tag, or marks that it has none; False: it has that of MQTT messages
     empty    True: the payload is empty, which with RETAIN removes the latest value
@@ -247,11 +249,12 @@ def parts(
     alias         topic alias (5.0). 0: none; positive: this packet sets it; negative: it replaces the topic name
     inflated      where the encodings of compressed messages are kept; those of others are kept at their record
     """
-    if version != V5:
-        key: tuple[int, ...] = (4, level, retained)
-    else:
-        left_s = _seconds_left(routed.stored, now_ms)
-        key = (5, level, retained, left_s, alias, *identifiers)
+    plain = level << 1 | (1 if retained else 0)
+    key: FormKey = plain
+    left_s = -1
+    if version == V5:
+        left_s = routed.seconds_left(now_ms)
+        key = plain | _V5_FORM if left_s < 0 and not alias and not identifiers else (plain, left_s, alias, *identifiers)
     form = routed.forms.get(key)
     if form is None:
         compressed = routed.compressed
@@ -279,18 +282,12 @@ def parts(
     return form
 
 
-def _seconds_left(stored: bytes, now_ms: int) -> int:
-    """Message Expiry Interval, in seconds, of a delivery at `now_ms`; -1: the message does not expire."""
-    expire = properties.find(stored, properties.HG_EXPIRE_MS_START)
-    return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
-
-
 def _section(routed: RoutedRecord, left_s: int, identifiers: tuple[int, ...], alias: int, structured_type: str) -> bytes:
     """The property section of a delivery (3.3.2.3). `structured_type`: Content Type of a structured event, "" for others."""
-    form = routed.forms.get((5,))
+    form = routed.forms.get(_SECTION)
     if form is None:
         form = (props.encode(_stored_to_mqtt(routed.stored, structured_type)), b"")
-        routed.forms[(5,)] = form
+        routed.forms[_SECTION] = form
     if left_s < 0 and not identifiers and not alias:
         return form[0]
     more = Properties()

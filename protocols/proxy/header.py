@@ -5,8 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Final, NamedTuple
 
-from protocols.proxy.crc32c import crc32c
-
+_POLYNOMIAL: Final = 0x82F63B78
 V1: Final = b"PROXY "
 V2: Final = b"\r\n\r\n\x00\r\nQUIT\n"
 V1_BYTES_MAX: Final = 107
@@ -25,11 +24,31 @@ _V2_WITHOUT_IP: Final = {0x00: 0, 0x31: 216, 0x32: 216}
 Address = tuple[str, int]
 
 
+def _table() -> tuple[int, ...]:
+    table: list[int] = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+        table.append(value)
+    return tuple(table)
+
+
+_TABLE: Final = _table()
+
+
+def crc32c(data: bytes) -> int:
+    """CRC32c of `data` (RFC 3720, appendix B.4): the Castagnoli polynomial, reflected."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = value >> 8 ^ _TABLE[(value ^ byte) & 255]
+    return value ^ 0xFFFFFFFF
+
+
 class Header(NamedTuple):
     """One decoded header.
 
     source        address of the client; None: the header names none, the peer is the proxy
-    destination   address that the client connected to; None with `source`
     """
 
     source: Address | None

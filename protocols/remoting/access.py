@@ -27,7 +27,6 @@ from domain.access import (
 from domain.admin.user import (
     CreateUser,
     DeletePolicies,
-    DeleteUser,
     GrantList,
     ListPolicies,
     ListUsers,
@@ -36,7 +35,6 @@ from domain.admin.user import (
     UserList,
 )
 from domain.errors import ErrorCode, Failure
-from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.remoting import codes
@@ -128,28 +126,17 @@ def update_user(_client: Client, frame: Frame) -> Outcome:
     )
 
 
-def delete_user(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3003 -> DeleteUser."""
-    return (DeleteUser(Ticket(frame, success), Arguments(frame).text("username")),)
-
-
 def get_user(_client: Client, frame: Frame) -> Outcome:
     """Request code 3004 -> ListUsers. The reply has no body when the user does not exist."""
     return (ListUsers(Ticket(frame, _user), name=_not_blank("username", Arguments(frame).text("username", ""))),)
 
 
-def list_users(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3005 -> ListUsers."""
-    return (ListUsers(Ticket(frame, _users), part=Arguments(frame).text("filter", "")),)
-
-
-def _user(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, UserList)
+def _user(_client: Client, ticket: Ticket, event: UserList) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_info(event.users[0])) if event.users else b"")
 
 
-def _users(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, UserList)
+def list_users(_client: Client, ticket: Ticket, event: UserList) -> bytes:
+    """Reply of 3005: UserInfo beans; no body when there are no users."""
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps([_info(user) for user in event.users]) if event.users else b"")
 
 
@@ -165,14 +152,12 @@ def _info(user: User) -> Bean:
     return found
 
 
-def create_policies(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3006 -> PutPolicies."""
-    return (PutPolicies(Ticket(frame, success), _grant(frame)),)
-
-
-def update_policies(_client: Client, frame: Frame) -> Outcome:
-    """Request code 3007 -> PutPolicies; the user must have policies already."""
-    return (PutPolicies(Ticket(frame, success), _grant(frame), create=False),)
+def put_policies(_client: Client, frame: Frame) -> Outcome:
+    """Request codes 3006, 3007 -> PutPolicies; for 3007 the user must have policies already."""
+    body = _body(frame)
+    user = _subject(Arguments(frame).text("subject", "") or bean.text(body, "subject"))
+    grant = Grant(user, tuple(policies_of(body)))
+    return (PutPolicies(Ticket(frame, success), grant, create=frame.code == codes.CREATE_ACL),)
 
 
 def delete_policies(_client: Client, frame: Frame) -> Outcome:
@@ -194,13 +179,11 @@ def list_policies(_client: Client, frame: Frame) -> Outcome:
     return (ListPolicies(Ticket(frame, _acls), part, args.text("resourceFilter", "")),)
 
 
-def _acl(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GrantList)
+def _acl(_client: Client, ticket: Ticket, event: GrantList) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_acl_info(event.grants[0])) if event.grants else b"")
 
 
-def _acls(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GrantList)
+def _acls(_client: Client, ticket: Ticket, event: GrantList) -> bytes:
     found = [_acl_info(grant) for grant in event.grants]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found) if found else b"")
 
@@ -222,12 +205,6 @@ def _acl_info(grant: Grant) -> Bean:
         if entries:
             policies.append({"entries": entries, "policyType": kind})
     return {"policies": policies, "subject": SUBJECT + grant.user}
-
-
-def _grant(frame: Frame) -> Grant:
-    body = _body(frame)
-    user = _subject(Arguments(frame).text("subject", "") or bean.text(body, "subject"))
-    return Grant(user, tuple(policies_of(body)))
 
 
 def policies_of(acl: Bean) -> list[AccessPolicy]:

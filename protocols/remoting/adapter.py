@@ -17,10 +17,7 @@ from protocols.setting import Setting
 
 @final
 class RemotingAdapter:
-    """The adapter for all connections of a node.
-
-    name  name of the protocol
-    """
+    """The adapter for all connections of a node."""
 
     def __init__(self, setting: Setting, config: RemotingSettings) -> None:
         self.name = "remoting"

@@ -24,28 +24,15 @@ class NodeInfo:
 
     authority    checks the credentials of clients; None: access is not controlled
     refused      counts a refusal of this adapter, by protocol and reason
-    cluster      cluster name in routes
-    broker       broker name in routes
     host         host that clients connect to
-    port         port of the broker
     address      host:port of the broker; IPv6 hosts in brackets
     namesrv      host:port of the name server; IPv6 hosts in brackets
     store_host   host and port of the broker as a record has them
     host_hex     `store_host` in upper-case hexadecimal digits: the first part of an offset message id
-    unread       bounds the bytes of answers that clients have not read
-    uploads      bounds the bytes of unfinished requests
     wall_ms      the node's wall clock, epoch milliseconds
-    config       settings of this adapter
-    expressions  compiled filter expressions
     is_controller  True: requests are read as those to a controller
     is_replica     True: requests are read as those of followers
     """
-
-    __slots__ = (
-        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "is_controller",
-        "is_replica", "namesrv",
-        "port", "refused", "store_host", "unread", "uploads", "wall_ms",
-    )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingSettings) -> None:
         self.authority = setting.authority
@@ -69,12 +56,7 @@ class NodeInfo:
 
 @dataclass(slots=True)
 class GroupMember:
-    """The client as a member of one consumer group, from its last heartbeat.
-
-    client_id      client id of the heartbeat
-    membership     consumer group, consume type, message model and subscriptions of the heartbeat
-    subscriptions  the subscriptions by topic
-    """
+    """The client as a member of one consumer group, from its last heartbeat."""
 
     client_id: str
     membership: Membership
@@ -83,12 +65,7 @@ class GroupMember:
 
 @final
 class Client:
-    """The client of one connection.
-
-    node     the node that the client is connected to
-    peer     address and certificate name of the client
-    members  consumer group -> the client as a member of it
-    """
+    """The client of one connection."""
 
     __slots__ = ("members", "node", "peer")
 

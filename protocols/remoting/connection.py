@@ -6,38 +6,27 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import Final, final
 
-from domain.client_inquiry import Inquiry
 from domain.command import Command
-from domain.controller.peer import LeaderChanged
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused
 from domain.limits import SMALL_ANSWER_BYTES
-from domain.lite import LiteTaken
-from domain.membership import MembersChanged
-from domain.node import NodeFrame, NodeFrameOut
+from domain.node import NodeFrame
 from domain.principal import GATEWAY, Principal
-from domain.replication.message import LogBytes
-from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.remoting import access, codes, namespace
 from protocols.remoting.client import Client, NodeInfo
-from protocols.remoting.clients import callback, lite, member, receive, send, transaction
+from protocols.remoting.clients import receive, send
 from protocols.remoting.clients.header_cache import HeaderCache
+from protocols.remoting.clients.node_requests import NodeRequests
 from protocols.remoting.controller import dispatch as controller_dispatch
-from protocols.remoting.controller import notice
-from protocols.remoting.dispatch import READERS, REASONS, Reader
+from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.framed_transport import FramedTransport
 from protocols.remoting.namespace import Namespaces
-from protocols.remoting.nodes import extension
 from protocols.remoting.nodes.replication import dispatch as replication_dispatch
-from protocols.remoting.nodes.replication.form import bytes_parts
 from protocols.remoting.status import REFUSALS, response_code
-from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
+from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Reader, Rendering, RequestError, Steps, Ticket, success
 from protocols.remoting.wire.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.wire.frame import Frame, FrameDecoder
-
-INQUIRIES_MAX: Final = 4_096
-"""Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
 
 LISTINGS: Final = frozenset({
     codes.GET_ALL_TOPICS, codes.GET_BROKER_SYSTEM_TOPICS, codes.GET_UNIT_TOPICS, codes.GET_UNIT_SUBSCRIBED,
@@ -58,13 +47,10 @@ SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
 class RemotingConnection(FramedTransport[Frame]):
     """The connection of a client of the name server, of the broker, or of both: their request codes do not collide.
 
-    _inquiries          requests of the node that wait for the client's reply, by opaque
-    _client             the client of this connection
     _header_cache       headers of sends that all connections have seen
     _lease_returns      commands that end leases whose messages were not sent
     _namespace_checked  True: a request was searched for a namespace
     _namespaces         renames topics and groups; None: no request had a namespace
-    _opaque             opaque of the node's last request
     _later              commands of requests with many of them and of LISTINGS, for the next turns; nothing is read meanwhile
     _listing            True: a request of LISTINGS is not answered
     _readers            request code -> reader, of the kind of port that this is
@@ -74,8 +60,8 @@ class RemotingConnection(FramedTransport[Frame]):
     """
 
     __slots__ = (
-        "_client", "_header_cache", "_inquiries", "_later", "_lease_returns", "_listing", "_namespace_checked", "_namespaces",
-        "_node", "_opaque", "_readers", "_rendering", "_steps", "_unanswered",
+        "_client", "_header_cache", "_later", "_lease_returns", "_listing", "_namespace_checked", "_namespaces",
+        "_node", "_node_requests", "_readers", "_rendering", "_steps", "_unanswered",
     )  # fmt: skip
 
     def __init__(self, node: NodeInfo, peer: Peer, header_cache: HeaderCache, now: int) -> None:
@@ -84,6 +70,7 @@ class RemotingConnection(FramedTransport[Frame]):
         self._node = node
         self._readers = _readers_of(node)
         self._client = Client(node, peer)
+        self._node_requests = NodeRequests(self._client)
         self._header_cache = header_cache
         self._lease_returns: list[Command] = []
         self._later: deque[Command] = deque()
@@ -91,8 +78,6 @@ class RemotingConnection(FramedTransport[Frame]):
         self._rendering: tuple[Ticket, Rendering] | None = None
         self._listing = False
         self._unanswered = 0
-        self._opaque = 0
-        self._inquiries: dict[int, Inquiry] = {}
         self._namespaces: Namespaces | None = None
         self._namespace_checked = False
 
@@ -102,9 +87,9 @@ class RemotingConnection(FramedTransport[Frame]):
         for frame in frames:
             if frame.flag & 1 == 0:
                 self._request(frame, commands)
-            elif frame.opaque in self._inquiries:
+            elif self._node_requests.awaits(frame):
                 reply = frame if self._namespaces is None else self._namespaces.reply_to_stored(frame)
-                commands.append(callback.client_answered(self._inquiries.pop(frame.opaque), reply))
+                commands.append(self._node_requests.answered(reply))
         if not self._may_read():
             self.reading = False
         return commands
@@ -209,7 +194,10 @@ class RemotingConnection(FramedTransport[Frame]):
                 self._active_ns = now
                 self._complete(ticket.multi, now)
         elif ticket is None:
-            self._notify(event, now)
+            parts = self._node_requests.encode(event)
+            if parts:
+                self._active_ns = now
+                self._out += parts if self._namespaces is None else (b"".join(parts),)
 
     def _listed(self, ticket: Ticket, event: Event, now: int) -> None:
         """Write the reply to a request of LISTINGS, over many turns if it is long."""
@@ -247,31 +235,6 @@ class RemotingConnection(FramedTransport[Frame]):
             self._read_on(now)
         else:
             self._reply(ticket, reply)
-
-    def _notify(self, event: Event, now: int) -> None:
-        """Queue a request of the node to the client, with the node's next opaque."""
-        opaque = self._opaque = (self._opaque + 1) & 0x7FFFFFFF
-        if type(event) is MembersChanged:
-            self._out.append(member.members_changed(opaque, event))
-        elif type(event) is CheckTransaction:
-            self._out.append(transaction.check_request(self._client, opaque, event))
-        elif type(event) is NodeFrameOut:
-            self._out.append(extension.node_frame(opaque, event))
-        elif type(event) is LogBytes:
-            parts = bytes_parts(event, opaque)
-            self._out += parts if self._namespaces is None else (b"".join(parts),)
-        elif type(event) is LeaderChanged:
-            self._out.append(notice.role_changed(event.group, opaque))
-        elif type(event) is LiteTaken:
-            self._out.append(lite.notify_unsubscribe(opaque, event))
-        elif type(event) is Inquiry:
-            if len(self._inquiries) >= INQUIRIES_MAX:
-                del self._inquiries[next(iter(self._inquiries))]
-            self._inquiries[opaque] = event
-            self._out.append(callback.inquiry_request(self._node, opaque, event))
-        else:
-            return
-        self._active_ns = now
 
     def _complete(self, multi: MultiTicket, now: int) -> None:
         self._count_answer(multi.ticket, now)

@@ -27,9 +27,6 @@ class FramedTransport(ABC, Generic[AnyFrame]):
     """`protocols.adapter.Connection`, except the meaning of frames.
 
     reading          False: stop reading the socket
-    closed           True: the connection ends
-    _config          bounds
-    _frames          finds frames in received bytes
     _frame_began_ns  when the incomplete frame began, or reading went on within it
     _active_ns       when bytes were last received or sent
     _upload          room for the incomplete frame

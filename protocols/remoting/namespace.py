@@ -58,8 +58,8 @@ Rename = Callable[[str], str]
 
 def namespace_of(frame: Frame) -> str:
     """The namespace of a request, "" without one."""
-    if frame.ext:
-        return (frame.fields() or {}).get(FIELD_NAME, "") if FIELD_BYTES in frame.ext else ""
+    if frame.ext and frame.ext.find(FIELD_BYTES) < 0:  # `in` takes the bytes for a number first, and catches the exception
+        return ""
     return (frame.fields() or {}).get(FIELD_NAME, "")
 
 
@@ -69,7 +69,6 @@ class Namespaces:
 
     _space    namespace of the last request: that of requests which the node sends
     _waiting  opaque -> (request code, namespace) of each request that is not answered
-    _decoder  decoder of the frames to be sent
     """
 
     __slots__ = ("_decoder", "_space", "_waiting")

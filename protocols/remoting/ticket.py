@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 from domain.command import Command
-from domain.errors import ErrorCode
-from domain.event import Done, Event
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Refused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
+from protocols.remoting.status import response_code
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE, Header
 
 Rendering = Generator[None, None, bytes]
 """Writes a reply over several turns of the loop; yields where a turn may end, and returns the reply."""
-Render = Callable[[Client, "Ticket", Event], bytes | Rendering]
-RenderAll = Callable[[Client, "Ticket", Sequence[Event]], bytes]
+Render = Callable[[Client, "Ticket", Any], bytes | Rendering]
+"""Writes the reply to a request from the event of its command."""
+RenderAll = Callable[[Client, "Ticket", Sequence[Any]], bytes]
 Outcome = Sequence[Command] | bytes
 """Result of reading a request: commands, or an encoded reply when no command is needed."""
 Steps = Generator[None, None, Outcome]
 """Reads a request over several turns of the loop; yields where a turn ends. Raises RequestError."""
+Reader = Callable[[Client, Frame], Outcome | Steps]
 
 
 class RequestError(Exception):
     """A request that cannot become a command. Readers raise it; the connection catches it and replies.
 
-    code    response code of the reply
-    remark  remark of the reply
     reason  error code that the refusal is counted under; None: the one that `status.REFUSALS` has for `code`
     """
 
@@ -42,17 +43,15 @@ class RequestError(Exception):
 class Ticket:
     """One request that is not answered yet.
 
-    code          request code
     opaque        opaque of the request; the reply has the same
     serialize     header encoding of the request; the reply has the same
     oneway        True: the client expects no reply
-    render        writes the reply from the event
     request_data  values of the request that `render` needs; None: it needs none
     """
 
     __slots__ = ("code", "oneway", "opaque", "render", "request_data", "serialize")
 
-    def __init__(self, request: Header, render: Render, request_data: object = None) -> None:
+    def __init__(self, request: Header, render: Render, request_data: Any = None) -> None:
         self.code = request.code
         self.opaque = request.opaque
         self.serialize = request.serialize
@@ -72,13 +71,15 @@ class Ticket:
             serialize=self.serialize,
         )
 
+    def refused(self, failure: Failure) -> bytes:
+        """The reply to a refused request."""
+        return self.reply(response_code(failure, self.code), remark=failure.text)
+
 
 @final
 class MultiTicket:
     """The ticket of one request that becomes several commands. The reply is written when all commands are answered.
 
-    ticket   ticket of the request
-    render   writes the reply from all events
     missing  commands that are not answered yet
     events   events in the order of the commands
     """
@@ -104,11 +105,7 @@ class MultiTicket:
 
 @final
 class PartTicket:
-    """The ticket of one command of a MultiTicket.
-
-    multi  the ticket of all commands of the request
-    at     index of this command
-    """
+    """The ticket of one command of a MultiTicket."""
 
     __slots__ = ("at", "multi")
 
@@ -159,6 +156,8 @@ class Arguments:
 
 def int64(name: str, value: str) -> int:
     """The decimal number in field `name` -> a signed integer of 64 bits. Raises RequestError."""
+    if len(value) < 19 and value.isascii() and value.isdigit():
+        return int(value)
     digits = value[1:] if value[:1] == "-" else value
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
         raise RequestError(codes.INVALID_PARAMETER, f"the custom field <{name}> is no number: {value[:40]}")
@@ -171,3 +170,27 @@ def int64(name: str, value: str) -> int:
 def success(_client: Client, ticket: Ticket, _event: Event) -> bytes:
     """The reply SUCCESS without ext fields or body."""
     return ticket.reply(codes.SUCCESS)
+
+
+def first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    """The reply of a MultiTicket: the first refusal among the events, or SUCCESS."""
+    for event in events:
+        if isinstance(event, Refused):
+            return ticket.refused(event.failure)
+    return ticket.reply(codes.SUCCESS)
+
+
+def request(command: Callable[..., Command], render: Render, *required: str, optional: Sequence[str] = ()) -> Reader:
+    """The reader of a request that becomes one command with the texts of these ext fields, in this order.
+
+    An optional field that is absent is "". The texts are the `request_data` of the ticket.
+    """
+
+    def read(_client: Client, frame: Frame) -> Outcome:
+        if not required and not optional:
+            return (command(Ticket(frame, render)),)
+        args = Arguments(frame)
+        texts = (*(args.text(name) for name in required), *(args.text(name, "") for name in optional))
+        return (command(Ticket(frame, render, texts), *texts),)
+
+    return read

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
+from domain.errors import ErrorCode
+from domain.refusal import Ending, Reason
 from protocols.adapter import Adapter, Peer, ignore_refusal
-from protocols.declaration import Declaration, Listener
+from protocols.declaration import Declaration, Listener, Rule
 from protocols.hosts import Hosts
 from protocols.http2.application import Reply
 from protocols.setting import Setting
 from protocols.websocket.connection import WebSocketConnection
-from protocols.websocket.reasons import WORDS
-from protocols.websocket.recognition import begins_carrying
 from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket.stream import WebSocketStreams
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "websocket-handshake": Ending.HANDSHAKE_DEADLINE,
+    "websocket-cut-short": Ending.CUT_SHORT,
+    "websocket-frame-too-large": ErrorCode.MESSAGE_TOO_LARGE,
+}
+
+
+def begins_carrying(paths: Sequence[str]) -> Rule:
+    """The rule that matches `GET`, one of `paths`, and a space or a question mark; other requests are left to HTTP.
+
+    A path may have at most 19 bytes: the rule has to decide within the bytes that recognition reads.
+    """
+    requests = [b"GET " + path.encode() for path in paths]
+
+    def begins(head: bytes) -> bool | None:
+        """True when `head` begins such a request, None while it may, False when it does not."""
+        if any(head.startswith(request) and head[len(request) : len(request) + 1] in (b" ", b"?") for request in requests):
+            return True
+        return None if any(len(head) <= len(request) and request.startswith(head) for request in requests) else False
+
+    return begins
 
 
 @final

@@ -69,9 +69,9 @@ class Appender:
         before anything is written; it may make the values of `changes` shorter.
         """
         commit = self._commit
-        if commit.broken is not None:
+        if commit.faults.broken is not None:
             if done is not None:
-                done(commit.broken)
+                done(commit.faults.broken)
             return
         topics = self._index.topics
         queues: list[Queue] = []
@@ -195,7 +195,7 @@ class Appender:
 
     def journal(self, changes: Sequence[StateChange]) -> None:
         """Append changes that are made in memory already, without a callback."""
-        if self._commit.broken is None:
+        if self._commit.faults.broken is None:
             self._commit.accepted.room(0, change.size(changes)).changes.extend(changes)
 
     def queue(self, topic: str, queue_id: int) -> Queue:

@@ -156,11 +156,11 @@ class BatchEffects:
             queue.visible += len(records)
             if queue.entry.arrivals is not None and not queue.lite:
                 queue.entry.arrivals.note(queue.id)
-            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.refusal() is None:
+            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.faults.refusal() is None:
                 try:
                     self._index.write_out(queue)
                 except OSError as error:
-                    self._commit.failed("a write of the index", error)
+                    self._commit.faults.failed("a write of the index", error)
         for pending in effects.pending:
             if pending.changes:
                 self._events.run("a state change", self._state.written, pending.changes, base)

@@ -36,8 +36,9 @@ class StoreWriter:
         if failure is not None:
             return failure
         commit = self._commit
-        if commit.timeouts.stalled is not None and self._appender.waits_for_sync(messages, self._flushed_default):
-            return commit.timeouts.stalled
+        stalled = commit.syncs.timeouts.stalled
+        if stalled is not None and self._appender.waits_for_sync(messages, self._flushed_default):
+            return stalled
         if commit.confirmation is not None and not self._appender.is_local(messages):
             return commit.confirmation.shortage() or commit.confirmation.stalled
         return None

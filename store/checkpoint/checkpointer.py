@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, final
 
-from domain.errors import Failure
 from domain.ports import Clock, Disk, File
 from store.checkpoint import points as checkpoints
 from store.checkpoint import snapshot
 from store.checkpoint.points import Point, Points
 from store.checkpoint.snapshot import Columns, SnapshotItem, SnapshotSource
 from store.disk_full.errors import NotWrittenError, is_full
+from store.disk_full.faults import WriteFaults
 from store.keys.index import KeyIndex
 from store.queue.index import QueueIndex
 from store.settings import StoreSettings
@@ -67,20 +67,11 @@ class CheckpointedLog(Protocol):
         """Bytes of state records that were applied since the start."""
 
     @property
-    def broken(self) -> Failure | None:
-        """Failure after which nothing is written; None while the log works."""
-
-    def refusal(self) -> Failure | None:
-        """Failure because of which nothing is written now; None while the log works."""
+    def faults(self) -> WriteFaults:
+        """Failures because of which nothing is written."""
 
     def when_synced(self, done: Callable[[], None]) -> None:
         """Call `done` when everything up to `written` is durable, and no later leader can be without it."""
-
-    def stop(self, what: str, error: OSError) -> None:
-        """Handle the failure of `what`, a write of the store."""
-
-    def fill(self, what: str, error: OSError) -> None:
-        """Handle a full disk, found by `what`, a write of the store."""
 
 
 @final
@@ -155,7 +146,7 @@ class Checkpointer:
     def is_behind(self) -> bool:
         """True while a start would have to apply so much that those who can should write no more state changes. A checkpoint
         is being written then, or begins within a second."""
-        return self.state_behind >= self._state_bound + self._state_bound // 4 and self._commit.refusal() is None
+        return self.state_behind >= self._state_bound + self._state_bound // 4 and self._commit.faults.refusal() is None
 
     def begin(self, fresh: bool, done: Callable[[], None] | None = None) -> None:
         """Write a checkpoint now, with a new snapshot when `fresh` asks for it or it is due.
@@ -169,7 +160,7 @@ class Checkpointer:
         if done is not None:
             self._waiters.append(done)
             self._snapshot_wanted = self._snapshot_wanted or fresh
-        if self._commit.refusal() is not None:
+        if self._commit.faults.refusal() is not None:
             return
         self._running = True
         self._last_ns = self._clock.monotonic_ns()
@@ -201,7 +192,7 @@ class Checkpointer:
             self.begin(True, lambda: self.cover(position, done))
 
     def _guard(self, step: Callable[[], None]) -> None:
-        if self._commit.broken is not None:
+        if self._commit.faults.broken is not None:
             self._close()
             return
         try:
@@ -210,11 +201,11 @@ class Checkpointer:
             if is_full(error):
                 self._abandon(error)
             else:
-                self._commit.stop("a write of the checkpoint", error)
+                self._commit.faults.stop("a write of the checkpoint", error)
 
     def _abandon(self, error: OSError) -> None:
         """Give this checkpoint up: the disk is full. `check` begins another one when there is room."""
-        self._commit.fill("a write of the checkpoint", error)
+        self._commit.faults.fill("a write of the checkpoint", error)
         if self._file is not None:
             name, file = self._file
             self._file = None
@@ -266,7 +257,7 @@ class Checkpointer:
         if isinstance(error, NotWrittenError):
             self._abandon(error)
         elif error is not None:
-            self._commit.stop("a sync of the index", error)
+            self._commit.faults.stop("a sync of the index", error)
         else:
             self._guard(lambda: self._finish(point._replace(index_first=self._index.files.needed_from(self._index.log_start))))
 
@@ -333,7 +324,7 @@ class Checkpointer:
 
         def synced(error: OSError | None) -> None:
             if error is not None:
-                self._commit.stop("a sync of the state snapshot", error)
+                self._commit.faults.stop("a sync of the state snapshot", error)
                 return
             self._close()
             # What the table of the queues refers to is before this position: the index is never ahead of the checkpoint.
@@ -354,7 +345,7 @@ class Checkpointer:
 
         def synced(error: OSError | None) -> None:
             if error is not None:
-                self._commit.stop("a sync of the checkpoint", error)
+                self._commit.faults.stop("a sync of the checkpoint", error)
                 return
             self._close()
             self._guard(published)

@@ -41,7 +41,6 @@ class Recovered(NamedTuple):
     cut_records   upper bound of the records in them
     copied_bytes  bytes that were not proven to be on the disk, and were copied
     state_bytes   bytes of state records that were applied
-    crashed       True when the last run ended without a clean close
     """
 
     cut_bytes: int
@@ -50,7 +49,6 @@ class Recovered(NamedTuple):
     store_ms: int
     batches: int
     state_bytes: int
-    crashed: bool
 
 
 @final
@@ -84,7 +82,6 @@ class LogRecovery:
         self.applied = 0
         self._loaded = 0
         self._proven = 0
-        self._crashed = False
 
     def run(self, point: Point) -> Recovered:
         """Apply the log, and cut off an unsynced tail. Raises DamageError for damage of the promised part."""
@@ -105,12 +102,11 @@ class LogRecovery:
             segments.append(batch.FILLER)  # what an incarnation writes begins with a file
         copied_bytes = self._renew()
         self.finish()
-        return Recovered(cut_bytes, cut_records, copied_bytes, self.store_ms, batches, self.state_bytes, self._crashed)
+        return Recovered(cut_bytes, cut_records, copied_bytes, self.store_ms, batches, self.state_bytes)
 
     def load(self, point: Point) -> int:
         """Load the checkpoint; the position of the first batch behind it. Raises DamageError."""
         segments, promise = self._segments, self._promise
-        self._crashed = self._disk.read_all(ABORT) is not None
         self._loaded = point.position
         proven = self._proven = max(point.position, 0 if promise is None else promise.position)
         self._require_files(proven)
@@ -147,7 +143,7 @@ class LogRecovery:
             batches += 1
         cut_bytes, cut_records = self._cut(end)
         copied_bytes = self._renew()
-        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, self.state_bytes, self._crashed)
+        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, self.state_bytes)
 
     def _cut(self, end: int) -> tuple[int, int]:
         """Cut off an unsynced tail behind `end`: (bytes, records at most). Raises DamageError when it is none."""

@@ -6,7 +6,7 @@ is still to come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, final
 
@@ -14,12 +14,12 @@ from domain.address import TIMER_TOPIC
 from domain.store.store_ports import StateChange
 from store.delay import parking
 from store.delay.levels import rows_below
-from store.delay.recalled_timers import RECALLED, RecalledTimers
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
 from store.state.view import TIMER, StateView
 
+RECALLED: Final = b"recalled-"
 LAST_DELIVERED_KEY: Final = b"mark"
 """State key of (due ms 8 | position 8) of the last timer delivered."""
 COPIED_BELOW_KEY: Final = b"copied"
@@ -31,6 +31,50 @@ AHEAD_MS: Final = 60_000
 _ALL_LOADED: Final = 1 << 62
 _POSITION_BITS: Final = 64
 _SIZE_BITS: Final = 32
+
+
+@final
+class RecalledTimers:
+    """Positions of recalled timers, whose records are void, and the changes that set and remove their keys in the state.
+
+    positions   log positions of recalled timers whose time has not come
+    _removed    positions whose removal is being written
+    """
+
+    def __init__(self) -> None:
+        self._removed: list[int] = []
+        self.positions: set[int] = set()
+
+    def load(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        """Load the positions from (key, value) pairs of the state."""
+        self.positions.update(int.from_bytes(key[len(RECALLED) :], "big") for key, _ in pairs)
+
+    def add(self, positions: Iterable[int]) -> list[StateChange]:
+        """Recall the timers at `positions`; the changes for the log."""
+        added = list(positions)
+        self.positions.update(added)
+        return [_change(position, b"1") for position in added]
+
+    def remove_due(self, position: int) -> StateChange:
+        """Remove the key of a recalled timer whose time has come; its position stays until `removal_written`."""
+        self._removed.append(position)
+        return _change(position, None)
+
+    def removal_written(self, durable: bool) -> None:
+        """End the removals of `remove_due`: forget their positions, or keep them when the write was refused."""
+        if durable:
+            self.positions.difference_update(self._removed)
+        self._removed = []
+
+    def drop_below(self, position: int) -> list[StateChange]:
+        """Forget the recalled timers before `position`; the changes for the log."""
+        gone = sorted(at for at in self.positions if at < position)
+        self.positions.difference_update(gone)
+        return [_change(at, None) for at in gone]
+
+
+def _change(position: int, value: bytes | None) -> StateChange:
+    return StateChange(TIMER, RECALLED + position.to_bytes(8, "big"), value)
 
 
 @final
@@ -67,8 +111,6 @@ class WheelTimers:
 
     last_delivered      (due ms, position) of the last timer delivered
     copied_below        timers below this position of the log are void: retention has copied the pending ones forward
-    recalled            positions of recalled timers
-    load                the bucket that is being loaded, None for none
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
     _opened             buckets below this one are open: their new timers go to `_heap` directly

@@ -61,13 +61,13 @@ class Compaction:
         yield from _slices(self._stale(base))
 
     def _leases_below(self, base: int) -> Iterator[list[StateChange] | None]:
-        turn, tables = self._ledger.turn, self._ledger.tables
+        ledger, tables = self._ledger, self._ledger.tables
         for chunk in tables.chunks():
             live = tables.live_in(chunk)
             yield tables.rewritten(chunk, base, self._commit.accepted.base)
             for at in range(0, len(live), SLICE_TABLES):
-                turn.renew(live[at : at + SLICE_TABLES], base)
-                turn.write(self._commit.accepted.base)
+                ledger.renew(live[at : at + SLICE_TABLES], base)
+                ledger.write(self._commit.accepted.base)
                 yield None
 
     def _state_below(self, base: int) -> Iterator[list[StateChange] | None]:
@@ -132,14 +132,14 @@ class Compaction:
                 yield Columns(TOPICS, body, count)
             yield from self._queue_frames(entries)
         yield self._index.files.last_records.encode()
-        turn, tables = self._ledger.turn, self._ledger.tables
+        ledger, tables = self._ledger, self._ledger.tables
         for chunk in tables.chunks():
             live = tables.live_in(chunk)
             idle = chunk.idle()
             if idle.keys:
                 yield Columns(LEASES, idle.encode(), len(idle.keys))
             for at in range(0, len(live), SNAPSHOT_TABLES):
-                found = turn.snapshot(live[at : at + SNAPSHOT_TABLES])
+                found = ledger.snapshot(live[at : at + SNAPSHOT_TABLES])
                 yield [(base, item, False) for base, item in found] or None
 
     def _queue_frames(self, entries: Sequence[TopicEntry]) -> Iterator[Columns]:

@@ -58,7 +58,7 @@ class Retention:
         """Trim topics with their own retention, then delete the oldest segment when it is due; every retention_check_ms."""
         now = self._clock.monotonic_ns()
         early = now - self._last_ns < self._config.retention_check_ms * 1_000_000
-        if early or self._running or self._commit.broken is not None:
+        if early or self._running or self._commit.faults.broken is not None:
             return
         self._last_ns = now
         wall_ms = self._clock.wall_ms()
@@ -113,7 +113,7 @@ class Retention:
             self._go()
 
     def _go(self) -> None:
-        if self._commit.broken is not None:
+        if self._commit.faults.broken is not None:
             self._running = False
             return
         if len(self._segments.all) == 1:
@@ -148,7 +148,7 @@ class Retention:
         self._trimming.log_begins(base)
         self._running = False
         self._rewriting.resume_timers()
-        if self._commit.broken is None:
+        if self._commit.faults.broken is None:
             self._running = True
             self._check(self._clock.wall_ms())
 

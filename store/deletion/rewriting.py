@@ -5,18 +5,18 @@ checkpoint with snapshot -> timers, in batches -> half messages -> state, in sli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.errors import Failure, StoreError
-from domain.message.message import Message, Placed
+from domain.message.message import Placed
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from store.checkpoint.checkpointer import Checkpointer
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
+from store.deletion.compaction import Compaction
 from store.log.commit import GroupCommit
-from store.log.open_batch import Done
 from store.queue.row import Row
 from store.steps import Turns
 from store.transaction.open_transactions import OpenTransactions
@@ -28,16 +28,6 @@ _BEHIND_NS: Final = 20_000_000
 """Pause while a start would have too much to apply: a checkpoint is under way."""
 
 
-class NeededValues(Protocol):
-    """The values of segments besides timers and half messages."""
-
-    def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Write the needed values of a segment again; durable before `done`."""
-
-    def carry(self, base: int) -> Iterator[list[StateChange] | None]:
-        """Slices of live state, and of queues that become empty, whose newest record stands before `base`; None: a pause."""
-
-
 @final
 class SegmentRewriting:
     """Writes the needed values of the oldest segments again, for one deletion at a time.
@@ -46,7 +36,7 @@ class SegmentRewriting:
     """
 
     def __init__(
-        self, wheel: Wheel, open_transactions: OpenTransactions, needed: NeededValues, checkpointer: Checkpointer,
+        self, wheel: Wheel, open_transactions: OpenTransactions, needed: Compaction, checkpointer: Checkpointer,
         commit: GroupCommit, clock: Clock,
     ) -> None:  # fmt: skip
         self._wheel = wheel
@@ -116,7 +106,7 @@ class SegmentRewriting:
         go_on()
 
     def _carry(self, slices: Iterator[list[StateChange] | None]) -> None:
-        if self._commit.broken is not None:
+        if self._commit.faults.broken is not None:
             self._fail()
             return
         if self._checkpointer.is_behind():

@@ -37,8 +37,8 @@ class WriteAdmission:
     def refusal(self) -> Failure | None:
         """Failure of writes now: STORE_UNAVAILABLE, DRAINING or OVERLOADED; None when writes are taken."""
         commit = self._commit
-        if commit.broken is not None or commit.full is not None:
-            return commit.refusal()
+        if commit.faults.broken is not None or commit.faults.full is not None:
+            return commit.faults.refusal()
         if self._closing is not None:
             return self._closing
         if commit.waiting_bytes() > self._config.pending_bytes_max:
@@ -53,7 +53,7 @@ class WriteAdmission:
         free, least = self._disk.free_ratio(), self._config.free_ratio_min
         self.free_ratio = free
         was_full, self.full = self.full is not None, None
-        log_was_full, self._log_full = self._log_full, self._commit.full is not None
+        log_was_full, self._log_full = self._log_full, self._commit.faults.full is not None
         if free < least:
             text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
             self.full = Failure(ErrorCode.STORE_UNAVAILABLE, text)

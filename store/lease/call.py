@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from domain import limits, lite
 from domain.delivery.priority import again_first, by_priority
@@ -13,11 +13,12 @@ from domain.filter.filter import Filter
 from domain.message.receipt import Receipt
 from domain.message.record import Record, with_reconsume_times
 from domain.store.store_request import LeaseRequest
+from store.lease.lease_records import LeaseSource
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
-from store.reads.readable import readable
+from store.reads.reading import readable
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -50,26 +51,6 @@ def steps(queue_id: int) -> tuple[int, ...]:
     return _REDELIVERIES_FIRST if again_first(queue_id) else _NEW_FIRST
 
 
-class RecordSource(Protocol):
-    """Reads records for a lease call, and moves messages to the retry topic.
-
-    broker      broker name in receipts
-    hidden_ms   length of the lease to nobody of a record that cannot be read
-    """
-
-    broker: str
-    hidden_ms: int
-
-    def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows, b"" for a lost one. Raises StoreError and OSError when one of them cannot be read."""
-
-    def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> bool:
-        """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit.
-
-        False: the store takes no writes now, and the message stays leased.
-        """
-
-
 class LeaseCall:
     """One lease call: the request, and the messages leased so far.
 
@@ -90,16 +71,16 @@ class LeaseCall:
         "invisible_ms", "limit", "messages", "now", "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
-    def __init__(self, index: QueueIndex, source: RecordSource, now: int, request: LeaseRequest) -> None:
+    def __init__(self, index: QueueIndex, source: LeaseSource, now: int, request: LeaseRequest) -> None:
         self._index = index
         self._source = source
         self.limit = request.limit
         self.now = now
-        self.invisible_ms = request.invisible_ms
+        self.invisible_ms = request.terms.invisible_ms
         self.wanted = request.wanted
         self.revive_queue = 0
-        self.fleeting = request.fleeting
-        attempt_id = request.attempt_id
+        self.fleeting = request.terms.fleeting
+        attempt_id = request.terms.attempt_id
         legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
         self.attempt_id = attempt_id if legible else ""
         self.messages: list[Leased] = []

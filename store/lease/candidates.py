@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Final, final
 
 from store.lease.table import LeaseTable
-from store.queue.arrivals import Arrivals
-from store.queue.queue import TopicEntry
+from store.queue.queue import Arrivals, TopicEntry
 
 QUEUES_FEW: Final = 16
 """Largest topic, in queues, without candidates: receives visit all its queues."""
@@ -29,7 +28,6 @@ class Candidates:
     _fresh    lowest queue id of the range not yet visited
     _end      end of that range, exclusive
     _queue    ids of the other candidates, which are visited after the range
-    _there    the ids in `_queue`, as a set
     _seen     number of the topic's last arrival that `update` has processed
     """
 

@@ -48,11 +48,8 @@ class LagReader:
     _others          True when a pair was not kept
     _other_messages  messages of the pairs that are not kept
     _other_ms        store ms of the oldest of these messages, 0 for none
-    _after           key of the last row passed
     _pair            `topic NUL group` of the current pair, b"" before the first
-    _messages        messages of the current pair so far
     _oldest_ms       store ms of the oldest of these, 0 for none
-    _topic           topic of the last row
     _counted         True when groups of `_topic` have a lag
     _queues          queue id, as bytes -> queue of `_topic`, None for a missing one
     _times           (queue id, offset) -> store ms, of `_topic`

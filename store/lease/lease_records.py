@@ -41,7 +41,11 @@ def retry_copy(record: bytes, retry_topic: str, topic: str, attempts: int, first
 
 @final
 class LeaseSource:
-    """`RecordSource` over the log."""
+    """Reads records for a lease call, and moves messages to the retry topic.
+
+    broker      broker name in receipts
+    hidden_ms   length of the lease to nobody of a record that cannot be read
+    """
 
     __slots__ = ("_clock", "_durability", "_ledger", "_metadata", "_reader", "_writer", "broker", "hidden_ms")
 
@@ -56,7 +60,7 @@ class LeaseSource:
         broker: str,
         hidden_ms: int,
     ) -> None:
-        """`durability` applies to a new retry topic whose origin topic is gone; the last two are those of RecordSource."""
+        """`durability` applies to a new retry topic whose origin topic is gone."""
         self.broker = broker
         self.hidden_ms = hidden_ms
         self._reader = reader
@@ -67,13 +71,14 @@ class LeaseSource:
         self._durability = durability
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """RecordSource.records. Raises StoreError, OSError."""
+        """Records of rows, b"" for a lost one. Raises StoreError and OSError when one of them cannot be read."""
         return self._reader.fetch(rows)
 
     def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> bool:
-        """RecordSource.move_to_retry_topic. A missing retry topic is created.
+        """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit.
 
-        The lease is settled after the copy is built and the store accepts it: a failure before leaves the message leased.
+        False: the store takes no writes now, and the message stays leased. A missing retry topic is created. The lease is
+        settled after the copy is built and the store accepts it: a failure before leaves the message leased.
         """
         name = retry_topic or _copied_to(table, record)
         lease = table.leases[offset]
@@ -88,7 +93,7 @@ class LeaseSource:
             topic = Topic(name, 1, 1, durability=durability, created_ms=self._clock.wall_ms())
             self._metadata.put_topic(topic, lambda _: None)
         table.skip(offset)
-        self._writer.put((copy,), (self._ledger.turn.pending_change(table),), None)
+        self._writer.put((copy,), (self._ledger.pending_change(table),), None)
         return True
 
 

@@ -13,11 +13,11 @@ from domain.ports import Clock
 from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest
 from store.events import StoreEvents
-from store.lease.call import EVERYTHING, LeaseCall, RecordSource, steps
+from store.lease.call import EVERYTHING, LeaseCall, steps
 from store.lease.candidates import Candidates
 from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_records import LeaseSource
 from store.lease.ordered_lease import OrderedLease
-from store.lease.release import LeaseRelease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -27,25 +27,29 @@ from store.reads.startup_queue import StartupQueue
 
 @final
 class StoredLeases:
-    """`domain.store.store_ports.Leases`."""
+    """`domain.store.store_ports.Leases`. Construct it after recovery, when all fleeting leases are of the previous process.
+
+    _previous   (table, offset, pop time) of the fleeting leases of the previous process
+    """
 
     def __init__(
         self,
         ledger: JournaledTables,
-        release: LeaseRelease,
         index: QueueIndex,
-        source: RecordSource,
+        source: LeaseSource,
         held: StartupQueue,
         clock: Clock,
         events: StoreEvents,
     ) -> None:
         self._ledger = ledger
-        self._release = release
         self._index = index
         self._source = source
         self._held = held
         self._clock = clock
         self._events = events
+        self._previous: list[tuple[LeaseTable, int, int]] = []
+        for table in ledger.tables.live.values():
+            self._previous += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
 
     def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
         """Leases.lease."""
@@ -53,20 +57,18 @@ class StoredLeases:
             self._held.add(self.lease, request, done)
             return
         ledger = self._ledger
-        failure = ledger.broken()
-        if failure is not None:
-            done(failure)
+        if ledger.refuses(done):
             return
         now = self._clock.wall_ms()
-        if request.ordered:
+        if request.terms.ordered:
             call: LeaseCall = OrderedLease(self._index, self._source, now, request)
         else:
             call = LeaseCall(self._index, self._source, now, request)
-        if call.attempt_id and not request.ordered and self._repeat(call, request):
+        if call.attempt_id and not request.terms.ordered and self._repeat(call, request):
             self._answer(call, request, True, done)
             return
         entry = self._index.topics.get(request.topic)
-        candidates = ledger.turn.candidates.of(request.group, entry) if entry is not None and request.queue_id == -1 else None
+        candidates = ledger.candidates.of(request.group, entry) if entry is not None and request.queue_id == -1 else None
         if candidates is not None:
             self._answer(call, request, self._lease_from_candidates(call, candidates, request), done)
             return
@@ -109,7 +111,7 @@ class StoredLeases:
         if table is None or (table.head >= queue.visible and not table.free_heap):
             return False
         # An ordered call leaves only messages that are blocked until the table changes, unless it ended early.
-        return found or not request.ordered or call.unfinished or table.pop_ms >= call.pop_ms
+        return found or not request.terms.ordered or call.unfinished or table.pop_ms >= call.pop_ms
 
     def _lease_from(self, call: LeaseCall, step: int, queue: Queue, request: LeaseRequest) -> bool:
         """Run one step of a call on one queue; True when its table has changed."""
@@ -131,7 +133,7 @@ class StoredLeases:
             call.error = error
             changed = True  # the answer has the leases before the error
         if changed:
-            if call.attempt_id and not request.ordered and len(call.messages) > had:
+            if call.attempt_id and not request.terms.ordered and len(call.messages) > had:
                 table.remember_attempt(call.attempt_id)
                 ledger.attempts.add(table, call.attempt_id)
             ledger.changed(table)
@@ -150,7 +152,7 @@ class StoredLeases:
                     return
                 result = failure
         if wrote:
-            self._ledger.turn.when_written(done, result)
+            self._ledger.when_written(done, result)
         else:
             done(result)
 
@@ -197,9 +199,7 @@ class StoredLeases:
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
     ) -> None:
         """Leases.settle."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            done(failure)
+        if self._ledger.refuses(done):
             return
         outcomes: list[Failure | None] = []
         unblocked = False
@@ -210,9 +210,9 @@ class StoredLeases:
                 outcomes.append(_unleased(group, topic, receipt, queue))
                 continue
             outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
-            self._ledger.turn.mark_changed(table)
+            self._ledger.mark_changed(table)
             unblocked = unblocked or receipt.revive_queue == ORDERED_REVIVE_QUEUE
-        self._ledger.turn.when_durable((topic,), done, outcomes)
+        self._ledger.when_durable((topic,), done, outcomes)
         if unblocked:
             self._ledger.freed(group, topic)
 
@@ -225,9 +225,7 @@ class StoredLeases:
         done: Callable[[list[Receipt | Failure] | Failure], None],
     ) -> None:
         """Leases.extend. A receipt of an ordered lease keeps its pop time (ConsumerOrderInfoManager)."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            done(failure)
+        if self._ledger.refuses(done):
             return
         now = self._clock.wall_ms()
         outcomes: list[Receipt | Failure] = []
@@ -258,18 +256,36 @@ class StoredLeases:
                     receipt.physical_offset,
                 )
             )
-        self._ledger.turn.when_durable((topic,), done, outcomes)
+        self._ledger.when_durable((topic,), done, outcomes)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
-        """Leases.withdraw."""
-        self._release.withdraw(group, topic, receipts, wake)
+        """Leases.withdraw. No caller waits for the journal: if it is lost, the leases end at their `end_ms`."""
+        if self._ledger.broken() is not None:
+            return
+        now = self._clock.wall_ms()
+        for receipt in receipts:
+            table = self._ledger.tables.get((group, topic, receipt.queue_id))
+            lease = None if table is None else table.release(receipt.queue_offset, receipt.pop_ms, now)
+            if table is not None and lease is not None:
+                lease.attempts -= 1
+                self._ledger.changed(table)
+        if wake:
+            self._ledger.freed(group, topic)
 
     def lapse(self) -> None:
-        """Leases.lapse."""
+        """Leases.lapse. Journals nothing: after a crash the next start finds the same leases and releases them again."""
         if self._held.holding:
             self._held.add(self.lapse)
             return
-        self._release.lapse()
+        previous, self._previous = self._previous, []
+        now = self._clock.wall_ms()
+        places: dict[tuple[str, str], None] = {}
+        for table, offset, pop_ms in previous:
+            if not table.dropped and table.release(offset, pop_ms, now) is not None:
+                places[table.group, table.topic] = None
+                self._ledger.candidates.changed(table)
+        for group, topic in places:
+            self._ledger.freed(group, topic)
 
 
 def _unleased(group: str, topic: str, receipt: Receipt, queue: Queue | None) -> Failure:

@@ -11,12 +11,12 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.lite import LiteLeaseResult, LiteListener
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from store.appends.writer import StoreWriter
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
-from store.lease.call import RecordSource
 from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_records import LeaseSource
 from store.lease.ordered_lease import OrderedLease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
@@ -45,7 +45,7 @@ class LiteQueueRemoval:
         def changes() -> list[StateChange]:
             found: list[StateChange] = []
             for queue in queues:
-                found += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
+                found += self._ledger.drop([(group, queue.name, 0) for group in groups])
                 found.append(self._compaction.drop_lite_queue(queue))
             return found
 
@@ -62,7 +62,7 @@ class StoredLiteQueues:
         ledger: JournaledTables,
         removal: LiteQueueRemoval,
         listeners: StoreListeners,
-        source: RecordSource,
+        source: LeaseSource,
         held: StartupQueue,
         clock: Clock,
         events: StoreEvents,
@@ -98,15 +98,13 @@ class StoredLiteQueues:
         done: Callable[[LiteLeaseResult | Failure], None],
     ) -> None:
         """LiteQueues.lease."""
-        failure = self._ledger.broken()
-        if failure is not None:
-            done(failure)
+        if self._ledger.refuses(done):
             return
         if self._held.holding:
             self._held.add(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)
             return
         now = self._clock.wall_ms()
-        request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
+        request = LeaseRequest(group, parent, limit, LeaseTerms(invisible_ms, True, attempt_id))
         call = OrderedLease(self._index, self._source, now, request)
         found: list[tuple[int, Queue, LeaseTable]] = []
         for at, each in enumerate(names):
@@ -143,7 +141,7 @@ class StoredLiteQueues:
             last = table is changed[-1]
             self._ledger.changed(table)
             if last and not waits:
-                self._ledger.turn.when_written(done, result)
+                self._ledger.when_written(done, result)
         if not changed and not waits:
             done(result)
 

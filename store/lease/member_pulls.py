@@ -18,8 +18,8 @@ from domain.store.store_ports import ReadResult
 from domain.store.store_request import PullRequest
 from store.events import StoreEvents
 from store.lease import returned_messages
-from store.lease.call import RecordSource
 from store.lease.journaled_tables import JournaledTables
+from store.lease.lease_records import LeaseSource
 from store.lease.positions import StoredPositions
 from store.lease.pull import PullCall
 from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
@@ -50,7 +50,7 @@ class StoredMemberPulls:
         positions: StoredPositions,
         index: QueueIndex,
         reading: Reading,
-        source: RecordSource,
+        source: LeaseSource,
         held: StartupQueue,
         clock: Clock,
         events: StoreEvents,
@@ -78,9 +78,7 @@ class StoredMemberPulls:
         if table is None or not table.shared or queue is None:
             self._pull_unshared(request, done)
             return
-        failure = ledger.broken()
-        if failure is not None:
-            done(failure)
+        if ledger.refuses(done):
             return
         now = self._clock.wall_ms()
         freed = table.puller not in ("", member) and table.release_puller(now)
@@ -112,7 +110,7 @@ class StoredMemberPulls:
         if call.changed or freed or moved or (not isinstance(result, Failure) and result.pop_ms):
             ledger.changed(table)
             if not waits:
-                ledger.turn.when_written(done, result)
+                ledger.when_written(done, result)
         elif not waits:
             done(result)
         if freed:
@@ -174,7 +172,7 @@ class StoredMemberPulls:
         if plain:
             self._positions.commit(group, plain, None)
         if done is not None:
-            ledger.turn.when_durable([place[0] for place in offsets], done, None)
+            ledger.when_durable([place[0] for place in offsets], done, None)
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)

@@ -15,7 +15,8 @@ from domain.message import property as properties
 from domain.message.receipt import ORDERED_REVIVE_QUEUE
 from domain.message.record import Record
 from domain.store.store_request import LeaseRequest
-from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, LeaseCall, RecordSource
+from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, LeaseCall
+from store.lease.lease_records import LeaseSource
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -34,7 +35,7 @@ class OrderedLease(LeaseCall):
 
     __slots__ = ()
 
-    def __init__(self, index: QueueIndex, source: RecordSource, now: int, request: LeaseRequest) -> None:
+    def __init__(self, index: QueueIndex, source: LeaseSource, now: int, request: LeaseRequest) -> None:
         super().__init__(index, source, now, request)
         self.revive_queue = ORDERED_REVIVE_QUEUE
 

@@ -8,12 +8,13 @@ from typing import final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Clock
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from store.events import StoreEvents
-from store.lease.call import LeaseCall, RecordSource
+from store.lease.call import LeaseCall
 from store.lease.candidates import VISITS_MAX
 from store.lease.journaled_tables import JournaledTables
 from store.lease.lag import LagReader
+from store.lease.lease_records import LeaseSource
 from store.lease.ordered_lease import OrderedLease
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -26,7 +27,7 @@ class LeasePeek:
     __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
 
     def __init__(
-        self, ledger: JournaledTables, index: QueueIndex, clock: Clock, source: RecordSource, events: StoreEvents
+        self, ledger: JournaledTables, index: QueueIndex, clock: Clock, source: LeaseSource, events: StoreEvents
     ) -> None:
         self._ledger = ledger
         self._index = index
@@ -40,10 +41,10 @@ class LeasePeek:
         if entry is None:
             return False
         now = self._clock.wall_ms()
-        request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
+        request = LeaseRequest(group, topic, 1, LeaseTerms(0, ordered, attempt_id))
         kind = OrderedLease if ordered else LeaseCall
         call = kind(self._index, self._source, now, request)
-        candidates = self._ledger.turn.candidates.of(group, entry) if queue_id < 0 else None
+        candidates = self._ledger.candidates.of(group, entry) if queue_id < 0 else None
         if candidates is not None:
             queues: Sequence[Queue | None] = [entry.queues.get(each) for each in candidates.first(VISITS_MAX)]
         else:

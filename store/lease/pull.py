@@ -10,14 +10,14 @@ from domain.errors import StoreError
 from domain.message.record import Record, with_reconsume_times
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
-from store.lease import call, returned_messages
+from store.lease import returned_messages
+from store.lease.lease_records import LeaseSource
 from store.lease.pull_progress import PULL_LEASE_MS
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
-from store.reads.readable import readable
-from store.reads.reading import READ_BYTES_MAX
+from store.reads.reading import READ_BYTES_MAX, readable
 
 _STEP: Final = 64
 
@@ -40,7 +40,7 @@ class PullCall:
     def __init__(
         self,
         index: QueueIndex,
-        source: call.RecordSource,
+        source: LeaseSource,
         table: LeaseTable,
         queue: Queue,
         now: int,

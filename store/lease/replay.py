@@ -6,10 +6,10 @@ the next one of its table: only the values left at the end become a table with i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from store.lease import journal
-from store.lease.lease_journal import LeaseJournal
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
 
@@ -24,11 +24,15 @@ class LeaseReplay:
     _waiting   state key -> (value, base of its segment) of the last whole value and the later ones
     """
 
-    __slots__ = ("_tables", "_turn", "_waiting")
+    __slots__ = ("_anchor", "_omit", "_tables", "_waiting")
 
-    def __init__(self, tables: LeaseTables, turn: LeaseJournal) -> None:
+    def __init__(
+        self, tables: LeaseTables, omit: Callable[[LeaseTable], None], anchor: Callable[[LeaseTable, int], None]
+    ) -> None:
+        """`omit(table)` is called with each table that is removed, `anchor(table, base)` with the segment of a whole value."""
         self._tables = tables
-        self._turn = turn
+        self._omit = omit
+        self._anchor = anchor
         self._waiting: dict[bytes, list[tuple[bytes, int]]] = {}
 
     def put(self, key: bytes, value: bytes, base: int) -> None:
@@ -52,11 +56,11 @@ class LeaseReplay:
             self._waiting.pop(key, None)
             table = self._tables.pop(journal.parse_key(key))
             if table is not None:
-                self._turn.drop(table)
+                self._omit(table)
             return
         self.finish()
         for table in self._tables.take_prefix(key)[1]:
-            self._turn.drop(table)
+            self._omit(table)
 
     def finish(self) -> None:
         """Apply all waiting values."""
@@ -74,4 +78,4 @@ class LeaseReplay:
                 table = self._tables[place] = LeaseTable(*place, 0)
             journal.apply(table, value)
             if value[0] & journal.WHOLE_FLAG or journal.is_idle(table):
-                self._turn.anchor(table, base)
+                self._anchor(table, base)

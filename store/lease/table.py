@@ -25,7 +25,7 @@ class Lease:
     first_ms   time of the first delivery
     pulled     True when the queue's puller holds the lease; its report of a higher position settles it
     fleeting   True when the lease is valid only in the process that granted it: the next process releases it
-               (LeaseRelease.lapse)
+               (Leases.lapse)
     """
 
     __slots__ = ("attempts", "end_ms", "first_ms", "fleeting", "free", "pop_ms", "pulled")

@@ -14,10 +14,10 @@ from typing import Final, final
 from domain import lite
 from domain.store.store_ports import StateChange
 from store.lease import journal
+from store.lease.expiry import LeaseSchedule
 from store.lease.idle_tables import LIVE, Chunk, IdleTables
 from store.lease.live_tables import LiveTables
 from store.lease.pull_progress import Place
-from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
 from store.state.view import LEASE
 
@@ -48,9 +48,7 @@ class LeaseTables:
     """All lease tables. Invariant: a table is live or idle, never both, and has a row.
 
     live         (group, topic, queue id) -> table
-    rows         one row per table, by state key
     removals     removals whose live tables are still in `live`
-    schedule     the live tables with leases
     _serial      number of tables that have become live
     """
 

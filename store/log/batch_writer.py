@@ -6,9 +6,8 @@ from typing import final
 
 from store.log import batch
 from store.log.batch import Writer
-from store.log.cache import TailCache
 from store.log.open_batch import OpenBatch
-from store.log.recent import RecentBytes
+from store.log.recent import RecentBytes, TailCache
 from store.log.segment import Segments
 
 

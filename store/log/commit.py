@@ -2,7 +2,7 @@
 a sync share the next sync, and are written just before it, unless one of them waits for the write only.
 
     accepted ------> written ------> synced ------> on the other replicas, where the log has some
-    AcceptedBatches  BatchWriter     SyncWork       Confirmation
+    AcceptedBatches  BatchWriter     LogSyncs       Confirmation
                      `page` answers  `flushed` answers     (both kinds of answers wait for the replicas there)
 """
 
@@ -14,25 +14,47 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.histogram import Histogram
 from domain.message.message import Message
-from domain.ports import Clock, Disk, Timer
-from domain.store.store_event import StoreEventKind
+from domain.ports import Clock, Disk
 from store.disk_full.errors import is_full, probe
-from store.disk_full.wait import FullDisk
+from store.disk_full.faults import WriteFaults
 from store.events import StoreEvents
-from store.log.accepted import AcceptedBatches
 from store.log.batch import Writer
 from store.log.batch_writer import BatchWriter
 from store.log.confirmation import Confirmation
-from store.log.open_batch import Effects, OpenBatch
+from store.log.open_batch import AcceptedBatches, Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
-from store.log.sync_delay import SyncDelay
-from store.log.sync_work import SyncWork, UnsyncedBatches
-from store.log.timeouts import AppendTimeouts, LateAppends
-from store.log.waiters import SyncWaiters
+from store.log.syncs import LogSyncs
 from store.settings import StoreSettings
 
 HELD_BYTES_MAX: Final = 1024 * 1024
 """A batch that waits for its sync is written when it reaches this size: a longer write would block the loop."""
+
+
+@final
+class SyncWaiters:
+    """Callbacks that wait, without an append, for the durability of the log up to a position."""
+
+    __slots__ = ("_events", "_waiting")
+
+    def __init__(self, events: StoreEvents) -> None:
+        self._events = events
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def add(self, position: int, done: Callable[[], None]) -> None:
+        """Call `done` once the log is durable up to `position`."""
+        self._waiting.append((position, done))
+
+    def synced(self, position: int) -> bool:
+        """Call the callbacks up to the durable `position`. True when others still wait."""
+        ready = [done for wanted, done in self._waiting if wanted <= position]
+        self._waiting = [waiter for waiter in self._waiting if waiter[0] > position]
+        for done in ready:
+            self._events.run("work that waits for a sync", done)
+        return bool(self._waiting)
+
+    def clear(self) -> None:
+        """Drop all callbacks: the log is broken, and no more bytes become durable."""
+        self._waiting.clear()
 
 
 @final
@@ -43,9 +65,7 @@ class GroupCommit:
     report success nevertheless. Later appends fail; reads continue.
 
     accepted         accepted batches that are not written; appends go there
-    synced           position up to which the log is durable
-    broken           failure after which nothing is written; None while the log works
-    closed           True: the log was closed, and `broken` is no fault
+    closed           True: the log was closed, and `faults.broken` is no fault
     confirmation     the replicas that batches wait for; None: this log is not replicated
     """
 
@@ -61,39 +81,30 @@ class GroupCommit:
         self.accepted = AcceptedBatches(segments.active.base, segments.end, clock, config, self._turn)
         self.log = log
         self._clock = clock
-        self._config = config
+        self._flush_timeout_ms = config.flush_timeout_ms
         self._reached = reached
         self._before_write = before_write
         self._index_keys = index_keys
         self._events = events
-        self._unsynced = UnsyncedBatches()
-        self.syncs = SyncWork()
-        self._flush_timer: Timer | None = None  # syncs writes that no append waits for
-        self.timeouts = AppendTimeouts(clock, events, config.flush_timeout_ms, self._what_waits)
-        self._sync_delay = SyncDelay()
-        self._delay_timer: Timer | None = None  # ends the delay before a sync
+        self.syncs = LogSyncs(
+            log, self.accepted, clock, config, events, self._write_sealed, self._sync_ended, self._reach_synced
+        )
         self._sync_waiters = SyncWaiters(events)
-        self._full = FullDisk(clock, events, self._write_again, self.stop)
+        self.faults = WriteFaults(clock, events, "the store takes no more writes", self._write_again, self._faulted)
         self.closed = False
         self.confirmation: Confirmation | None = None
-        self.broken: Failure | None = None
         self._first_mark: Promise | None = None
-        self.synced = segments.first
-        self.mark = PromiseMark(disk, clock, self.stop)
-        self.appends, self.sync_times = Histogram(), Histogram()
+        self.mark = PromiseMark(disk, clock, self.faults.stop)
+        self.appends = Histogram()
 
     def close(self) -> None:
         """Stop writing and close the files; a running sync closes them at its end."""
-        for timer in (self._flush_timer, self._delay_timer):
-            if timer is not None:
-                timer.cancel()
-        self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
+        faults = self.faults
+        faults.broken = faults.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
         self.closed = True
-        self._full.end()
-        self.timeouts.end()
+        faults.end()
         self.mark.close()
-        if not self.syncs.since_ns:
-            self._segments.close()
+        self.syncs.close()
 
     def begin(self, promise: Promise, covered: int) -> None:
         """Begin to append at the end of the log, after recovery: all of it is durable. On a full disk writes begin later.
@@ -101,14 +112,14 @@ class GroupCommit:
         promise   promise of the last run, with the incarnation of this run
         covered   end of the last batch
         """
-        end = self.synced = self._segments.end
+        end = self.syncs.synced = self._segments.end
         self.accepted.begin(self._segments.active.base, end, promise.store_ms)
         self.log.begin(Writer(promise.epoch, promise.incarnation), covered)
         self._first_mark = promise._replace(position=end)
         try:
             self._begin_mark()
         except OSError as error:
-            self.failed("a write of the promise mark", error)
+            self.faults.failed("a write of the promise mark", error)
 
     def _begin_mark(self) -> None:
         """Write the first mark of this run, before any batch names its incarnation. Raises OSError."""
@@ -118,54 +129,41 @@ class GroupCommit:
 
     def lead(self) -> None:
         """Let batches wait for other replicas from now on: this one leads a store group."""
-        self.confirmation = Confirmation(self._clock, self._events, self._config.flush_timeout_ms, self._reach, self.end)
+        self.confirmation = Confirmation(self._clock, self._events, self._flush_timeout_ms, self._reach, self.end)
         self.log.recent = self.confirmation.recent
 
     def confirm(self, written: int, synced: int) -> None:
         """Take the positions up to which all members of the SyncStateSet have the log."""
-        if self.confirmation is not None and self.broken is None:
+        if self.confirmation is not None and self.faults.broken is None:
             self.confirmation.confirm(written, synced)
             self._wake_sync_waiters()
 
     def depose(self, failure: Failure) -> None:
         """Take no more writes, and answer all waiting appends with `failure`: another replica leads."""
-        self.broken = self.broken or failure
+        self.faults.broken = self.faults.broken or failure
+        self.faults.end()
         self._fail(failure)
         self.accepted.seal()
         self._write_sealed()
-
-    def refusal(self) -> Failure | None:
-        """Failure (STORE_UNAVAILABLE) because of which nothing is written now; None while the log works."""
-        return self.broken if self.broken is not None else self._full.failure
 
     @property
     def stalled(self) -> Failure | None:
         """Failure of appends that wait for a sync or for other replicas, while earlier ones have waited for longer than the
         flush timeout without progress; None while they are taken."""
-        if self.timeouts.stalled is not None or self.confirmation is None:
-            return self.timeouts.stalled
+        stalled = self.syncs.timeouts.stalled
+        if stalled is not None or self.confirmation is None:
+            return stalled
         return self.confirmation.stalled
 
-    def failed(self, what: str, error: OSError) -> None:
-        """Handle the failure of `what`, a write of the store: `fill` on a full disk, else `stop`."""
-        if is_full(error):
-            self.fill(what, error)
-        else:
-            self.stop(what, error)
-
-    def fill(self, what: str, error: OSError) -> None:
-        """Take no more writes until there is room: `what`, a write of the store that was undone, has found the disk full.
-
-        Accepted appends are written as soon as there is room, and are answered FLUSH_TIMEOUT when that takes too long.
-        """
-        if self.broken is None and self._full.failure is None:
-            self.timeouts.begin(self._clock.monotonic_ns())
-            self._full.begin(what, error)
-
-    @property
-    def full(self) -> Failure | None:
-        """Failure while the disk has no room; None while it has."""
-        return self._full.failure
+    def _faulted(self, failure: Failure, for_good: bool) -> None:
+        """Answer what waits with `failure`, or let it wait for room: it is written as soon as there is room, and answered
+        FLUSH_TIMEOUT when that takes too long."""
+        if not for_good:
+            self.syncs.timeouts.begin(self._clock.monotonic_ns())
+            return
+        self._fail(failure)
+        if self.accepted.open is not None or self.accepted.sealed:
+            self.accepted.wake()
 
     def _write_again(self) -> None:
         """Write the batches that wait for room. Raises OSError."""
@@ -184,6 +182,11 @@ class GroupCommit:
         return self.log.written
 
     @property
+    def synced(self) -> int:
+        """Position up to which the log is durable."""
+        return self.syncs.synced
+
+    @property
     def covered(self) -> int:
         """CheckpointedLog.covered."""
         return self.log.written if self.confirmation is None else self.log.behind_batch
@@ -197,12 +200,12 @@ class GroupCommit:
         """Bytes accepted but not yet answered at their level."""
         if self.confirmation is not None and (unconfirmed := self.confirmation.unconfirmed(self.accepted.end)):
             return unconfirmed
-        return self.accepted.end - (self.synced if self._unsynced.any else self.log.written)
+        return self.accepted.end - (self.syncs.synced if self.syncs.wanted else self.log.written)
 
     def unanswered_bytes(self) -> int:
         """`waiting_bytes` while appends are taken, else 0: while the disk or the replicas make no progress, appends are refused
         at once, and need not wait for the earlier ones."""
-        if self.refusal() is not None or self.stalled is not None:
+        if self.faults.refusal() is not None or self.stalled is not None:
             return 0
         return self.waiting_bytes()
 
@@ -215,12 +218,16 @@ class GroupCommit:
         if self.synced >= self.log.written:
             self._clock.call_soon(self._wake_sync_waiters)
         else:
-            self._sync()
+            self.syncs.sync()
 
     @property
     def durable(self) -> int:
         """Position up to which `when_synced` has called back."""
         return self.synced if self.confirmation is None else min(self.synced, self.confirmation.synced)
+
+    def _wake_sync_waiters(self) -> None:
+        if self._sync_waiters.synced(self.durable) and self.synced < self.log.written:
+            self.syncs.sync()
 
     def _turn(self) -> None:
         self._before_write()
@@ -233,20 +240,16 @@ class GroupCommit:
 
     def _may_wait(self, current: OpenBatch) -> bool:
         """True when the batch may stay open: all its appends wait for a sync, and the next sync cannot begin yet."""
-        if self.refusal() is not None or current.page.pending or current.page.arrivals:
+        if self.faults.refusal() is not None or current.page.pending or current.page.arrivals:
             return False
         if current.end - current.base > HELD_BYTES_MAX:
             return False
-        if self.syncs.since_ns:
-            return True
-        return (
-            self._delay_timer is not None
-            and self._sync_delay.delay_ns(self._unsynced.appends + len(current.flushed.pending)) > 0
-        )
+        return self.syncs.may_wait(current)
 
     def _write_sealed(self, again: bool = False) -> None:
-        """Write the sealed batches. On a full disk they wait for `FullDisk`, to which `again` raises its OSError."""
-        if self._full.failure is not None and self.broken is None and not again:
+        """Write the sealed batches. On a full disk they wait for `WriteFaults`, to which `again` raises its OSError."""
+        faults = self.faults
+        if faults.full is not None and faults.broken is None and not again:
             return
         written: list[OpenBatch] = []
         full: OSError | None = None
@@ -254,26 +257,26 @@ class GroupCommit:
         while accepted.sealed:
             current = accepted.sealed[0]
             try:
-                if self.broken is not None:
+                if faults.broken is not None:
                     pass
                 elif current is None:
                     log.close_segment()
                 else:
-                    log.write(current, accepted.store_ms, self.synced)
+                    log.write(current, accepted.store_ms, self.syncs.synced)
             except OSError as error:
                 if is_full(error):
                     full = error
                     break
-                self.stop("a write of the log", error)
+                faults.stop("a write of the log", error)
             del accepted.sealed[0]
             if current is None:
                 continue
-            if self.broken is not None:
-                current.page.fail(self.broken, self._events)
-                current.flushed.fail(self.broken, self._events)
+            if faults.broken is not None:
+                current.page.fail(faults.broken, self._events)
+                current.flushed.fail(faults.broken, self._events)
                 continue
             if current.flushed.pending or current.flushed.arrivals:
-                self._unsynced.add(current.end, current.flushed)
+                self.syncs.add(current.end, current.flushed)
             if current.page.pending or current.page.arrivals:
                 if self.confirmation is None:
                     self._reach(current.page)
@@ -281,11 +284,8 @@ class GroupCommit:
                     self.confirmation.wait(current.end, current.page, False)
             written.append(current)
         if full is not None:
-            self.fill("a write of the log", full)
-        if self._unsynced.any:
-            self._sync_or_delay()
-        else:
-            self._flush_later(self._clock.monotonic_ns())
+            faults.fill("a write of the log", full)
+        self.syncs.schedule()
         for current in written:
             if current.messages:
                 self._index_keys(current.messages, current.places, current.first_ms, accepted.store_ms, current.base)
@@ -295,66 +295,22 @@ class GroupCommit:
         if full is not None and again:
             raise full
 
-    def _flush_later(self, since_ns: int) -> None:
-        """Schedule a sync one flush interval after `since_ns`, for writes that no append waits for."""
-        if self._flush_timer is None and self.broken is None and self.log.written > self.synced:
-            self._flush_timer = self._clock.call_at(since_ns + self._config.flush_interval_ms * 1_000_000, self._flush)
-
-    def _flush(self) -> None:
-        self._flush_timer = None
-        if self.log.written > self.synced:
-            self._sync()
-
-    def _sync(self) -> None:
-        if self.syncs.since_ns or self.broken is not None:
-            return
-        began = self.syncs.begin(self._clock.monotonic_ns())
-        if self._delay_timer is not None:
-            self._delay_timer.cancel()
-            self._delay_timer = None
-        target = self.log.written
-        self.timeouts.begin(began)
-
-        def synced(error: OSError | None) -> None:
-            if self.closed:
-                self.syncs.fail()
-                self._segments.close()
-                return
-            self.timeouts.end()
-            if error is not None:
-                self.syncs.fail()
-                self.stop("a sync of the log", error)
-                return
-            now = self._clock.monotonic_ns()
-            if self.accepted.sealed:
-                self.timeouts.begin(now)
-            took_ns = self.syncs.end(now)
-            self.sync_times.add(took_ns / 1e9)
-            self.synced = max(self.synced, target)
+    def _sync_ended(self, error: OSError | None) -> None:
+        if error is not None:
+            self.faults.stop("a sync of the log", error)
+        else:
             self.mark.synced(self.synced, self.accepted.store_ms, self._segments.active.base)
-            waited = self._unsynced.appends
-            ready = self._unsynced.take(target)
-            answered = waited - self._unsynced.appends
-            current = self.accepted.open
-            coming = len(current.flushed.pending) if current is not None else 0
-            self._sync_delay.synced(answered, self._unsynced.appends + coming, took_ns)
-            if self._unsynced.any or coming:
-                self._sync_or_delay(coming)
-            else:
-                self._flush_later(began)
-                if current is not None:
-                    self.accepted.wake()
-            for end, effects in ready:
-                if self.confirmation is None:
-                    self._reach(effects)
-                else:
-                    self.confirmation.wait(end, effects, True)
-            if self.confirmation is not None:
-                for progressed in self.confirmation.listeners:
-                    progressed()
-            self._wake_sync_waiters()
 
-        self._segments.sync(synced)
+    def _reach_synced(self, ready: list[tuple[int, Effects]]) -> None:
+        for end, effects in ready:
+            if self.confirmation is None:
+                self._reach(effects)
+            else:
+                self.confirmation.wait(end, effects, True)
+        if self.confirmation is not None:
+            for progressed in self.confirmation.listeners:
+                progressed()
+        self._wake_sync_waiters()
 
     def _reach(self, effects: Effects) -> None:
         if effects.pending:
@@ -362,59 +318,9 @@ class GroupCommit:
             self.appends.add(waited_ns / 1e9, len(effects.pending))
         self._reached(effects)
 
-    def _sync_or_delay(self, coming: int = 0) -> None:
-        """Sync now, or after the delay for appends that are expected. `coming` appends are in the open batch.
-
-        If `_turn` will run in this turn, it writes the open batch and calls this again: a sync without it would be useless.
-        """
-        if self.syncs.since_ns or self.broken is not None or self.accepted.scheduled:
-            return
-        delay_ns = self._sync_delay.delay_ns(self._unsynced.appends + coming)
-        if delay_ns == 0:
-            self._write_open()
-            # If the batch is still open, this turn will write it, and the sync begins then.
-            if self._unsynced.any:
-                self._sync()
-        elif self._delay_timer is None:
-            self._delay_timer = self._clock.call_at(self._clock.monotonic_ns() + delay_ns, self._delay_over)
-
-    def _delay_over(self) -> None:
-        self._delay_timer = None
-        self._sync_delay.delay_in_vain()
-        self._write_open()
-        if self._unsynced.any:
-            self._sync()
-
-    def _write_open(self) -> None:
-        """Write the batch that was left open, for a sync that begins now."""
-        if self.accepted.open is not None and not self.accepted.scheduled:
-            self.accepted.seal()
-            self._write_sealed()
-
-    def _wake_sync_waiters(self) -> None:
-        if self._sync_waiters.synced(self.durable) and self.synced < self.log.written:
-            self._sync()
-
-    def _what_waits(self) -> LateAppends:
-        self._write_open()
-        held = self.accepted.effects()
-        return LateAppends(self._unsynced.effects(), held, self.syncs.since_ns)
-
-    def stop(self, what: str, error: OSError) -> None:
-        """Take no more writes: `what`, a write of the store, has failed with `error`."""
-        if self.broken is None:
-            reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
-            self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
-            remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
-            self._events.notify(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
-        self._fail(self.broken)
-        if self.accepted.open is not None or self.accepted.sealed:
-            self.accepted.wake()
-
     def _fail(self, failure: Failure) -> None:
-        self._full.end()
         self.mark.close()
-        unsynced = self._unsynced.clear()
+        unsynced = self.syncs.end()
         self._sync_waiters.clear()
         for effects in unsynced:
             effects.fail(failure, self._events)

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain.errors import ErrorCode, Failure, lacks_descriptor
+from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, File
 from domain.replication.ports import DamagedPart, ReplicaDataError
 from store.log import batch
+from store.log.copying import salvaged
 from store.log.segment import Segment, Segments
 from store.steps import Turns
 
 _COPY_BYTES: Final = 256 * 1024
 _COPY_COST: Final = 4_096
 """Cost of a copy of _COPY_BYTES in visits (`store.steps.COST_MAX`): one per turn."""
-_SECTOR_BYTES: Final = 4_096
 
 Ended = Callable[[Failure | None], None]
 
@@ -196,21 +196,8 @@ class SegmentMending:
 
 
 def _bytes(segment: Segment, position: int, size: int) -> bytes:
-    """At most `size` bytes of a segment; zeros for unreadable ones. Raises OSError without a file descriptor: zeros
-    would replace good bytes."""
-    at = position - segment.base
-    try:
-        return segment.file.read(at, min(size, segment.end - position))
-    except OSError as error:
-        if lacks_descriptor(error):
-            raise
-        if size <= _SECTOR_BYTES:
-            return bytes(min(size, segment.end - position))
-    parts = [
-        _bytes(segment, place, min(_SECTOR_BYTES, position + size - place))
-        for place in range(position, position + size, _SECTOR_BYTES)
-    ]
-    return b"".join(parts)
+    """At most `size` bytes of a segment; zeros for unreadable ones. Raises OSError without a file descriptor."""
+    return salvaged(segment.file.read, position - segment.base, min(size, segment.end - position))
 
 
 def _failure(what: str, error: OSError) -> Failure:

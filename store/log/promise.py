@@ -95,7 +95,6 @@ def write(disk: Disk, promise: Promise) -> None:
 class PromiseMark:
     """Writes marks after the syncs of the log, at most one at a time.
 
-    promise     the newest durable mark
     _again      True when another mark must follow at once
     """
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.octets import uint32
-from store.log.cache import TailCache
 from store.log.checked import CheckedRanges
 from store.log.damage import LogDamageError, SuspectedSegments
 from store.log.gap import is_lost
+from store.log.recent import TailCache
 from store.queue.row import Row
 
 GAP_BYTES: Final = 8_192
@@ -30,6 +30,7 @@ class RecordReader:
 
     def __init__(self, suspects: SuspectedSegments, cache: TailCache) -> None:
         self._segments = suspects.segments
+        self._cache = cache
         self._cached = cache.records
         self.checked = CheckedRanges(suspects)
         self.disk_reads = 0
@@ -40,41 +41,51 @@ class RecordReader:
 
     def fetch(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of `rows`, in order; b"" for a lost one."""
-        if self._segments.gaps:
-            return self._fetch_around_gaps(rows)
-        return self._fetch(rows)
+        return self.fetch_at([row[0] for row in rows], [row[1] for row in rows])
 
-    def _fetch_around_gaps(self, rows: Sequence[Row]) -> list[bytes]:
-        kept = iter(self._fetch([row for row in rows if not self.is_lost(row)]))
-        return [b"" if self.is_lost(row) else next(kept) for row in rows]
+    def fetch_at(self, places: list[int], sizes: list[int]) -> list[bytes]:
+        """The records of `sizes` bytes at `places`, as `fetch`."""
+        gaps = self._segments.gaps
+        if not gaps:
+            return self._fetch(places, sizes)
+        here = [at for at, place in enumerate(places) if not is_lost(gaps, place)]
+        out = [b""] * len(places)
+        for at, record in zip(here, self._fetch([places[at] for at in here], [sizes[at] for at in here]), strict=True):
+            out[at] = record
+        return out
 
-    def _fetch(self, rows: Sequence[Row]) -> list[bytes]:
+    def _fetch(self, places: list[int], sizes: list[int]) -> list[bytes]:
         cached = self._cached
+        first_cached = self._cache.first
         out: list[bytes] = []
         at = 0
-        count = len(rows)
+        count = len(places)
         while at < count:
-            row = rows[at]
-            data = cached.get(row[0])
-            if data is not None:
-                out.append(data)
-                at += 1
-                continue
-            begin = row[0]
-            end = begin + row[1]
+            begin = places[at]
+            if begin >= first_cached:
+                data = cached.get(begin)
+                if data is not None:
+                    out.append(data)
+                    at += 1
+                    continue
+            end = begin + sizes[at]
             run = at + 1
             while run < count:
-                follow = rows[run]
-                place = follow[0]
-                if place < end or place > end + GAP_BYTES or place + follow[1] > begin + RUN_BYTES or place in cached:
+                place = places[run]
+                follow = place + sizes[run]
+                if place < end or place > end + GAP_BYTES or follow > begin + RUN_BYTES:
                     break
-                end = place + follow[1]
+                if place >= first_cached and place in cached:
+                    break
+                end = follow
                 run += 1
-            self._run(rows[at:run], begin, end, out)
+            self._run(places[at:run], sizes[at:run], end, out)
             at = run
         return out
 
-    def _run(self, rows: Sequence[Row], begin: int, end: int, out: list[bytes]) -> None:
+    def _run(self, places: list[int], sizes: list[int], end: int, out: list[bytes]) -> None:
+        """Read neighbouring records, from the first place to `end`, at once."""
+        begin = places[0]
         segment = self._segments.at(begin)
         data = b""
         if segment is not None:
@@ -84,21 +95,22 @@ class RecordReader:
             except OSError as error:
                 raise self.checked.unread(begin, error) from error
             self.disk_reads += 1
-        for row in rows:
-            at = row[0] - begin
-            record = data[at : at + row[1]]
-            if len(record) != row[1]:
-                if row is rows[0]:
-                    raise self._missing(row)
-                self._run([row], row[0], row[0] + row[1], out)
+        for number, place in enumerate(places):
+            at = place - begin
+            size = sizes[number]
+            record = data[at : at + size]
+            if len(record) != size:
+                if place == begin:
+                    raise self._missing(place, size)
+                self._run([place], [size], place + size, out)
                 continue
-            if _size_of(record) != row[1]:
-                raise self._missing(row)
+            if _size_of(record) != size:
+                raise self._missing(place, size)
             out.append(record)
 
-    def _missing(self, row: Row) -> LogDamageError:
-        self.checked.suspects.add(row[0])
-        return LogDamageError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
+    def _missing(self, place: int, size: int) -> LogDamageError:
+        self.checked.suspects.add(place)
+        return LogDamageError(f"the log holds no record of {size} bytes at {place}, where the index says one is")
 
     def at(self, position: int, end: int) -> bytes | None:
         """Record that begins at `position` and ends at `end` of the log or before; None without one."""

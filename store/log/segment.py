@@ -9,6 +9,7 @@ from typing import Final, final
 from domain.ports import Disk, File
 from store.log import batch
 from store.log.batch import Header
+from store.log.copying import NEW, in_steps, write_copy
 from store.log.gap import Gap, gap_size
 
 FOLDER: Final = "log"
@@ -16,10 +17,7 @@ OPEN_FILES_MAX: Final = 64
 """Limit on the open files of one log, besides those that are written or synced."""
 COPY_WHOLE_BYTES: Final = 1024 * 1024
 """Largest segment that is copied whole when its end is unproven; of a longer one only the unproven part is copied."""
-_COPY_BYTES: Final = 1024 * 1024
 _CUT: Final = ".cut"
-NEW: Final = ".new"
-"""Suffix of the name of an incomplete file, which is never used."""
 
 
 @final
@@ -255,15 +253,8 @@ class Segments:
             segment.file.truncate(begin - segment.base)
 
     def _copy(self, segment: Segment, begin: int) -> None:
-        name = file_name(self._folder, begin)
-        copy = self._disk.open(name + NEW)
-        try:
-            copy.truncate(0)
-            for at in range(begin, segment.end, _COPY_BYTES):
-                copy.append(segment.file.read(at - segment.base, min(_COPY_BYTES, segment.end - at)))
-        finally:
-            copy.close()
-        self._disk.rename(name + NEW, name)
+        parts = in_steps(segment.file.read, begin - segment.base, segment.end - segment.base)
+        write_copy(self._disk, file_name(self._folder, begin), parts)
 
     def busy(self, segment: Segment) -> bool:
         """True for the last segment, and for one with unsynced bytes: its file must not be replaced."""

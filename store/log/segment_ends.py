@@ -1,4 +1,4 @@
-"""Ends of segments: the batch that begins one, the gap at its end, and the filler that ends the last one."""
+"""Ends of segments: the batch that begins one, the gap at its end, and the filler of the last one; parts of whole batches."""
 
 from __future__ import annotations
 
@@ -72,3 +72,34 @@ def _gap_of(segments: Segments, segment: Segment, follows: int) -> Gap | None:
             found = batch.header(segment.file.read(begin - segment.base, size), begin)
             return Gap(begin, follows, 0, 0) if found is None else Gap(begin, follows, found.count, found.written_ms)
     return None
+
+
+def whole_batches(segment: Segment, position: int, end: int, size: int, checked: bool = True) -> bytes:
+    """Whole batches of a segment from `position` on, and the filler behind them: `size` bytes at most, or one batch.
+
+    b"" when the first one is damaged, is a gap, or does not end at `end`. `checked` False: only their headers are read, and a
+    wrong size ends the bytes. Raises OSError.
+    """
+    data = segment.file.read(position - segment.base, min(size, end - position))
+    whole = _whole(data, position) if checked else batch.whole_bytes(data, position)
+    if not whole:
+        found = batch.header(data, position)
+        if found is None or found.is_gap or position + found.size > end:
+            return b""
+        data = segment.file.read(position - segment.base, found.size)
+        whole = _whole(data, position) if checked else len(data)
+    return data if whole == len(data) else data[:whole]
+
+
+def _whole(data: bytes, position: int) -> int:
+    """Number of bytes at the begin of `data`, the log from `position` on, that are whole batches, with a filler behind them."""
+    at = 0
+    while at < len(data):
+        front = data[at : at + batch.HEADER_BYTES]
+        if batch.is_filler(front):
+            return at + batch.FILLER_BYTES
+        found = batch.header(front, position + at)
+        if found is None or found.is_gap or not batch.holds(data[at : at + found.size], found):
+            return at
+        at += found.size
+    return at

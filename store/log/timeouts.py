@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, final
+from typing import final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
 from domain.store.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.log.open_batch import Effects, overdue
-
-
-class LateAppends(NamedTuple):
-    """Appends that have not reached their level.
-
-    unsynced    written, but not synced
-    unwritten   accepted, but not written: the disk is full
-    since_ns    monotonic ns of the begin of the running sync; 0: none runs
-    """
-
-    unsynced: Sequence[Effects]
-    unwritten: Sequence[Effects]
-    since_ns: int
 
 
 @final
@@ -32,7 +19,12 @@ class AppendTimeouts:
     stalled   failure of new appends that wait for a sync, while the running one exceeds the timeout; else None
     """
 
-    def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], LateAppends]) -> None:
+    def __init__(
+        self, clock: Clock, events: StoreEvents, timeout_ms: int,
+        waiting: Callable[[], tuple[Sequence[Effects], Sequence[Effects], int]],
+    ) -> None:  # fmt: skip
+        """`waiting()` returns (effects that are written and not synced, effects that are not written since the disk is full,
+        monotonic ns of the begin of the running sync; 0: none runs)."""
         self._clock = clock
         self._events = events
         self._timeout_ms = timeout_ms
@@ -57,18 +49,18 @@ class AppendTimeouts:
 
     def _poll(self) -> None:
         self._timer = None
-        waiting, now = self._waiting(), self._clock.monotonic_ns()
+        (unsynced, unwritten, since_ns), now = self._waiting(), self._clock.monotonic_ns()
         limit_ns = self._timeout_ms * 1_000_000
-        unsynced, unwritten = overdue(waiting.unsynced, now - limit_ns), overdue(waiting.unwritten, now - limit_ns)
-        if self.stalled is None and 0 < waiting.since_ns <= now - limit_ns:
+        late_unsynced, late_unwritten = overdue(unsynced, now - limit_ns), overdue(unwritten, now - limit_ns)
+        if self.stalled is None and 0 < since_ns <= now - limit_ns:
             text = f"the disk has not ended a sync for {self._timeout_ms} ms: writes go on by themselves when it has"
             self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, text)
             self._events.notify(StoreEventKind.STALLED, "", text, "look at the disk and the kernel's log")
-        if waiting.since_ns or waiting.unwritten:
+        if since_ns or unwritten:
             self._timer = self._clock.call_at(now + limit_ns // 4, self._poll)
         for found, text in (
-            (unsynced, f"stored, but not flushed within {self._timeout_ms} ms"),
-            (unwritten, "accepted, but not written yet: the disk is full"),
+            (late_unsynced, f"stored, but not flushed within {self._timeout_ms} ms"),
+            (late_unwritten, "accepted, but not written yet: the disk is full"),
         ):
             for done in found:
                 self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text))

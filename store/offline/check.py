@@ -5,6 +5,7 @@ It writes nothing. Memory is bounded by one batch and one block.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, final
 
@@ -19,7 +20,6 @@ from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, is_left
 from store.log.segment_ends import find_gaps, writer_of
 from store.log.survey import LogSurvey, Stretch
-from store.offline.finding import CheckFinding, Severity
 from store.queue import block
 from store.queue.block_files import FOLDER as INDEX_FOLDER
 from store.queue.row import ROW
@@ -31,6 +31,39 @@ REBUILD: Final = "headgate repair sets it aside; the next start makes it again f
 _STEP_BYTES: Final = 1024 * 1024
 _FRONT_BYTES: Final = 28
 _READ_ROWS: Final = 8_192
+
+
+class Severity(enum.Enum):
+    """Severity of a finding. The value is its name in output."""
+
+    DAMAGE = "damage"
+    """Damage of the promised part, or a node that does not start: a repair is needed."""
+    REBUILT = "rebuilt"
+    """Damage of files that can be built again from the log."""
+    NOTE = "note"
+    """No action is needed."""
+
+
+class CheckFinding(NamedTuple):
+    """One finding.
+
+    part       log, promise, checkpoint, snapshot, index or keys
+    file       name within the data directory
+    end        byte after the last one
+    records    number of records that it concerns; -1 when that is unknown or does not apply
+    exact      False when `records` is the most that there can be
+    remedy     advice to the operator, or the work of the next start
+    """
+
+    severity: Severity
+    part: str
+    file: str
+    begin: int
+    end: int
+    records: int
+    exact: bool
+    cause: str
+    remedy: str
 
 
 class LogState(NamedTuple):

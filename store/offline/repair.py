@@ -11,22 +11,19 @@ because it can no longer prove all that it has acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from collections.abc import Iterator
+from typing import NamedTuple, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
 from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.log import batch, promise
+from store.log.copying import COPY_BYTES, salvaged, write_copy
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, file_name
 from store.log.survey import Stretch
-from store.offline.check import Check, LogState, Progress, log_segments, survey
-from store.offline.finding import CheckFinding, Severity
-
-_COPY_BYTES: Final = 1024 * 1024
-_NEW: Final = ".new"
+from store.offline.check import Check, CheckFinding, LogState, Progress, Severity, log_segments, survey
 
 
 class Repaired(NamedTuple):
@@ -145,32 +142,16 @@ class Repair:
     def _copy(self, segments: Segments, base: int, begin: int, end: int, name: str, tail: bytes = b"") -> None:
         """Write the bytes from `begin` to `end` of the segment at `base`, and `tail`, to a file; durable on return."""
         source = next((segment for segment in segments.all if segment.base == base), None)
-        copy = self._disk.open(name + _NEW)
-        try:
-            copy.truncate(0)
-            for at in range(begin, end, _COPY_BYTES):
-                size = min(_COPY_BYTES, end - at)
-                data = b"" if source is None else self._read(source.file.read, at - base, size)
-                copy.append(data + bytes(size - len(data)))
-            if tail:
-                copy.append(tail)
-        finally:
-            copy.close()
-        self._disk.rename(name + _NEW, name)
 
-    def _read(self, read: Callable[[int, int], bytes], at: int, size: int) -> bytes:
-        """`size` bytes; zeros where the disk cannot read them."""
-        try:
-            return read(at, size)
-        except OSError:
-            parts: list[bytes] = []
-        for place in range(at, at + size, 4_096):
-            step = min(4_096, at + size - place)
-            try:
-                parts.append(read(place, step))
-            except OSError:
-                parts.append(bytes(step))
-        return b"".join(parts)
+        def parts() -> Iterator[bytes]:
+            for at in range(begin, end, COPY_BYTES):
+                size = min(COPY_BYTES, end - at)
+                data = b"" if source is None else salvaged(source.file.read, at - base, size)
+                yield data + bytes(size - len(data))
+            if tail:
+                yield tail
+
+        write_copy(self._disk, name, parts())
 
 
 def _whole(state: LogState) -> list[Stretch]:

@@ -1,7 +1,9 @@
 """Backups while the store is open: the list of files that a backup copies, and holds that keep them.
 
 The list holds the files that a power failure in this turn would leave: the durable part of the log, and the checkpoints with
-all that they need. Files only grow, so the list stays valid while nothing is deleted, and appends continue.
+all that they need. Files only grow, so the list stays valid while nothing is deleted, and appends continue. Deletions are
+carried out when the last hold ends. Files that a crash leaves are deleted as after any crash: by the next start, or by the next
+checkpoint.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
-from domain.ports import Clock, Timer
+from domain.ports import Clock, Disk, File, Timer
 from domain.store.backup import BackupPlan
 from domain.store.store_event import StoreEventKind
 from store.checkpoint import derived_damage
@@ -20,15 +22,84 @@ from store.keys.index import KeyIndex
 from store.log import promise
 from store.log.commit import GroupCommit
 from store.log.segment import Segments
-from store.opening.backup_disk import BackupDisk
 from store.queue.index import QueueIndex
 
+HELD_FOLDERS: Final = ("log/", "index/", "keys/", "snapshot/", "checkpoint/")
 LEASE_MS: Final = 30_000
 HOLDS_MAX: Final = 4
 """Backups at once."""
 _MS: Final = 1_000_000
-
 Begun = Callable[[tuple[int, BackupPlan] | Failure], None]
+
+
+@final
+class BackupDisk:
+    """The `Disk` port over another disk. Deletes nothing while a backup copies its files.
+
+    held    True while nothing in `HELD_FOLDERS` is deleted
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.held = False
+        self._left: dict[str, None] = {}
+
+    def release(self) -> list[OSError]:
+        """Carry out the deletions; returns the errors of files that the disk did not delete, which the next start deletes."""
+        self.held = False
+        left, self._left = self._left, {}
+        errors: list[OSError] = []
+        for name in left:
+            try:
+                self._disk.remove(name)
+            except OSError as error:
+                errors.append(OSError(error.errno, error.strerror or str(error), name))
+        return errors
+
+    def remove(self, name: str) -> None:
+        """Disk.remove, at once or when the hold ends."""
+        if self.held and name.startswith(HELD_FOLDERS):
+            self._left[name] = None
+        else:
+            self._disk.remove(name)
+
+    def open(self, name: str) -> File:
+        """Disk.open. A file marked for deletion is deleted and created again: no plan includes such a file."""
+        if self._left.pop(name, name) is None:
+            self._disk.remove(name)
+        return self._disk.open(name)
+
+    def names(self, folder: str) -> list[str]:
+        """Disk.names."""
+        return self._disk.names(folder)
+
+    def size(self, name: str) -> int:
+        """Disk.size."""
+        return self._disk.size(name)
+
+    def read_all(self, name: str) -> bytes | None:
+        """Disk.read_all."""
+        return self._disk.read_all(name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Disk.replace."""
+        self._disk.replace(name, data)
+
+    def replace_soon(self, name: str, data: bytes, done: Callable[[OSError | None], None]) -> None:
+        """Disk.replace_soon."""
+        self._disk.replace_soon(name, data, done)
+
+    def rename(self, old: str, new: str) -> None:
+        """Disk.rename."""
+        self._disk.rename(old, new)
+
+    def rename_soon(self, old: str, new: str, done: Callable[[OSError | None], None]) -> None:
+        """Disk.rename_soon."""
+        self._disk.rename_soon(old, new, done)
+
+    def free_ratio(self) -> float:
+        """Disk.free_ratio."""
+        return self._disk.free_ratio()
 
 
 @final
@@ -71,7 +142,7 @@ class HeldBackups:
         self._disk.held = True
         self._holds[hold] = self._expiry(hold)
         self._waiting[hold] = done
-        if self._commit.broken is not None:
+        if self._commit.faults.broken is not None:
             self._plan(hold)  # the durable part can be read, and does not grow any more
         else:
             self._commit.when_synced(lambda: self._plan(hold))

@@ -58,7 +58,7 @@ class Housekeeping:
         try:
             self._disk.replace(ABORT, running(self._boot))
         except OSError as error:
-            parts.commit.failed("a write of the data directory", error)
+            parts.commit.faults.failed("a write of the data directory", error)
         parts.ledger.recovered()
         parts.wheel.start()
         parts.open_transactions.start()
@@ -81,13 +81,13 @@ class Housekeeping:
     def _second(self) -> None:
         parts = self._parts
         commit = parts.commit
-        if self._held.holding and commit.broken is not None:
+        if self._held.holding and commit.faults.broken is not None:
             self._held.release()
         parts.admission.check_space()
-        if not self._spills.busy and commit.refusal() is None:
+        if not self._spills.busy and commit.faults.refusal() is None:
             forgets = (parts.index.forget_deleted(), parts.ledger.forget_removed(), parts.state.forget_removed())
             spills = chain(parts.index.spill(), *forgets)
-            self._spills.run(spills, lambda: None, partial(commit.failed, "a write of the index"))
+            self._spills.run(spills, lambda: None, partial(commit.faults.failed, "a write of the index"))
         self._rest()
         parts.checkpointer.check()
         parts.retention.check()
@@ -99,13 +99,13 @@ class Housekeeping:
 
     def _rest(self) -> None:
         """Pack lease tables that have not changed for a while, when that is due; poll again soon while many change."""
-        turn, now = self._parts.ledger.turn, self._clock.monotonic_ns()
-        many = turn.restless >= RESTLESS_MAX
-        if many or turn.restless * (_LOOKS + 1) >= RESTLESS_MAX:
+        ledger, now = self._parts.ledger, self._clock.monotonic_ns()
+        many = ledger.restless >= RESTLESS_MAX
+        if many or ledger.restless * (_LOOKS + 1) >= RESTLESS_MAX:
             self._polls = _LOOKS
         if (many or now - self._rest_ns >= REST_NS) and not self._rests.busy:
             self._rest_ns = now
-            self._rests.run_unwatched(chain(turn.rest(), self._parts.census.steps()))
+            self._rests.run_unwatched(chain(ledger.rest(), self._parts.census.steps()))
         if self._polls and self._poll_timer is None:
             self._poll_timer = self._clock.call_at(now + _LOOK_NS, self._poll)
 
@@ -118,7 +118,7 @@ class Housekeeping:
         """Refuse new writes, make the earlier ones durable and write a checkpoint; then call `done`."""
         commit, checkpointer = self._parts.commit, self._parts.checkpointer
         self._parts.admission.close("the store is being closed")
-        if commit.refusal() is not None:
+        if commit.faults.refusal() is not None:
             done()
             return
 

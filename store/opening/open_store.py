@@ -25,19 +25,16 @@ from store.deletion.rewriting import SegmentRewriting
 from store.deletion.trimming import Trimming
 from store.keys.search import KeySearch
 from store.lease.call import REPAIRED_MS, UNREADABLE_MS
-from store.lease.group_removal import GroupRemoval
 from store.lease.lease_count import LeaseCount
 from store.lease.lease_records import LeaseSource
 from store.lease.leases import StoredLeases
 from store.lease.lite_queues import LiteQueueRemoval, StoredLiteQueues
 from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
-from store.lease.positions import StoredPositions
-from store.lease.release import LeaseRelease
+from store.lease.positions import GroupRemoval, StoredPositions
 from store.log.promise import Promise
 from store.log.segment_ends import date_segments
 from store.opening.backup import HeldBackups
-from store.opening.counters import figures
 from store.opening.housekeeping import Housekeeping
 from store.opening.message_log import StoredLog
 from store.opening.parts import StoreParts
@@ -72,7 +69,7 @@ class OpenStore:
         key_search = KeySearch(log.keys, log.reading, index, parts.segments, events)
         self._housekeeping = Housekeeping(parts, held, log.files.disk, clock, backups.stop, config.boot)
         self.log: MessageLog = StoredLog(client_appends, once, log.reading, key_search, index, log.hot, log.listeners, held)
-        self.leases: Leases = StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, events)
+        self.leases: Leases = StoredLeases(ledger, index, source, held, clock, events)
         self.dead_letters: DeadLetterMoves | None = None
         self.positions: GroupPositions = positions
         self.pulls: MemberPulls = StoredMemberPulls(ledger, positions, index, log.reading, source, held, clock, events)
@@ -101,7 +98,7 @@ class OpenStore:
 
     def figures(self) -> dict[str, float]:
         """MessageStore.figures."""
-        return figures(self.parts)
+        return self.parts.figures()
 
     def unanswered_bytes(self) -> int:
         """MessageStore.unanswered_bytes."""
@@ -109,12 +106,12 @@ class OpenStore:
 
     def histograms(self) -> dict[str, Histogram]:
         """MessageStore.histograms."""
-        return {"append_seconds": self.parts.commit.appends, "sync_seconds": self.parts.commit.sync_times}
+        return {"append_seconds": self.parts.commit.appends, "sync_seconds": self.parts.commit.syncs.times}
 
     @property
     def broken(self) -> Failure | None:
         """MessageStore.broken."""
-        return self.parts.commit.refusal() or self.parts.commit.stalled
+        return self.parts.commit.faults.refusal() or self.parts.commit.stalled
 
 
 def _begin(log: RecoveredLog, recovered: Recovered, promise: Promise, leads: bool) -> None:

@@ -28,21 +28,20 @@ from store.disk_full.admission import WriteAdmission
 from store.events import StoreEvents
 from store.keys.index import KeyIndex
 from store.lease.journaled_tables import JournaledTables
-from store.lease.lease_journal import LeaseJournal
 from store.log import promise as promises
 from store.log.batch import Header
 from store.log.batch_writer import BatchWriter
-from store.log.cache import TailCache
 from store.log.commit import GroupCommit
 from store.log.damage import SuspectedSegments
 from store.log.gap import lost_records
 from store.log.open_batch import Effects
 from store.log.promise import Promise, incarnation_at
 from store.log.reader import RecordReader
+from store.log.recent import TailCache
 from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments
 from store.log.survey import Stretch
-from store.opening.backup_disk import BackupDisk
+from store.opening.backup import BackupDisk
 from store.queue.index import QueueIndex
 from store.reads.hot import HotLog
 from store.reads.listeners import StoreListeners
@@ -110,8 +109,7 @@ class RecoveredLog:
         self.transactions = OpenTransactions(
             index, clock, self.reader, state, writer, check_policy_of(config), self.accompaniment
         )
-        journal = self._journal = LeaseJournal(index, writer, events)
-        ledger = self.ledger = JournaledTables(index, clock, journal, commit, self.hot, self.listeners.freed)
+        ledger = self.ledger = JournaledTables(index, clock, writer, commit.faults, self.hot, events, self.listeners.freed)
         self.source = Compaction(commit, index, state, ledger, self.appender)
         self.metadata = Catalogue(
             config.durability, index, writer.append_changes, writer.append_made, self.source.drop_topic, state.keys,
@@ -148,10 +146,10 @@ class RecoveredLog:
         self._effects.reached(batch)
 
     def _before_write(self) -> None:
-        self._journal.write(self.commit.accepted.base)
+        self.ledger.write(self.commit.accepted.base)
 
     def _write_failed(self, what: str, error: OSError) -> None:
-        self.commit.failed(what, error)
+        self.commit.faults.failed(what, error)
 
     def _first_offset(self, topic: str, queue_id: int) -> int:
         return max(empty_at(self.state, topic, queue_id), lost_records(self.files.segments.gaps))
@@ -166,7 +164,7 @@ class RecoveredLog:
         self.ledger.replay.finish()
         recovery = self.recovery
         recovery.finish()
-        return Recovered(0, 0, 0, recovery.store_ms, 0, recovery.state_bytes, True)
+        return Recovered(0, 0, 0, recovery.store_ms, 0, recovery.state_bytes)
 
     def checkpointer(self, log: CheckpointedLog, points: Points) -> Checkpointer:
         """Checkpointer of `log` that continues from `points`."""

@@ -39,7 +39,6 @@ class Block:
     """A decoded block header.
 
     epoch           epoch of the topic when the block was written (TopicEntry)
-    first           offset of the first row
     last_physical   log position of the last row's record
     rows_at         bytes from the start of the block to its first group
     lost            True for a block of lost messages, which has no rows

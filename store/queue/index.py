@@ -33,12 +33,10 @@ class QueueIndex(TopicEntries):
     when that is not much larger, so a queue of n messages has about n / 512 blocks, and a row is written a few times at most.
 
     tail_rows            rows in memory, all queues together
-    blocks               blocks in the files that queues refer to
     log_start            position of the first record that the log still has
     lost_ms              last position of a gap of the log -> store time of the messages that were lost there
     _tails               queues with rows in memory, the one with the oldest row first
     deleted              entries of deleted topics whose queues have to be forgotten
-    files                the files with the blocks
     """
 
     def __init__(self, disk: Disk, config: StoreSettings, first: int, end: int) -> None:
@@ -171,25 +169,30 @@ class QueueIndex(TopicEntries):
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
         """At most `limit` rows from `offset` on, from `first` to `next`; fewer when a block cannot be read. Raises OSError."""
+        return list(ROW.iter_unpack(self.encoded_rows(queue, offset, limit)))
+
+    def encoded_rows(self, queue: Queue, offset: int, limit: int) -> bytes:
+        """`rows`, encoded."""
         tail = queue.tail
         if tail is not None and offset >= queue.tail_first:
             at = (offset - queue.tail_first) * ROW_BYTES
-            return list(ROW.iter_unpack(tail[at : at + limit * ROW_BYTES]))
+            return bytes(tail[at : at + limit * ROW_BYTES])
         blocks = queue.blocks
         if not blocks:
-            return []
+            return b""
         known = len(blocks) // 2
         index = bisect_right(blocks, offset, 0, known) - 1
         if index < 0:
-            return []
+            return b""
         end = blocks[index + 1] if index + 1 < known else queue.tail_first
         place = blocks[known + index]
         if place < 0:
-            found = [(-1 - place, 0, 0, self.lost_ms.get(-1 - place, 0))] * min(limit, end - offset)
+            found = ROW.pack(-1 - place, 0, 0, self.lost_ms.get(-1 - place, 0)) * min(limit, end - offset)
         else:
-            found = list(ROW.iter_unpack(self.files.rows(queue, index, offset, min(limit, end - offset))))
-        if len(found) < limit and offset + len(found) < queue.next and found:
-            found += self.rows(queue, offset + len(found), limit - len(found))
+            found = self.files.rows(queue, index, offset, min(limit, end - offset))
+        count = len(found) // ROW_BYTES
+        if 0 < count < limit and offset + count < queue.next:
+            found += self.encoded_rows(queue, offset + count, limit - count)
         return found
 
     def search(self, queue: Queue, low: int, high: int, past: Callable[[Row], bool]) -> int:

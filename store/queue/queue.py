@@ -7,16 +7,44 @@ from collections.abc import Iterator
 from typing import final
 
 from domain import lite
-from store.queue.arrivals import Arrivals
 from store.queue.row import ROW, ROW_BYTES
 from store.queue.settings import TopicSettings
+
+
+@final
+class Arrivals:
+    """The queues of one topic in the order in which they last got messages.
+
+    _last    queue id -> number of its last arrival, ascending
+    """
+
+    __slots__ = ("_last", "count")
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+        self.count = 0
+
+    def note(self, queue_id: int) -> None:
+        """Note that messages of the queue have become readable."""
+        self.count += 1
+        self._last.pop(queue_id, None)
+        self._last[queue_id] = self.count
+
+    def since(self, count: int) -> list[int]:
+        """The queues with an arrival after number `count`, the oldest arrival first."""
+        found: list[int] = []
+        for queue_id, number in reversed(self._last.items()):
+            if number <= count:
+                break
+            found.append(queue_id)
+        found.reverse()
+        return found
 
 
 @final
 class TopicEntry:
     """A topic of the index.
 
-    settings        its configuration, None when it has none
     created_ms      time of its creation, epoch ms; 0 when it is unknown
     anchor          base of the log segment with the newest record of its configuration
     flushed         True when its messages wait for a sync

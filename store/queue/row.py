@@ -6,6 +6,8 @@ physical offset 8 | size 4 | tag hash 4 (for timers: milliseconds within the buc
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,13 +18,26 @@ Row = tuple[int, int, int, int]
 """(physical offset, size, tag hash, store ms)"""
 
 
+def columns(rows: bytes) -> tuple[list[int], list[int]]:
+    """(physical offsets, sizes) of encoded rows: what a reader of records needs, without a tuple for each row."""
+    longs, ints = array("q", rows), array("i", rows)
+    if sys.byteorder == "big":
+        longs.byteswap()
+        ints.byteswap()
+    return longs[:: ROW_BYTES // 8].tolist(), ints[2 :: ROW_BYTES // 4].tolist()
+
+
+def fitting(sizes: list[int], max_bytes: int) -> int:
+    """How many of the first records take at most `max_bytes`, but at least one."""
+    left = max_bytes
+    for at, size in enumerate(sizes):
+        left -= size
+        if left < 0 and at:
+            return at
+    return len(sizes)
+
+
 def rows_within(rows: Sequence[Row], max_bytes: int) -> Sequence[Row]:
     """The longest prefix of `rows` whose records take at most `max_bytes`, but at least one row."""
-    if len(rows) * 1_024 <= max_bytes and all(row[1] <= 1_024 for row in rows):
-        return rows
-    size = 0
-    for at, row in enumerate(rows):
-        size += row[1]
-        if size > max_bytes and at:
-            return rows[:at]
-    return rows
+    count = fitting([row[1] for row in rows], max_bytes)
+    return rows if count == len(rows) else rows[:count]

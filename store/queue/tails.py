@@ -19,9 +19,6 @@ class Tails:
     """The queues at their `queue.tail_place`, which rises: parts of 1,024 places, None at the place of a removed queue.
 
     _parts    the places, from part number `_first` on; None for an empty part
-    _counts   number of queues in each part
-    _first    number of the first part
-    _next     the next place
     """
 
     __slots__ = ("_counts", "_first", "_next", "_parts")

@@ -29,8 +29,6 @@ class CountedRange:
 
     begin          offset of the first counted row
     ends           offset after each piece, ascending
-    sizes          bytes of each piece
-    total          bytes of all pieces
     place          log position of the row at `begin`, while counting backwards
     excess         rows from `begin` on that are beyond the bound
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from domain import lite
@@ -15,8 +15,7 @@ from store.events import StoreEvents
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import Row, rows_within
-from store.reads.readable import readable
+from store.queue.row import ROW, ROW_BYTES, Row, columns, fitting, rows_within
 from store.reads.repair_waits import unreadable
 
 SCAN_ROWS_MAX: Final = 8_192
@@ -24,6 +23,22 @@ SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
 """Rows and bytes of records that one filtered read scans, rejected records included."""
 READ_BYTES_MAX: Final = 512 * 1024
 """Bytes of records that are read at a time."""
+
+
+def readable(
+    fetch: Callable[[Sequence[Row]], list[bytes]], rows: Sequence[Row]
+) -> tuple[list[bytes], OSError | StoreError | None]:
+    """(records of `rows` up to the first unreadable one, its error; None when all were read)."""
+    try:
+        return fetch(rows), None
+    except (OSError, StoreError):
+        found: list[bytes] = []
+    for row in rows:
+        try:
+            found += fetch((row,))
+        except (OSError, StoreError) as error:
+            return found, error
+    return found, None
 
 
 class WrittenLog(Protocol):
@@ -62,10 +77,11 @@ class Reading:
             return ReadResult("EMPTY", [], offset, first, end)
         try:
             if request.wanted is None:
-                rows = self._index.rows(queue, offset, min(request.limit, end - offset))
-                records = self._readable(rows_within(rows, request.max_bytes), True)
+                rows = self._index.encoded_rows(queue, offset, min(request.limit, end - offset))
+                records = self._read_all(rows, request.max_bytes)
                 following = offset + len(records)
-                records = [record for record in records if record]  # b"" was lost
+                if not all(records):  # b"" was lost
+                    records = [record for record in records if record]
             else:
                 records, following = self._filtered(queue, request, request.wanted)
         except (OSError, StoreError) as error:
@@ -77,6 +93,15 @@ class Reading:
     def _unreadable(self, topic: str, queue_id: int, offset: int, error: OSError | StoreError) -> Failure:
         self._events.unreadable(error)
         return unreadable(error, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
+
+    def _read_all(self, rows: bytes, max_bytes: int) -> list[bytes]:
+        """The records of encoded `rows`, of at most `max_bytes`. Raises as `_readable` for the first of an answer."""
+        places, sizes = columns(rows)
+        count = fitting(sizes, max_bytes)
+        try:
+            return self._reader.fetch_at(places[:count], sizes[:count])
+        except (OSError, StoreError):
+            return self._readable(list(ROW.iter_unpack(rows[: count * ROW_BYTES])), True)
 
     def _readable(self, rows: Sequence[Row], first: bool) -> list[bytes]:
         """The records of `rows` up to one that cannot be read. Raises its error when it is the `first` of an answer."""

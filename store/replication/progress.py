@@ -20,7 +20,6 @@ class ReplicaProgress:
     """State of one follower: its reports, and the bytes sent to it. Times are monotonic ns.
 
     connection   None: it is not connected
-    sent         position up to which the log was sent
     written      last reported position up to which its log is written
     synced       last reported position up to which its log is durable
     moved_ns     last progress: a report of higher positions, or of the whole log. A new connection is no progress: a follower

@@ -39,7 +39,6 @@ class PartSource(Protocol):
 class RepairCounts:
     """Figures of all repairs of a replica since the start of its process.
 
-    size       bytes of the repaired parts
     given      parts given to other replicas
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.command import Disconnected
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
@@ -19,7 +20,7 @@ class Bench:
         self.handler = RecordingHandler()
         self.counter_registry = CounterRegistry()
         self.context = ConnectionContext(
-            self.handler, self.clock, self.counter_registry, connections_max, controlled=controlled
+            self.handler, self.clock, self.counter_registry, ConnectionLimits(connections_max, controlled=controlled)
         )
         self.connection = ScriptedConnection()
         self.transport = FakeTransport()

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"one process only: {reason}"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    """The Java client of RocketMQ, with a home folder for this module."""
+    """The Java client of RocketMQ; all modules of a worker share its process of mqadmin."""
     return build(tmp_path_factory.mktemp("java"))

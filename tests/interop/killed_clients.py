@@ -14,8 +14,7 @@ from typing import Final
 
 from tests.interop.grpc.setup import make_topic
 from tests.interop.node import Node
-from tests.interop.remoting.java import JavaClient
-from tests.interop.test_java_scenes import scenes
+from tests.interop.remoting.java import JavaClient, scenes
 
 READY_S: Final = 90
 RUN_S: Final = 200
@@ -53,7 +52,7 @@ class Programmes:
             "go-grpc": ([str(self.grpc_go), "crash", endpoints, "GoGrpc", "GoGrpc-group"], clear),
             "python-grpc": ([sys.executable, str(_SCRIPT), endpoints, "PythonGrpc"], {}),
             "node-grpc": (["node", str(self.node / "crash.js"), endpoints, "NodeGrpc"], {}),
-            "java4-remoting": ([*self.java4.command("Killed"), nameservers, "Java4"], {}),
+            "java4-remoting": ([*self.java4.command("Older"), "crash", nameservers, "Java4"], {}),
         }
         if self.rust is not None:
             found["rust-grpc"] = ([str(self.rust), endpoints, "crash", "RustGrpc-stream"], {})

@@ -17,6 +17,7 @@ import pytest
 from tests.interop.grpc.test_rust import client as rust_client
 from tests.interop.node import Node
 from tests.interop.remoting.java import PROJECT, build
+from tests.interop.test_access import ALICE
 from tests.interop.test_access_transaction import ROOT_PASSWORD, remoting
 from tests.interop.workshop import CLIENTS, go_program, node_scripts
 
@@ -25,21 +26,6 @@ __all__ = ["rust_client"]
 RUN_S = 150
 CREATE_USER = 3001
 PASSWORD = "wonderland"
-CONFIGURATION = """
-durability = "page"
-[[access.policies]]
-subject = "User:alice"
-resource = "Topic:open*"
-actions = ["Pub", "Sub", "Get"]
-[[access.policies]]
-subject = "User:alice"
-resource = "Group:readers*"
-actions = ["Sub"]
-[[access.policies]]
-subject = "User:alice"
-resource = "Topic:closed"
-actions = ["Sub"]
-"""
 NO_RIGHT = "User:alice has no permission for Pub on Topic:closed"
 REFUSALS = {
     "go-grpc": (NO_RIGHT, "check signature failed"),
@@ -75,7 +61,7 @@ class Told:
 def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("access")
     file = folder / "headgate.toml"
-    file.write_text(CONFIGURATION)
+    file.write_text(f'durability = "page"\n{ALICE}')
     with (
         Node(folder, "--config", str(file), environment={"HEADGATE_ADMIN": f"root:{ROOT_PASSWORD}"}) as node,
         ThreadPoolExecutor() as pool,

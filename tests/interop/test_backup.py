@@ -23,6 +23,7 @@ from paho.mqtt.properties import Properties
 
 from gateway.client.client import Client
 from tests.interop.node import ROOT, Node
+from tests.interop.warm import headgate
 from tests.patience import until
 
 pytestmark = pytest.mark.interop
@@ -31,9 +32,8 @@ CONSUMED = 20
 DELAY_MS = 60_000
 
 
-def headgate(*arguments: str) -> str:
-    command = [sys.executable, "-m", "gateway", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, env=dict(os.environ), check=False)
+def run(*arguments: str) -> str:
+    done = headgate(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -142,19 +142,19 @@ def test_two_backups_under_load_a_kill_and_a_restore(tmp_path: Path) -> None:
         results = post(node, f"/v1/groups/half/topics/{TOPIC}:ack", receipts, {"Content-Type": "application/json"})["results"]
         assert all(each["ok"] for each in results)
         admin = ("--admin", f"127.0.0.1:{node.port('admin')}", "--json")
-        first = json.loads(headgate("backup", str(target), *admin))
+        first = json.loads(run("backup", str(target), *admin))
         load.wait_for(600)
         before = set(load.acknowledged)
-        second = json.loads(headgate("backup", str(target), *admin))
+        second = json.loads(run("backup", str(target), *admin))
         assert second["position"] > first["position"]
         assert second["copied_bytes"] < second["bytes"], "sealed files are those of the first backup"
         assert second["copied"] < second["files"] - 1
         assert len(load.acknowledged) > len(before), "senders went on during the backup"
         node.kill()
         load.end()
-    assert "nothing is damaged" in headgate("check", second["backup"])
+    assert "nothing is damaged" in run("check", second["backup"])
     new = Node(tmp_path / "new", "--config", str(small))
-    shown = json.loads(headgate("restore", str(target), "--data", str(new.data), "--json"))
+    shown = json.loads(run("restore", str(target), "--data", str(new.data), "--json"))
     assert shown["incarnation"] != second["incarnation"]
     with new:
         got = received(new, "all")
@@ -176,7 +176,7 @@ def test_two_backups_under_load_a_kill_and_a_restore(tmp_path: Path) -> None:
         while not timers:
             timers += received(new, "all").count(b"timer")
         assert timers == 1
-    assert "nothing is damaged" in headgate("check", str(new.data))
+    assert "nothing is damaged" in run("check", str(new.data))
 
 
 def test_a_backup_that_is_killed_leaves_the_one_before(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_backup_that_is_killed_leaves_the_one_before(tmp_path: Path) -> None:
         load.wait_for(100)
         before = set(load.acknowledged)
         admin = ("--admin", f"127.0.0.1:{node.port('admin')}")
-        headgate("backup", str(target), *admin)
+        run("backup", str(target), *admin)
         (whole,) = [name for name in os.listdir(target) if name != "lock"]
         for _ in range(3):
             command = [sys.executable, "-m", "gateway", "backup", str(target), *admin]
@@ -196,6 +196,6 @@ def test_a_backup_that_is_killed_leaves_the_one_before(tmp_path: Path) -> None:
             assert whole in os.listdir(target)
         load.wait_for(50)
         load.end()
-    headgate("restore", str(target), "--data", str(tmp_path / "third" / "data"))
+    run("restore", str(target), "--data", str(tmp_path / "third" / "data"))
     with Node(tmp_path / "third") as third:
         assert before <= set(received(third, "all"))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
+from tests.interop.warm import headgate
 
 pytestmark = pytest.mark.interop
 COUNT = 60
@@ -50,8 +48,7 @@ def refused(node: Node) -> str:
 
 def repair(node: Node) -> None:
     """`headgate repair` of the node's data directory."""
-    command = [sys.executable, "-m", "gateway", "repair", str(node.data)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
+    done = headgate("repair", str(node.data))
     assert done.returncode == 0, done.stderr
 
 

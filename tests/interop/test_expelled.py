@@ -93,7 +93,7 @@ def test_every_client_of_a_user_that_is_gone_is_sent_away(
 
 def test_rates_as_the_java_client_and_the_python_sdk_meet_them(java: JavaClient, tmp_path: Path) -> None:
     with start(tmp_path, "[limits]\nmessages_per_s = 1\nburst_s = 1\n") as node:
-        said = java.run("Guarded", "send", f"127.0.0.1:{node.port('nameserver')}", "often", "senders", "nobody", "none").stdout
+        said = java.admin("Guarded", "send", f"127.0.0.1:{node.port('nameserver')}", "often", "senders", "nobody", "none")
         assert "REFUSED 215 the client sends more than it may" in said
         assert figure(node, refusal("remoting", "rate")) >= 1
         with pytest.raises(AssertionError, match=r"(?i)too.?many.?requests"):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,8 @@ from gateway.client.client import Client
 from gateway.client.link import Link
 from gateway.client.security import KeyPlace
 from protocols.remoting import codes
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
+from tests.interop.warm import headgate
 
 pytestmark = pytest.mark.interop
 RUN_S = 60
@@ -21,9 +20,8 @@ RUN_S = 60
 
 def imported(source: int, node: Node, *options: str) -> tuple[int, list[dict[str, str]]]:
     """Run the command. Returns its exit status and the rows that it printed. `source`: port of the name server."""
-    command = [sys.executable, "-m", "gateway", "import", f"127.0.0.1:{source}", "--json"]
-    command += ["--node", f"127.0.0.1:{node.port('remoting')}", *options]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=RUN_S)
+    here = f"127.0.0.1:{node.port('remoting')}"
+    done = headgate("import", f"127.0.0.1:{source}", "--json", "--node", here, *options)
     assert done.returncode in (0, 1), done.stderr
     rows: list[dict[str, str]] = json.loads(done.stdout)["rows"]
     return done.returncode, rows

@@ -19,13 +19,13 @@ from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
 from tests.interop.node import Node
 from tests.interop.ordered_members import Members, judge, killed_in_between
-from tests.interop.remoting.java import JavaClient
+from tests.interop.remoting.java import JavaClient, addresses, run
 
 pytestmark = pytest.mark.interop
 REMOTING = (
-    "levels", "timers", "strategies", "members", "from-where", "lite-assign", "lite-subscribe", "pull", "limit", "compressed",
-    "characters", "selectors", "dead", "dead-orderly", "dead-pop", "pop-orderly", "priority", "trace", "skip",
-    "undecided",
+    "send", "push", "retry", "orderly", "broadcast", "pop", "query", "levels", "timers", "strategies", "members", "from-where",
+    "lite-assign", "lite-subscribe", "pull", "limit", "compressed", "characters", "selectors", "dead", "dead-orderly",
+    "dead-pop", "pop-orderly", "priority", "trace", "skip", "undecided",
 )  # fmt: skip
 GRPC = {
     "renewal": "NORMAL", "sql": "NORMAL", "dead": "NORMAL", "recall": "DELAY", "waiting": "NORMAL", "limit": "NORMAL",
@@ -72,40 +72,10 @@ def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
         "grpc": [*grpc, "GrpcLanes", endpoint, "ordered"],
     }
     with ThreadPoolExecutor() as pool:
-        remoting = pool.submit(suite, java, node, "clients")
+        remoting = pool.submit(java.scenes, "clients", *addresses(node), *REMOTING)
         features = pool.submit(run, [*grpc, "GrpcSuite", "features", endpoint])
         ordered = {name: pool.submit(killed_in_between, command) for name, command in commands.items()}
     return Told(remoting.result(), features.result(), {name: each.result() for name, each in ordered.items()})
-
-
-def suite(java: JavaClient, node: Node, name: str) -> dict[str, str]:
-    """Run one set of scenes of the remoting client."""
-    addresses = (f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}")
-    return run([*java.command("Suite"), name, *addresses])
-
-
-def run(command: list[str]) -> dict[str, str]:
-    """Run one set of scenes. Returns scene -> "OK …", or "FAILED …" with the reason."""
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL, errors="replace"
-    )
-    print(done.stdout)
-    found = scenes(done.stdout)
-    assert found, done.stdout[-2000:] + done.stderr[-4000:]
-    return found
-
-
-def scenes(output: str) -> dict[str, str]:
-    """Results in a process's output, by scene."""
-    found: dict[str, str] = {}
-    name = ""
-    for line in output.splitlines():
-        if line.startswith(("OK ", "FAILED ")):
-            name = line.split()[1]
-            found[name] = line
-        elif name:
-            found[name] += f"\n{line}"
-    return found
 
 
 @pytest.mark.parametrize("scene", REMOTING)
@@ -144,5 +114,5 @@ def test_what_a_compressing_producer_sent_is_plain_over_http_and_grpc(told: Told
 
 def test_members_take_the_queues_of_their_machine_room(java: JavaClient, tmp_path: Path) -> None:
     with Node(tmp_path, environment={"HEADGATE_BROKER": "room1@broker-a"}) as node:
-        told = suite(java, node, "rooms")
+        told = java.scenes("rooms", *addresses(node))
     assert told["rooms"].startswith("OK "), told["rooms"]

@@ -114,6 +114,6 @@ def test_records_of_an_upload(node: Node, version: str, tmp_path: Path) -> None:
 
 
 def test_the_java_sdk_sends_a_message_again(java: JavaClient, node: Node) -> None:
-    assert post(node, "PUT", "/v1/topics/JavaOnce", b'{"attributes": {"deduplication": "id"}}', {})[0] == 204
-    java.scenario("once", f"127.0.0.1:{node.port('nameserver')}", "JavaOnce")
-    assert count(node, "JavaOnce") == 2
+    assert post(node, "PUT", "/v1/topics/Java-clients-once", b'{"attributes": {"deduplication": "id"}}', {})[0] == 204
+    java.scenario("once", f"127.0.0.1:{node.port('nameserver')}")
+    assert count(node, "Java-clients-once") == 2

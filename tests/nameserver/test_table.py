@@ -19,8 +19,7 @@ TAKEN, MISFIT, FULL = RegisterOutcome.TAKEN, RegisterOutcome.MISFIT, RegisterOut
 SLAVE = replace(MASTER, broker_id=1, address="s:1", topics=queues("b-x", "T", "U"))
 
 
-def test_a_registered_broker_has_routes() -> None:
-    table = RouteTable()
+def test_a_registered_broker_has_routes(table: RouteTable) -> None:
     assert table.register(MASTER, 0) is TAKEN
     assert table.register(SLAVE, 0) is TAKEN
     found, brokers = table.route("T")
@@ -33,8 +32,7 @@ def test_a_registered_broker_has_routes() -> None:
     assert table.master("b-x") == ("m:1", "m:2")
 
 
-def test_a_lease_without_renewal_ends_and_removes_the_topics() -> None:
-    table = RouteTable()
+def test_a_lease_without_renewal_ends_and_removes_the_topics(table: RouteTable) -> None:
     table.register(MASTER, 0)
     table.register(SLAVE, 0)
     assert table.renew("b-x", "m:1", 100 * SECOND_NS) == DataVersion(1, 1, 1)
@@ -48,8 +46,7 @@ def test_a_lease_without_renewal_ends_and_removes_the_topics() -> None:
     assert table.renew("b-x", "m:1", 221 * SECOND_NS) is None
 
 
-def test_only_a_new_version_changes_topics() -> None:
-    table = RouteTable()
+def test_only_a_new_version_changes_topics(table: RouteTable) -> None:
     table.register(MASTER, 0)
     table.register(replace(MASTER, topics=queues("b-x", "NEW")), 0)
     assert sorted(table.topics()) == ["T", "U"]
@@ -57,22 +54,19 @@ def test_only_a_new_version_changes_topics() -> None:
     assert sorted(table.topics()) == ["NEW", "T", "U"]
 
 
-def test_a_slave_that_becomes_the_master_keeps_one_address() -> None:
-    table = RouteTable()
+def test_a_slave_that_becomes_the_master_keeps_one_address(table: RouteTable) -> None:
     table.register(SLAVE, 0)
     table.register(replace(SLAVE, broker_id=0, version=DataVersion(2, 2, 2)), 0)
     assert [each.addresses for each in table.brokers()] == [{0: "s:1"}]
 
 
-def test_older_state_at_another_address_is_ignored() -> None:
-    table = RouteTable()
+def test_older_state_at_another_address_is_ignored(table: RouteTable) -> None:
     table.register(replace(MASTER, version=DataVersion(5, 1, 1)), 0)
     assert table.register(replace(MASTER, address="old:1", version=DataVersion(4, 9, 9)), 0) is TAKEN
     assert table.master("b-x")[0] == "m:1"
 
 
-def test_an_older_leader_does_not_come_between_the_pages_of_a_newer_one() -> None:
-    table = RouteTable()
+def test_an_older_leader_does_not_come_between_the_pages_of_a_newer_one(table: RouteTable) -> None:
     older, newer = (replace(MASTER, address=f"{state}:1", version=DataVersion(state, 9, 9), topics=None) for state in (4, 5))
     assert table.register_page(newer, whole(0, False, "T"), 0) is TAKEN
     assert table.register_page(older, whole(0, True, "T"), 0) is TAKEN
@@ -81,8 +75,7 @@ def test_an_older_leader_does_not_come_between_the_pages_of_a_newer_one() -> Non
     assert sorted(table.topics()) == ["T", "U"]
 
 
-def test_the_next_leader_is_registered_at_once_and_the_one_before_cannot_take_it_away() -> None:
-    table = RouteTable()
+def test_the_next_leader_is_registered_at_once_and_the_one_before_cannot_take_it_away(table: RouteTable) -> None:
     before, after = (replace(MASTER, address=f"{state}:1", version=DataVersion(state, 9, 9), topics=None) for state in (4, 5))
     table.register_page(before, whole(0, True, "T"), 0, "the connection of the one before")
     table.register_page(after, whole(0, True, "T"), 0, "another")
@@ -94,8 +87,7 @@ def test_the_next_leader_is_registered_at_once_and_the_one_before_cannot_take_it
     assert [each.addresses for each in table.route("T")[1]] == [{0: "5:1"}]
 
 
-def test_unregistering_a_broker_and_dropping_a_topic() -> None:
-    table = RouteTable()
+def test_unregistering_a_broker_and_dropping_a_topic(table: RouteTable) -> None:
     table.register(MASTER, 0)
     table.register(replace(MASTER, cluster="c2", broker="b-y", address="y:1", topics=queues("b-y", "T", "X")), 0)
     table.drop_topic("T", "c2")
@@ -109,8 +101,7 @@ def test_unregistering_a_broker_and_dropping_a_topic() -> None:
     assert sorted(table.topics()) == ["X"]
 
 
-def test_write_permission_of_a_broker() -> None:
-    table = RouteTable()
+def test_write_permission_of_a_broker(table: RouteTable) -> None:
     table.register(MASTER, 0)
     assert table.set_writable("b-x", False) == 2
     assert {each.perm for each in table.route("T")[0]} == {4}
@@ -119,8 +110,7 @@ def test_write_permission_of_a_broker() -> None:
     assert table.set_writable("nobody", True) == 0
 
 
-def test_the_number_of_brokers_is_bounded() -> None:
-    table = RouteTable()
+def test_the_number_of_brokers_is_bounded(table: RouteTable) -> None:
     for at in range(BROKERS_MAX):
         assert table.register(replace(MASTER, broker=f"b{at}", address=f"h:{at}", topics=None), 0) is TAKEN
     assert table.register(replace(MASTER, broker="one-more"), 0) is FULL
@@ -142,8 +132,7 @@ def at(counter: int) -> Registration:
     return replace(OURS, version=DataVersion(0, 99, counter))
 
 
-def test_a_table_of_several_pages_has_a_version_with_the_last() -> None:
-    table = RouteTable()
+def test_a_table_of_several_pages_has_a_version_with_the_last(table: RouteTable) -> None:
     assert table.register_page(OURS, whole(0, False, "A", "B"), 0) is TAKEN
     assert table.renew("b-x", "m:1", 0) == DataVersion(OURS.version.state)
     assert sorted(table.topics()) == ["A", "B"]
@@ -153,8 +142,7 @@ def test_a_table_of_several_pages_has_a_version_with_the_last() -> None:
     assert sorted(table.topics()) == ["A", "B", "C", "D"]
 
 
-def test_routes_stay_while_the_whole_table_comes_again_and_what_it_does_not_bring_is_gone() -> None:
-    table = RouteTable()
+def test_routes_stay_while_the_whole_table_comes_again_and_what_it_does_not_bring_is_gone(table: RouteTable) -> None:
     table.register_page(OURS, whole(0, True, "A", "B", "C"), 0)
     assert table.register_page(at(11), whole(0, False, "D"), 0) is TAKEN
     assert sorted(table.topics()) == ["A", "B", "C", "D"]
@@ -163,8 +151,7 @@ def test_routes_stay_while_the_whole_table_comes_again_and_what_it_does_not_brin
     assert sorted(table.topics()) == ["B", "D"]
 
 
-def test_a_whole_table_that_was_broken_off_loses_nothing_and_is_sent_again() -> None:
-    table = RouteTable()
+def test_a_whole_table_that_was_broken_off_loses_nothing_and_is_sent_again(table: RouteTable) -> None:
     table.register_page(OURS, whole(0, True, "A", "B"), 0)
     table.register_page(at(11), whole(0, False, "C"), 0)
     assert table.renew("b-x", "m:1", 0) not in (OURS.version, at(11).version)
@@ -175,8 +162,7 @@ def test_a_whole_table_that_was_broken_off_loses_nothing_and_is_sent_again() -> 
     assert sorted(table.topics()) == ["A", "D"]
 
 
-def test_changes_build_on_the_version_that_is_there() -> None:
-    table = RouteTable()
+def test_changes_build_on_the_version_that_is_there(table: RouteTable) -> None:
     assert table.register_page(at(11), changes(10, "A"), 0) is MISFIT
     assert table.brokers() == []
     table.register_page(OURS, whole(0, True, "A", "B"), 0)
@@ -192,8 +178,7 @@ def test_changes_build_on_the_version_that_is_there() -> None:
     assert table.register_page(at(14), changes(12, "F"), 0) is MISFIT
 
 
-def test_changes_do_not_undo_a_wiped_permission_before_their_version_is_there() -> None:
-    table = RouteTable()
+def test_changes_do_not_undo_a_wiped_permission_before_their_version_is_there(table: RouteTable) -> None:
     table.register_page(OURS, whole(0, True, "A"), 0)
     table.set_writable("b-x", False)
     table.register_page(OURS, changes(10), 0)
@@ -202,8 +187,7 @@ def test_changes_do_not_undo_a_wiped_permission_before_their_version_is_there() 
     assert table.route("A")[0][0].perm == 6
 
 
-def test_a_public_registration_ends_pages() -> None:
-    table = RouteTable()
+def test_a_public_registration_ends_pages(table: RouteTable) -> None:
     table.register_page(OURS, whole(0, True, "A"), 0)
     table.register_page(at(11), whole(0, False, "B"), 0)
     table.register(replace(MASTER, topics=queues("b-x", "C")), 0)
@@ -223,8 +207,7 @@ def test_topics_of_pages_are_bounded_and_counted_once() -> None:
     assert len(list(table.topics())) == 4
 
 
-def test_a_hundred_thousand_topics_come_in_pages_and_differ_in_nothing_but_their_names() -> None:
-    table = RouteTable()
+def test_a_hundred_thousand_topics_come_in_pages_and_differ_in_nothing_but_their_names(table: RouteTable) -> None:
     shared = TopicQueues("b-x", 10, 10, 6)
     names = [f"topic-{at}" for at in range(100_000)]
     pages = [names[at : at + 1_000] for at in range(0, len(names), 1_000)]
@@ -236,8 +219,7 @@ def test_a_hundred_thousand_topics_come_in_pages_and_differ_in_nothing_but_their
     assert len(list(table.topics())) == 99_999
 
 
-def test_one_topic_of_a_broker_that_is_not_registered_is_a_change_of_nothing() -> None:
-    table = RouteTable()
+def test_one_topic_of_a_broker_that_is_not_registered_is_a_change_of_nothing(table: RouteTable) -> None:
     one = replace(MASTER, topics=queues("b-x", "T"))
     assert table.register(one, 0) is MISFIT
     assert table.brokers() == []
@@ -246,16 +228,14 @@ def test_one_topic_of_a_broker_that_is_not_registered_is_a_change_of_nothing() -
     assert sorted(table.topics()) == ["NEW", "T", "U"]
 
 
-def test_the_addresses_of_a_broker_are_bounded() -> None:
-    table = RouteTable()
+def test_the_addresses_of_a_broker_are_bounded(table: RouteTable) -> None:
     for broker_id in range(REPLICAS_MAX):
         assert table.register(replace(SLAVE, broker_id=broker_id, address=f"s:{broker_id}"), 0) is TAKEN
     assert table.register(replace(SLAVE, broker_id=REPLICAS_MAX, address="s:x"), 0) is FULL
     assert table.register(replace(SLAVE, broker_id=3, address="s:y"), 0) is TAKEN
 
 
-def test_a_holder_takes_what_it_registered_last_with_it() -> None:
-    table = RouteTable()
+def test_a_holder_takes_what_it_registered_last_with_it(table: RouteTable) -> None:
     first, second = object(), object()
     table.register(MASTER, 0, first)
     table.register(replace(MASTER, broker="b-y", address="y:1"), 0, first)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from ctypes import c_long
 from heapq import heappop
 
 from domain.limits import MILLISECOND_NS
 from gateway.runtime.clock import ROUNDS_MAX
+from tests.neighbours.calls import Number
 from tests.simulation.kit.clock import START_MS, VirtualClock, VirtualTimer
 
 TURN_NS = MILLISECOND_NS // 5
@@ -21,16 +23,16 @@ class TurnClock(VirtualClock):
     As in `gateway.runtime.clock.LoopClock`, callbacks of `call_soon` run in ROUNDS_MAX rounds at most; the others wait for the
     next turn, before which the sockets are polled again. Time passes while the node works: by CALL_NS for each of `calls`.
 
-    calls   function calls of this turn, counted by the node that is measured
+    calls   function calls of this turn, as far as the node is measured
     """
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Number | None = None) -> None:
         super().__init__()
-        self.calls = 0
+        self.calls: Number = c_long(0) if calls is None else calls
 
     def monotonic_ns(self) -> int:
         """Virtual nanoseconds since the start."""
-        return self.now_ns + CALL_NS * self.calls
+        return self.now_ns + CALL_NS * self.calls.value
 
     def wall_ms(self) -> int:
         """Virtual epoch milliseconds."""
@@ -39,7 +41,7 @@ class TurnClock(VirtualClock):
     def advance(self, by_ns: int = TURN_NS) -> None:
         """Let time pass before the next turn."""
         self.now_ns = self.monotonic_ns() + by_ns
-        self.calls = 0
+        self.calls.value = 0
 
     def spend(self, ns: int) -> None:
         """Let work take `ns`."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tracemalloc
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, cast
 
 from domain.command import Command
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
@@ -21,6 +21,7 @@ from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.adapter import Peer
 from protocols.registry import Opening
 from tests.neighbours.asker import CoapAsker, GrpcAsker, HttpAsker, InternalClient, MqttAsker, MqttSender, RemotingAsker
+from tests.neighbours.calls import counter
 from tests.neighbours.loop import TurnClock
 from tests.neighbours.socket import PeerDatagrams, PeerStream
 from tests.simulation.kit.disk import MemoryDisk
@@ -75,20 +76,24 @@ class SharedNode:
     load    what the last `run` has measured
     """
 
-    def __init__(self, config: Config | None = None) -> None:
-        tracemalloc.start()
-        self.clock = TurnClock()
+    def __init__(self, config: Config | None = None, measures: bool = True) -> None:
+        """`measures`: False: of `load` only the times of neighbours are measured, and turns take a third of the time."""
+        self._measures = measures
+        if measures:
+            tracemalloc.start()
+        self._counter = counter()
+        self.clock = TurnClock(self._counter.calls)
         self.disk = MemoryDisk(self.clock, sync_ms=1.0)
         entropy = SeededEntropy(1)
         self.parts: Parts = compose(config or Config(), PORTS, "10.0.0.1", self.disk, self.clock, entropy, HOT_BYTES)
         limits = self.parts.limits
+        connections_max = (config or Config()).connections_max
         self._context = ConnectionContext(
             self,
             self.clock,
             self.parts.counter_registry,
-            (config or Config()).connections_max,
-            lambda transport: transport.half_close(),
-            Admission(limits, (config or Config()).connections_max),
+            ConnectionLimits(connections_max, Admission(limits, connections_max)),
+            lambda transport, input_ended: transport.close() if input_ended else transport.half_close(),
             output_bytes_max=limits.output_bytes_max,
             unfinished_bytes=self.parts.unfinished_bytes,
             unread=self.parts.unread,
@@ -111,7 +116,8 @@ class SharedNode:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        tracemalloc.stop()
+        if self._measures:
+            tracemalloc.stop()
 
     # What peers do
 
@@ -150,7 +156,10 @@ class SharedNode:
             asker.ask()
         base = tracemalloc.get_traced_memory()[0] - self._outside_bytes()
         for turn in range(1, turns + 1):
-            self._measured_turn(load, base)
+            if self._measures:
+                self._measured_turn(load, base)
+            else:
+                self._turn()
             now = self.clock.monotonic_ns()
             for asker in self._askers:
                 name = asker.name
@@ -179,12 +188,12 @@ class SharedNode:
         streams = sum(stream.arriving for stream in self._streams)
         self._commands = 0
         tracemalloc.reset_peak()
-        sys.setprofile(self._count)
+        self._counter.begin()
         try:
             self._turn()
         finally:
-            sys.setprofile(None)
-        load.calls = max(load.calls, self.clock.calls)
+            self._counter.end()
+        load.calls = max(load.calls, self.clock.calls.value)
         load.commands = max(load.commands, self._commands)
         load.bytes_read = max(load.bytes_read, streams - sum(stream.arriving for stream in self._streams))
         outside = max(before, self._outside_bytes())
@@ -203,10 +212,6 @@ class SharedNode:
         self.clock.run_due()
         self.clock.run_soon()
         self._streams = [stream for stream in self._streams if not stream.closed]
-
-    def _count(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event in ("call", "c_call"):
-            self.clock.calls += 1
 
     def _outside_bytes(self) -> int:
         """Bytes of this process that a real one would have on its disk, in the kernel, or at its peers."""

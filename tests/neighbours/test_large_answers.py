@@ -84,16 +84,16 @@ class CountingDriver:
             self._counted[0] += len(event.record)
         elif isinstance(event, MessagesFound):
             self._counted[0] += sum(map(len, event.records))
-        self._pump.answer(event)
+        self._pump.driver.answer(event)
 
     def close(self) -> None:
-        self._pump.close()
+        self._pump.driver.close()
 
     def throttle(self, until_ns: int) -> None:
-        self._pump.throttle(until_ns)
+        self._pump.driver.throttle(until_ns)
 
     def revoke_access(self, failure: Failure) -> None:
-        self._pump.revoke_access(failure)
+        self._pump.driver.revoke_access(failure)
 
 
 def answered(node: SharedNode, peers: list[PeerStream], turns: int) -> tuple[int, int]:

@@ -333,7 +333,7 @@ CASES = [
 
 @pytest.fixture
 def node() -> Iterator[SharedNode]:
-    with SharedNode() as made:
+    with SharedNode(measures=False) as made:
         yield made
 
 

@@ -195,7 +195,7 @@ def each(one: Callable[[SharedNode, int], PeerStream]) -> Callable[[SharedNode],
     ids=["mqtt-0", "mqtt-1", "remoting", "http", "grpc"],
 )
 def test_connections_with_one_message_each_do_not_go_around_it(offer: Callable[[SharedNode], Callable[[], None]]) -> None:
-    with SharedNode() as node:
+    with SharedNode(measures=False) as node:
         node.disk.sync_ms = 1_000.0
         goes_on = offer(node)
         most = 0
@@ -210,7 +210,7 @@ def test_connections_with_one_message_each_do_not_go_around_it(offer: Callable[[
     "offer", [mqtt(0), mqtt(1), remoting, http, grpc, coap], ids=["mqtt-0", "mqtt-1", "remoting", "http", "grpc", "coap"]
 )
 def test_no_more_is_taken_than_the_store_takes(offer: Callable[[SharedNode], Callable[[], None] | None]) -> None:
-    with SharedNode() as node:
+    with SharedNode(measures=False) as node:
         node.disk.sync_ms = 1_000.0
         goes_on = offer(node)
         most = 0

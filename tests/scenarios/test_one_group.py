@@ -27,8 +27,6 @@ KINDS = {"mqtt": "mqtt", "http": "http", "grpc": "grpc", "pop": "remoting", "pus
 COUNT = 900
 READY_S = 180
 """Time to start two JVMs and an SDK together on a machine that may be busy."""
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Options of a JVM that lives for seconds: a fast start matters more than fast code."""
 SETTLING_S = {"mqtt": 2.0, "pop": 2.0, "push": 6.0}
 """Acknowledgements that a member sent within this time before it was killed may not have reached the server.
 
@@ -47,7 +45,7 @@ class Member:
         with self.log.open("wb") as output, self.errors.open("wb") as errors:
             if kind in ("pop", "push"):
                 places = [f"127.0.0.1:{node.port(name)}" for name in ("nameserver", "remoting")]
-                command = [*java.command("Member", *QUICK), kind, *places, GROUP, TOPIC]
+                command = [*java.command("Member"), kind, *places, GROUP, TOPIC]
             else:
                 command = [sys.executable, "-m", "tests.scenarios.member", kind, str(node.port(KINDS[kind])), GROUP, TOPIC]
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors)

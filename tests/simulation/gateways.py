@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS
 from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts
 from gateway.observe.counters import CounterRegistry
@@ -47,7 +48,7 @@ class SimulatedGateway:
         ]
         self.handler = forwarders.handler
         self.context = ConnectionContext(
-            Traced(clock, ledger, forwarders.handler), self.life, CounterRegistry(), 10_000,
+            Traced(clock, ledger, forwarders.handler), self.life, CounterRegistry(), ConnectionLimits(10_000),
             unfinished_bytes=forwarders.unanswered_bytes,
         )  # fmt: skip
 

@@ -15,23 +15,10 @@ DAY_S = 86_400
 FAULTS = pytest.mark.parametrize("faults", ["none", "kill", "power"])
 
 
-def up(seed: int) -> World:
-    """A node."""
-    world = World(seed)
-    world.start()
-    return world
-
-
-def disturb(world: World, faults: str) -> None:
-    """Kill the node, cut its power, or do nothing, as `faults` says."""
-    if faults != "none":
-        world.again(power=faults == "power")
-
-
 @FAULTS
 @pytest.mark.parametrize("expiry_s", [1, 60, 30 * DAY_S])
 def test_a_session_ends_at_its_second(faults: str, expiry_s: int) -> None:
-    world = up(121)
+    world = World.started(121)
     client = MqttClient(world, "c")
     assert not client.connect(expiry_s=expiry_s)
     client.subscribe("room/#")
@@ -39,7 +26,7 @@ def test_a_session_ends_at_its_second(faults: str, expiry_s: int) -> None:
         left_ms = world.clock.wall_ms()
         client.drop()
         world.clock.run_for(100)
-        disturb(world, faults)
+        world.disturb(faults)
         away_ms = wait_ms - (world.clock.wall_ms() - left_ms)
         if away_ms > 120_000:
             # A month without a connection: the clock jumps, and the node is up for the last minute.
@@ -53,8 +40,7 @@ def test_a_session_ends_at_its_second(faults: str, expiry_s: int) -> None:
 
 @FAULTS
 def test_a_session_that_never_ends_has_its_messages_a_year_later(faults: str) -> None:
-    world = World(122, Config(tables={"mqtt": {"session_expiry_max_s": NEVER_S}}))
-    world.start()
+    world = World.started(122, Config(tables={"mqtt": {"session_expiry_max_s": NEVER_S}}))
     client, other = MqttClient(world, "c"), MqttClient(world, "o")
     client.connect(expiry_s=NEVER_S)
     client.subscribe("room/#")
@@ -65,14 +51,14 @@ def test_a_session_that_never_ends_has_its_messages_a_year_later(faults: str) ->
     world.start()
     other.connect()
     other.publish("room/1", b"after a year")
-    disturb(world, faults)
+    world.disturb(faults)
     assert client.connect()
     assert client.take() == [b"after a year"]
 
 
 @FAULTS
 def test_a_will_is_published_after_its_delay_and_not_when_the_client_is_back(faults: str) -> None:
-    world = up(123)
+    world = World.started(123)
     listener = MqttClient(world, "listener")
     listener.connect()
     listener.subscribe("wills/#")
@@ -81,7 +67,7 @@ def test_a_will_is_published_after_its_delay_and_not_when_the_client_is_back(fau
         client.connect(will=Will("wills/c", b"gone", 1, False, numbers(will_delay=20)))
         left_ms = world.clock.wall_ms()
         client.drop()
-        disturb(world, faults)
+        world.disturb(faults)
         if listener.link is None:
             listener.connect()
         world.clock.run_for(19_000 - (world.clock.wall_ms() - left_ms))
@@ -94,20 +80,20 @@ def test_a_will_is_published_after_its_delay_and_not_when_the_client_is_back(fau
 
 @FAULTS
 def test_retained_values_are_there_for_who_comes_later(faults: str) -> None:
-    world = up(124)
+    world = World.started(124)
     writer = MqttClient(world, "w")
     writer.connect()
     for name in ("kept", "changed", "cleared", "short"):
         writer.publish(f"room/{name}", name.encode(), retain=True, expiry_s=60 if name == "short" else 0)
     writer.publish("room/changed", b"new", retain=True)
     writer.publish("room/cleared", b"", retain=True)
-    disturb(world, faults)
+    world.disturb(faults)
     reader = MqttClient(world, "r1")
     reader.connect(clean=True)
     reader.subscribe("room/#")
     assert sorted(reader.take()) == [b"kept", b"new", b"short"]
     world.clock.run_for(61_000)
-    disturb(world, faults)
+    world.disturb(faults)
     late = MqttClient(world, "r2")
     late.connect(clean=True)
     late.subscribe("room/#")
@@ -117,7 +103,7 @@ def test_retained_values_are_there_for_who_comes_later(faults: str) -> None:
 @FAULTS
 def test_messages_expire_for_sessions_and_for_groups(faults: str) -> None:
     """Messages are delivered with their remaining lifetime until they expire, and not afterwards."""
-    world = up(125)
+    world = World.started(125)
     session, writer = MqttClient(world, "s"), MqttClient(world, "w")
     session.connect()
     session.subscribe("room/#")
@@ -127,7 +113,7 @@ def test_messages_expire_for_sessions_and_for_groups(faults: str) -> None:
         writer.publish("room/1", name.encode(), expiry_s=expiry_s)
     early = Consumer(world, "early", "early", "room")
     assert sorted(one.body for one in early.pop()) == ["ever", "long", "short"]
-    disturb(world, faults)
+    world.disturb(faults)
     world.clock.run_for(11_000)
     assert session.connect()
     assert session.take() == [b"long", b"ever"]
@@ -139,7 +125,7 @@ def test_messages_expire_for_sessions_and_for_groups(faults: str) -> None:
 
 
 def test_a_will_without_delay_when_the_link_breaks_and_none_after_goodbye() -> None:
-    world = up(126)
+    world = World.started(126)
     listener = MqttClient(world, "listener")
     listener.connect()
     listener.subscribe("wills/#")

@@ -15,8 +15,7 @@ TOPIC = "sim"
 
 def controlled(seed: int) -> tuple[World, Tool, Tool]:
     """A node with access control, its administrator, and a user without rights."""
-    world = World(seed, Config(admin="root:wonderland"))
-    world.start()
+    world = World.started(seed, Config(admin="root:wonderland"))
     root = Tool(world, "root", "root", "wonderland")
     root.topic(TOPIC, 1)
     root.done(codes.CREATE_USER, {"username": "alice"}, {"username": "alice", "password": "secret", "userType": "Normal"})
@@ -44,8 +43,7 @@ def test_what_is_granted_and_revoked_counts_with_the_next_request(faults: str) -
     world, root, alice = controlled(111)
 
     def again() -> None:
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
 
     assert send(alice) == codes.NO_PERMISSION
     grant(root, "Pub")

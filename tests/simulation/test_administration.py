@@ -72,8 +72,7 @@ class ExpectedConfiguration:
 @POWER
 @pytest.mark.parametrize("seed", range(5))
 def test_what_was_set_and_answered_is_in_force_and_nothing_else(seed: int, power: bool) -> None:
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     expected = ExpectedConfiguration(world)
     for turn in range(40):
         expected.change(f"sim{world.chance.randrange(6)}")
@@ -86,8 +85,7 @@ def test_what_was_set_and_answered_is_in_force_and_nothing_else(seed: int, power
 @POWER
 def test_a_topic_that_was_deleted_takes_everything_along(power: bool) -> None:
     """A topic that is created again is empty: no old messages or positions, and none found by key, also after a kill."""
-    world = World(291)
-    world.start()
+    world = World.started(291)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic("sim", 1)
     for number in range(3):
@@ -111,8 +109,7 @@ def test_a_topic_that_was_deleted_takes_everything_along(power: bool) -> None:
 
 @POWER
 def test_a_group_that_was_deleted_begins_anew(power: bool) -> None:
-    world = World(292)
-    world.start()
+    world = World.started(292)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic("sim", 1)
     tool.group("g", retryMaxTimes=3)
@@ -132,8 +129,7 @@ def test_a_group_that_was_deleted_begins_anew(power: bool) -> None:
 
 @POWER
 def test_permissions_and_more_queues_hold_for_clients_at_once(power: bool) -> None:
-    world = World(293)
-    world.start()
+    world = World.started(293)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic("sim", 1)
     sender.send("sim", b"one", 0)
@@ -157,8 +153,7 @@ def test_permissions_and_more_queues_hold_for_clients_at_once(power: bool) -> No
 
 
 def test_what_the_node_does_unasked_is_changed_until_its_next_start() -> None:
-    world = World(294)
-    world.start()
+    world = World.started(294)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
 
     def set_to(text: str) -> int:
@@ -169,5 +164,7 @@ def test_what_the_node_does_unasked_is_changed_until_its_next_start() -> None:
     assert sender.refused("made", b"one") == codes.TOPIC_NOT_EXIST
     assert set_to("autoCreateTopicEnable=true\nbrokerName=another\n") != 0, "all or none"
     assert sender.refused("made", b"one") == codes.TOPIC_NOT_EXIST
+    for wrong in (0, 3, 7):
+        assert set_to(f"brokerPermission={wrong}\n") == codes.INVALID_PARAMETER
     world.again()
     sender.send("made", b"one")

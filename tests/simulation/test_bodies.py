@@ -38,8 +38,7 @@ BROKEN = {"cut short": (0x301, KINDS["zlib"][1][:-9]), "rubbish": (0x201, b"\x28
 
 def up(seed: int) -> tuple[World, Tool, Sender]:
     """A node with the topic."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     return world, tool, Sender(world, "p")
@@ -55,8 +54,7 @@ def test_every_protocol_has_the_body_that_was_meant(kind: str, faults: str) -> N
     device.subscribe(f"{TOPIC}/#")
     sent = sender.send(TOPIC, body, 0, flag, KEYS="k")
     assert device.take() == [PLAIN]
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for record in (
         *Consumer(world, "pulls", "pulls", TOPIC).drain(0),
         *(one.record for one in Consumer(world, "pops", "pops", TOPIC).pop()),

@@ -23,22 +23,19 @@ def visible(world: World, topic: str = TOPIC) -> list[str]:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_decided_halves_are_visible_or_gone_and_a_late_decision_counts(faults: str) -> None:
-    world = World(31)
-    world.start()
+    world = World.started(31)
     sender = Sender(world, "p")
     halves = {name: sender.half(TOPIC, name) for name in ("commit", "rollback", "late", "unknown")}
     assert visible(world) == []
     assert sender.end(halves["commit"], COMMIT) == 0
     assert sender.end(halves["rollback"], ROLLBACK) == 0
     assert sender.end(halves["unknown"], UNKNOWN) == 0
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert visible(world) == ["commit"]
     world.clock.run_for(3 * INTERVAL_MS)
     asked = {Record(each.body).body.decode() for each in sender.questions()}
     assert asked == {"late", "unknown"}
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert sender.end(halves["late"], COMMIT) == 0, "offsets of a half message stay while it is asked about"
     assert sender.end(halves["late"], COMMIT) == 0, "repeated"
     if faults == "none":
@@ -49,33 +46,11 @@ def test_decided_halves_are_visible_or_gone_and_a_late_decision_counts(faults: s
     assert visible(world) == ["commit", "late"]
 
 
-def test_the_times_of_questions_and_the_end_after_the_fifteenth() -> None:
-    world = World(32)
-    world.start()
-    sender = Sender(world, "p")
-    begun = world.clock.wall_ms()
-    sender.half(TOPIC, "open")
-    sender.half(TOPIC, "immune", CHECK_IMMUNITY_TIME_IN_SECONDS="100")
-    times: dict[str, list[int]] = {"open": [], "immune": []}
-    while world.clock.wall_ms() - begun < FIRST_MS + (MOST + 6) * INTERVAL_MS:
-        world.clock.run_for(100)
-        for each in sender.questions():
-            times[Record(each.body).body.decode()].append(world.clock.wall_ms() - begun)
-    for name, first in (("open", FIRST_MS), ("immune", 100_000)):
-        assert len(times[name]) == MOST
-        assert 0 <= times[name][0] - first < 2_000
-        gaps = [later - earlier for earlier, later in zip(times[name], times[name][1:], strict=False)]
-        assert all(abs(gap - INTERVAL_MS) <= 2_000 for gap in gaps), gaps
-    assert visible(world) == []
-    assert visible(world, GIVEN_UP) == ["immune", "open"]
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_given_up_after_fifteen_questions_however_often_the_node_starts(seed: int, power: bool) -> None:
     """Check-backs are counted over restarts: some may be sent once more, none is omitted."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     sender = Sender(world, "p")
     sender.half(TOPIC, "open")
     asked = kills = 0
@@ -93,8 +68,7 @@ def test_given_up_after_fifteen_questions_however_often_the_node_starts(seed: in
 
 
 def test_a_producer_that_has_gone_and_another_of_its_group_that_answers() -> None:
-    world = World(33)
-    world.start()
+    world = World.started(33)
     first = Sender(world, "first", group="pair")
     first.half(TOPIC, "left")
     first.hang_up()
@@ -117,15 +91,13 @@ def test_a_producer_that_has_gone_and_another_of_its_group_that_answers() -> Non
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_who_comes_after_the_question_is_asked_at_once_and_once(faults: str) -> None:
     """A producer that connects after a check-back was due is asked at once, not at the next interval."""
-    world = World(36)
-    world.start()
+    world = World.started(36)
     first = Sender(world, "first", group="late")
     for number in range(600):
         first.half(TOPIC, f"half{number}")
     first.hang_up()
     world.clock.run_for(FIRST_MS + 4_000)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     second = Sender(world, "second", group="late")
     world.clock.run_for(1_000)
     for _ in range(50):
@@ -139,39 +111,21 @@ def test_who_comes_after_the_question_is_asked_at_once_and_once(faults: str) -> 
     assert sorted(again) == sorted(asked), "nobody has decided: the next question has its own time"
 
 
-def test_without_anybody_to_ask_it_is_over_too() -> None:
-    """Check-backs are counted also while no producer of the group is connected."""
-    world = World(34)
-    world.start()
-    sender = Sender(world, "p")
-    sender.half(TOPIC, "orphan")
-    sender.hang_up()
-    world.clock.run_for(FIRST_MS + (MOST - 2) * INTERVAL_MS)
-    assert visible(world, GIVEN_UP) == []
-    world.again()
-    world.clock.run_for(4 * INTERVAL_MS)
-    assert visible(world, GIVEN_UP) == ["orphan"]
-    assert visible(world) == []
-
-
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_transactions_over_grpc_are_decided_and_asked_about(faults: str) -> None:
     """A producer disconnects before it decides; another client of the same topic is asked, and decides."""
-    world = World(35)
-    world.start()
+    world = World.started(35)
     first = Publisher(world, "first", TOPIC)
     kept = first.send("kept", kind=pb.TRANSACTION)
     dropped = first.send("dropped", kind=pb.TRANSACTION)
     first.send("left", kind=pb.TRANSACTION)
     assert visible(world) == []
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert first.end(kept.message_id, kept.transaction_id, commit=True) == pb.OK
     assert first.end(dropped.message_id, dropped.transaction_id, commit=False) == pb.OK
     first.hang_up()
     second = Publisher(world, "second", TOPIC)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     world.clock.run_for(FIRST_MS + INTERVAL_MS + 2_000)
     question = second.questions()[0]
     assert question.message.body == b"left"

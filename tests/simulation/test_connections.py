@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from domain.limits import SECOND_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.consumer import Consumer
@@ -17,7 +16,6 @@ from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
 TOPIC, GROUP, PRODUCERS = "sim", "workers", "makers"
-SILENT_S = 120
 
 
 def consumers(tool: Tool) -> list[str]:
@@ -48,8 +46,7 @@ def goodbye(client: Consumer | Sender) -> None:
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 @pytest.mark.parametrize("seed", range(6))
 def test_tools_are_told_who_is_connected_and_nobody_else(seed: int, power: bool) -> None:
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool, chance = Tool(world, "tool"), world.chance
     tool.topic(TOPIC, 1)
     pulling: dict[str, Consumer] = {}
@@ -82,29 +79,8 @@ def test_tools_are_told_who_is_connected_and_nobody_else(seed: int, power: bool)
         assert producers(tool) == sorted(sending)
 
 
-def test_who_says_nothing_for_two_minutes_is_gone_and_back_with_a_word() -> None:
-    world = World(211)
-    world.start()
-    tool = Tool(world, "tool")
-    tool.topic(TOPIC, 1)
-    quiet, loud = Consumer(world, "quiet", GROUP, TOPIC), Consumer(world, "loud", GROUP, TOPIC)
-    world.clock.run_for(100)
-    quiet.mute = True
-    begun = world.clock.monotonic_ns()
-    while "quiet" in consumers(tool):
-        world.clock.run_for(1_000)
-    assert SILENT_S - 31 <= (world.clock.monotonic_ns() - begun) / SECOND_NS <= SILENT_S + 15
-    assert consumers(tool) == ["loud"]
-    quiet.mute = False
-    quiet.beat()
-    world.clock.run_for(100)
-    assert consumers(tool) == ["loud", "quiet"]
-    assert loud.notices() >= 2
-
-
 def test_what_is_told_of_each_client_is_what_it_said_last() -> None:
-    world = World(212)
-    world.start()
+    world = World.started(212)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     Consumer(world, "one", GROUP, TOPIC, expression="A || B", start="CONSUME_FROM_LAST_OFFSET")
@@ -125,8 +101,7 @@ def test_what_is_told_of_each_client_is_what_it_said_last() -> None:
 
 
 def test_a_producer_over_grpc_and_a_group_of_both_protocols() -> None:
-    world = World(213)
-    world.start()
+    world = World.started(213)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     publisher = Publisher(world, "grpc", TOPIC)

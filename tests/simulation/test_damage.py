@@ -24,8 +24,7 @@ TOPIC = "sim"
 @pytest.mark.parametrize("seed", range(6))
 def test_a_disk_that_fills_up_and_gets_room_again(seed: int, power: bool) -> None:
     """Sends are refused or time out meanwhile, and succeed afterwards without a restart; what was acknowledged is there."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, 1)
     sender = Sender(world, "p")
     opaques: dict[int, str] = {}
@@ -62,8 +61,7 @@ def test_a_disk_that_fills_up_and_gets_room_again(seed: int, power: bool) -> Non
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_a_deletion_that_is_refused_for_want_of_room_deletes_nothing(power: bool) -> None:
     """mqadmin is told why; then messages go on at the next offset, and all are there after the end."""
-    world = World(1)
-    world.start()
+    world = World.started(1)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     sender = Sender(world, "p")
@@ -84,8 +82,7 @@ def test_a_deletion_that_is_refused_for_want_of_room_deletes_nothing(power: bool
 
 def test_a_record_that_cannot_be_read_costs_the_parked_receive_an_error_and_nobody_else() -> None:
     """The message that wakes a parked receive cannot be read: the sends of the same sync are answered, and later ones too."""
-    world = World(3, Config(tables={"store": {"cache_bytes": 0}}))
-    world.start()
+    world = World.started(3, Config(tables={"store": {"cache_bytes": 0}}))
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     tool.topic("other", 1)

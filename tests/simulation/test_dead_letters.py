@@ -26,8 +26,7 @@ FULL, ROOM = 0.01, 0.5
 
 def worn(seed: int, ordered: bool) -> tuple[World, Sender]:
     """A node with a full volume, whose queue 0 contains "first", "poison" (its two attempts are used up) and "next"."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     tool.group(GROUP, retryMaxTimes=1, consumeMessageOrderly=ordered)
@@ -77,8 +76,7 @@ def test_a_member_that_pulls_does_not_pass_what_has_no_dead_letter_yet(ordered: 
     assert "poison" not in puller.got
     assert world.stored(f"%DLQ%{GROUP}", 1) == [[]]
     assert world.position(GROUP, TOPIC, 0) == 0
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     fill(world, ROOM)
     puller.offset = world.position(GROUP, TOPIC, 0)
     for _ in range(8):
@@ -146,8 +144,7 @@ def test_a_lite_topic_stands_still_until_its_dead_letter_is_written(faults: str)
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_giving_up_by_hand_is_refused_until_there_is_room(faults: str) -> None:
     """A send-back with no attempts left, and a forward over gRPC: the client is refused and tries again."""
-    world = World(254)
-    world.start()
+    world = World.started(254)
     Tool(world, "tool").topic(TOPIC, 1)
     for text in (b"sent back", b"forwarded"):
         Sender(world, "p").send(TOPIC, text, 0)
@@ -158,13 +155,11 @@ def test_giving_up_by_hand_is_refused_until_there_is_room(faults: str) -> None:
     assert consumer.give_back(record, level=-1) != 0
     assert forward(receiver, message) != pb.OK
     assert receiver.receive() == [], "it is leased as before"
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     fill(world, ROOM)
     assert consumer.give_back(record, level=-1) == 0
     assert forward(receiver, message) == pb.OK
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert bodies(world.stored(f"%DLQ%{GROUP}", 1)[0]) == ["sent back"]
     assert bodies(world.stored("%DLQ%receivers", 1)[0]) == ["forwarded"]
 

@@ -43,8 +43,7 @@ def delivered(world: World) -> list[bytes]:
 
 @pytest.fixture
 def world() -> World:
-    made = World(71)
-    made.start()
+    made = World.started(71)
     made.clock.run_for(200)
     return made
 
@@ -58,8 +57,7 @@ def test_the_value_is_set_when_the_message_is_delivered_and_with_it(world: World
     put(caller, b"new", sent_ms + DELAY_MS)
     assert latest(caller) == b"old"
     world.clock.run_for(at_ms - (world.clock.wall_ms() - sent_ms))
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for _ in range(40):
         parts = world.parts
         assert parts is not None
@@ -73,32 +71,6 @@ def test_the_value_is_set_when_the_message_is_delivered_and_with_it(world: World
         assert latest(caller) == b"new"
     assert sorted(delivered(world)) == [b"new", b"old"]
     assert all(properties.HG_LATEST_START not in record.properties for queue in world.stored("room", 8) for record in queue)
-
-
-def test_a_later_value_stays_until_the_delayed_one_comes(world: World) -> None:
-    caller = HttpCaller(world)
-    put(caller, b"late", world.clock.wall_ms() + DELAY_MS)
-    assert latest(caller) == b""
-    put(caller, b"between")
-    assert latest(caller) == b"between"
-    world.clock.run_for(DELAY_MS + 500)
-    assert latest(caller) == b"late"
-
-
-def test_a_time_that_is_over_sets_it_at_once(world: World) -> None:
-    caller = HttpCaller(world)
-    put(caller, b"now", world.clock.wall_ms() - 1_000)
-    assert latest(caller) == b"now"
-
-
-def test_a_recalled_or_expired_message_never_becomes_the_value(world: World) -> None:
-    caller = HttpCaller(world)
-    put(caller, b"old")
-    now = world.clock.wall_ms()
-    put(caller, b"expired", now + DELAY_MS, **{"mq-expires-at": rfc3339(now + 1_000).replace(":", "%3A")})
-    world.clock.run_for(DELAY_MS + 500)
-    assert latest(caller) == b"old"
-    assert b"expired" in delivered(world)
 
 
 def test_retain_of_mqtt_and_put_of_coap_wait_too_and_a_delayed_removal_removes(world: World) -> None:

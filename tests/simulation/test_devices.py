@@ -60,10 +60,7 @@ def check(world: World, listener: Listener) -> None:
 
 def node_fails(world: World, power: bool = False) -> None:
     """The node is killed, or loses power, and links break."""
-    world.schedule_faults(world.clock.monotonic_ns() / 1e9 + FAULTS_S, power)
-    world.clock.run_for(FAULTS_S * 1000 + 2_000)
-    if world.parts is None:
-        world.start()
+    world.endure(FAULTS_S, power)
 
 
 def gateways_fail(world: World) -> None:
@@ -94,7 +91,3 @@ def test_power_failures(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(200, 300 if SOAK else 204))
 def test_gateways_and_the_node_are_killed(seed: int) -> None:
     check(*run(World(seed, gateways=3), gateways_fail))
-
-
-def test_a_seed_repeats_exactly() -> None:
-    assert run(World(3), node_fails)[0].ledger.digest() == run(World(3), node_fails)[0].ledger.digest()

@@ -16,8 +16,7 @@ AN_EVENT = {"specversion": "1.0", "id": "i", "source": "/s", "type": "t"}
 @pytest.mark.parametrize("reader", table())
 @pytest.mark.parametrize("sender", ["Remoting", "gRPC", "HTTP", "CloudEvents, MQTT 5"])
 def test_nobody_gets_a_message_after_its_expiry(sender: str, reader: str) -> None:
-    world = World(7)
-    world.start()
+    world = World.started(7)
     world.clock.run_for(200)
     clients = speakers(world)
     now_ms = world.clock.wall_ms()

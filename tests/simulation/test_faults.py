@@ -51,8 +51,7 @@ class BadDisk:
 
 def run(seed: int, power: bool, bad: bool) -> World:
     """Run once: clients work with faults, then without faults until all is delivered and settled."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     mixed = Mixed(world, COUNT, leases_survive=not power and not bad)
     mixed.listen()
     world.clock.run_until(lambda: mixed.listener.ready)

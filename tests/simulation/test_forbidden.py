@@ -8,8 +8,6 @@ import pytest
 
 from gateway.node.settings import Config
 from protocols.remoting import codes
-from protocols.remoting.connection import SENDS
-from protocols.remoting.dispatch import READERS
 from protocols.remoting.nodes.replication.dispatch import READERS as REPLICA_READERS
 from protocols.remoting.wire.frame import Frame
 from tests.simulation.tool import Tool
@@ -172,9 +170,6 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
     codes.GET_ACL: ({"subject": "User:bert"}, b""),
     codes.LIST_ACL: ({"subjectFilter": "", "resourceFilter": ""}, b""),
 }
-OPEN = {codes.CHECK_CLIENT, codes.END_TRANSACTION}
-"""Requests that need no right: a check of a filter's syntax. The end of a transaction needs a right to the half message's
-topic, if there is a half message (`tests/gateway/access/test_transaction.py`)."""
 FOLLOWER: dict[int, tuple[dict[str, str], bytes]] = {
     codes.FOLLOW: ({"group": BROKER, "replica": "2", "incarnation": "7", "epoch": "1", "first": "0", "end": "0"}, b""),
     codes.LOG_BYTES: ({}, bytes(32)),
@@ -238,10 +233,6 @@ def asked(tool: Tool, code: int) -> Frame:
     return tool.call(code, fields, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
-def test_every_request_is_in_the_table() -> None:
-    assert set(REQUESTS) | OPEN == set(READERS) | SENDS
-
-
 @pytest.mark.parametrize(
     "who",
     [
@@ -276,16 +267,6 @@ def test_nobody_follows_over_the_port_of_clients(scene: Scene) -> None:
             who.post(code, fields, body, oneway=True)
     scene.world.clock.run_for(5_000)
     assert scene.state() == before
-
-
-def test_the_administrator_is_refused_none_of_them() -> None:
-    """Shows that the requests above are refused for lack of rights and not for another reason."""
-    scene = Scene()
-    last = (codes.DELETE_TOPIC, codes.DELETE_GROUP, codes.DELETE_USER)
-    changing = (codes.SET_READABLE, codes.UPDATE_BROKER_CONFIG)
-    asking = [code for code in REQUESTS if code not in (*last, *changing)]
-    told = {code: asked(scene.root, code) for code in (*asking, *changing, *last[:2])}
-    assert {code: each.remark for code, each in told.items() if each.code == codes.NO_PERMISSION} == {}
 
 
 @pytest.mark.parametrize(

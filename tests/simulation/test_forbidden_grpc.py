@@ -1,4 +1,4 @@
-"""Every gRPC call from users without the right to it: UNAUTHORIZED in the answer's status, and nothing is changed."""
+"""Settings of gRPC clients without the right to them, and the calls that other tests send."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message as Proto
 
-from protocols.grpc.application import METHODS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.channel import Channel
 from tests.simulation.test_forbidden import GROUP, RECEIPT, TOPIC, Scene
 
-NOT_OURS = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"}
-"""Calls that are not implemented: UNIMPLEMENTED for all users."""
 STREAMED = {"ReceiveMessage", "Telemetry"}
 HANDLE = f"{RECEIPT} 0"
 
@@ -75,19 +72,8 @@ CALLS: dict[str, Callable[[], Proto]] = {
         action=pb.PARTIAL_ADD, topic=topic(), group=topic(GROUP), lite_topic_set=["l"]
     ),
 }
-OPEN = {"EndTransaction"}
-"""Calls that need a right to the topic of the half message, if there is one (`tests/gateway/access/test_transaction.py`)."""
 AFTER_SETTINGS = {"Heartbeat", "NotifyClientTermination"}
 """Calls of a client that is known by its settings. Without settings they do nothing for any user."""
-USERS = {
-    "nobody": ("", ""),
-    "a stranger": ("mallory", "mallory"),
-    "one with a wrong signature": ("root", "wanderlust"),
-    "one without rights": ("alice", "alice"),
-    "one with other rights": ("bert", "bert"),
-    "one from elsewhere": ("carol", "carol"),
-    "one who is disabled": ("dave", "dave"),
-}
 
 
 def channel(scene: Scene, name: str, user: tuple[str, str], settings: pb.Settings | None = None) -> Channel:
@@ -108,29 +94,10 @@ def statuses(there: Channel, name: str) -> set[int]:
     return {each.status.code for each in told if name not in STREAMED or each.HasField("status")}
 
 
-def test_every_call_is_in_the_table() -> None:
-    served = {path.rpartition(b"/")[2].decode() for path in METHODS}
-    assert set(CALLS) | OPEN == served
-    assert not served & NOT_OURS
-
-
-@pytest.mark.parametrize("who", USERS)
-@pytest.mark.parametrize("name", CALLS)
-def test_whoever_has_no_right_is_unauthorized_and_nothing_is_changed(who: str, name: str) -> None:
-    scene = Scene()
-    before = scene.state()
-    settings = consumer().settings if name == "Telemetry" else None
-    wanted = {pb.UNAUTHORIZED, pb.UNRECOGNIZED_CLIENT_TYPE} if name in AFTER_SETTINGS else {pb.UNAUTHORIZED}
-    found = statuses(channel(scene, "client", USERS[who], settings), name)
-    assert len(found) == 1
-    assert found <= wanted
-    assert scene.state() == before
-
-
 @pytest.mark.parametrize("name", sorted(AFTER_SETTINGS))
 def test_a_client_whose_settings_were_refused_stays_outside(name: str) -> None:
     scene = Scene()
-    there = channel(scene, "client", USERS["one without rights"], consumer().settings)
+    there = channel(scene, "client", ("alice", "alice"), consumer().settings)
     scene.world.clock.run_for(2_000)
     assert [each.status.code for each in there.notified] == [pb.UNAUTHORIZED]
     assert statuses(there, name) == {pb.UNRECOGNIZED_CLIENT_TYPE}
@@ -144,7 +111,7 @@ def test_settings_that_were_refused_do_not_take_the_place_of_another_client() ->
     scene.world.clock.run_for(2_000)
     other = consumer()
     other.settings.subscription.group.name = "another"
-    thief = channel(scene, "client", USERS["one without rights"], other.settings)
+    thief = channel(scene, "client", ("alice", "alice"), other.settings)
     scene.world.clock.run_for(2_000)
     assert [each.status.code for each in thief.notified] == [pb.UNAUTHORIZED]
     assert statuses(there, "Heartbeat") == {pb.OK}
@@ -156,14 +123,8 @@ def test_a_producer_hears_when_it_makes_itself_known_that_it_may_not_send() -> N
     scene = Scene()
     wanted = pb.Settings(client_type=pb.PRODUCER)
     wanted.publishing.topics.add().name = TOPIC
-    denied = channel(scene, "producer", USERS["one without rights"], wanted)
+    denied = channel(scene, "producer", ("alice", "alice"), wanted)
     granted = channel(scene, "other", ("root", "wonderland"), wanted)
     scene.world.clock.run_for(2_000)
     assert [each.status.code for each in denied.notified] == [pb.UNAUTHORIZED]
     assert [(each.status.code, each.HasField("settings")) for each in granted.notified] == [(pb.OK, True)]
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_the_administrator_is_not(name: str) -> None:
-    there = channel(Scene(), "client", ("root", "wonderland"), consumer().settings)
-    assert pb.UNAUTHORIZED not in statuses(there, name)

@@ -26,8 +26,7 @@ END_MS = 200_000
 
 def run(seed: int, node_too: bool) -> World:
     """Run once: clients work while gateways, and perhaps the node, are killed; then until all is delivered and settled."""
-    world = World(seed, gateways=3)
-    world.start()
+    world = World.started(seed, gateways=3)
     gateways = world.gateways
     assert gateways is not None
     mixed = Mixed(world, COUNT, leases_survive=True)

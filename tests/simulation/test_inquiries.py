@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +16,7 @@ from tests.simulation.world import World
 
 TOPIC, GROUP = "sim", "workers"
 KINDS: dict[str, type[Respondent | GrpcRespondent]] = {"remoting": Respondent, "grpc": GrpcRespondent}
-WAIT_MS, POSITIONS_MS = 10_000, 5_000
+WAIT_MS = 10_000
 SLACK_MS = 100
 """Time in ms that links and event loop turns may add to a wait."""
 
@@ -26,8 +25,7 @@ Member = Respondent | GrpcRespondent
 
 def up(seed: int) -> tuple[World, Tool, str]:
     """A node, a tool, and the offset id of a stored message."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     tool.group(GROUP)
@@ -52,17 +50,6 @@ def consume(tool: Tool, name: str, message_id: str) -> frame.Frame:
     return tool.call(codes.CONSUME_DIRECTLY, {"consumerGroup": GROUP, "clientId": name, "msgId": message_id})
 
 
-def status(tool: Tool, name: str = "") -> frame.Frame:
-    """Ask members for their positions (code 223)."""
-    return tool.call(codes.GET_CONSUMER_STATUS, {"topic": TOPIC, "group": GROUP, "clientAddr": name})
-
-
-def timed(world: World, ask: Callable[[], frame.Frame]) -> tuple[frame.Frame, float]:
-    """The answer, and the time until it arrived in ms."""
-    begun = world.clock.monotonic_ns()
-    return ask(), (world.clock.monotonic_ns() - begun) / MILLISECOND_NS
-
-
 def offline(answer: frame.Frame) -> bool:
     """Whether the answer says that the member is not connected (AdminBrokerProcessor.callConsumer: an error code and text)."""
     return answer.code == codes.SYSTEM_ERROR and "not online" in (answer.remark or "")
@@ -74,8 +61,7 @@ def test_how_a_member_is_with_stacks_and_without(kind: str, faults: str) -> None
     world, tool, _ = up(201)
     for name in ("one", "two"):
         join(world, kind, name)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for name in ("one", "two"):
         plain, full = running_info(tool, name, stacks=False), running_info(tool, name)
         assert (plain.code, full.code) == (0, 0), (plain.remark, full.remark)
@@ -89,8 +75,7 @@ def test_how_a_member_is_with_stacks_and_without(kind: str, faults: str) -> None
 def test_a_member_consumes_one_message_and_positions_stay(kind: str, faults: str) -> None:
     world, tool, message_id = up(202)
     member = join(world, kind, "one")
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for name in ("one", ""):
         found = consume(tool, name, message_id)
         assert found.code == 0, found.remark
@@ -106,41 +91,6 @@ def test_a_member_consumes_one_message_and_positions_stay(kind: str, faults: str
     assert not offline(missing), "it is the message that is not there"
     assert offline(consume(tool, "two", message_id))
     assert len(member.asked) == 2
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("about", ["running info", "consumption"])
-def test_who_answers_late_never_or_leaves_is_waited_for_ten_seconds_at_most(kind: str, about: str) -> None:
-    world, tool, message_id = up(203)
-
-    def ask(name: str) -> tuple[frame.Frame, float]:
-        if about == "running info":
-            return timed(world, lambda: running_info(tool, name))
-        return timed(world, lambda: consume(tool, name, message_id))
-
-    join(world, kind, "late", WAIT_MS - 500)
-    found, took_ms = ask("late")
-    assert found.code == 0, found.remark
-    assert WAIT_MS - 500 <= took_ms < WAIT_MS
-
-    silent = join(world, kind, "silent", NEVER)
-    found, took_ms = ask("silent")
-    assert found.code != 0
-    assert WAIT_MS <= took_ms < WAIT_MS + SLACK_MS
-    silent.after_ms = WAIT_MS + 2_000
-    assert ask("silent")[0].code != 0
-    silent.after_ms = 0
-    found, took_ms = ask("silent")
-    assert (found.code, took_ms < SLACK_MS) == (0, True), "the next question is answered for itself"
-    world.clock.run_for(3_000)
-    assert len(silent.asked) == 3
-    assert ask("silent")[0].code == 0, "an answer that came too late was nobody's"
-
-    join(world, kind, "leaver", LEAVES)
-    found, took_ms = ask("leaver")
-    assert found.code != 0
-    assert took_ms < SLACK_MS, "nobody waits for who has gone"
-    assert offline(ask("leaver")[0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -189,23 +139,3 @@ def test_a_node_that_dies_while_it_waits(power: bool) -> None:
         found = running_info(tool, "one")
     assert found.code == 0, found.remark
     assert len(member.asked) == 2
-
-
-@pytest.mark.parametrize("faults", ["none", "kill"])
-def test_positions_that_members_have_in_memory(faults: str) -> None:
-    world, tool, _ = up(206)
-    for name, after_ms in (("one", 0), ("two", POSITIONS_MS - 500), ("silent", NEVER), ("leaver", LEAVES)):
-        join(world, "remoting", name, after_ms)
-    if faults != "none":
-        world.again()
-    found, took_ms = timed(world, lambda: status(tool))
-    assert found.code == 0, found.remark
-    assert POSITIONS_MS <= took_ms < POSITIONS_MS + SLACK_MS
-    assert [name for name in ("one", "two", "silent", "leaver") if b'"%b":{{' % name.encode() in found.body] == ["one", "two"]
-    one, took_ms = timed(world, lambda: status(tool, "one"))
-    assert (one.code, took_ms < SLACK_MS) == (0, True)
-    assert b'"queueId":0,"topic":"sim"}:2' in one.body, "what it says now"
-    silent, took_ms = timed(world, lambda: status(tool, "silent"))
-    assert silent.code != 0
-    assert POSITIONS_MS <= took_ms < POSITIONS_MS + SLACK_MS
-    assert status(tool, "leaver").code == codes.CONSUMER_NOT_ONLINE

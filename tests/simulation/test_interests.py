@@ -61,8 +61,7 @@ class Subscriber:
 
 def up(seed: int, topic: dict[str, str], group: dict[str, str]) -> World:
     """A node with the parent topic and the group."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     maker = Subscriber(world, "maker")
     maker.ask(PutTopic(1, Topic(PARENT, 4, 4, type="LITE", attributes=topic)))
     maker.ask(PutGroup(1, Group(GROUP, attributes={"lite.bind.topic": PARENT, **group})))
@@ -99,42 +98,6 @@ def test_an_idle_lite_topic_ends_and_begins_anew(faults: str) -> None:
     assert client.take() == [], "it went with its messages"
     client.send("idle", "new")
     assert client.take("idle") == ["new"]
-
-
-def test_an_exclusive_lite_topic_goes_to_who_asks_last() -> None:
-    world = up(142, {}, {"lite.sub.model": "Exclusive"})
-    one, two = Subscriber(world, "one"), Subscriber(world, "two")
-    one.has("x")
-    one.send("x", "1")
-    assert one.take("x") == ["1"]
-    assert two.has("x", action=LiteAction.PARTIAL_ADD) == []
-    assert [type(event).__name__ for event in one.recorder.take()], "the other one is told"
-    one.send("x", "2")
-    assert one.take() == []
-    assert two.take("x") == ["2"]
-    assert one.has("x"), "all that it has does not take it back, and it is told again"
-    world.again()
-    one.recorder, two.recorder = EventRecorder("grpc"), EventRecorder("grpc")
-    two.has("x")
-    one.send("x", "3")
-    assert (one.take(), two.take("x")) == ([], ["3"])
-
-
-def test_a_client_that_is_silent_for_three_minutes_has_nothing_any_more() -> None:
-    """A heartbeat every 30 s keeps a client's subscriptions. Without it, another client gets its leased messages."""
-    world = up(144, {}, {})
-    one, two = Subscriber(world, "one"), Subscriber(world, "two")
-    one.has("x")
-    for _ in range(6):
-        world.clock.run_for(170_000)
-        one.has("x")
-    one.send("x", "1")
-    assert one.take() == ["1"]
-    world.clock.run_for(300_000)
-    two.send("x", "2")
-    assert one.take() == [], "it has to say it again"
-    two.has("x")
-    assert two.take("x") == ["1", "2"]
 
 
 @pytest.mark.parametrize("start", [OffsetOptionType.MIN, OffsetOptionType.MAX, OffsetOptionType.TAIL, OffsetOptionType.OFFSET])

@@ -39,8 +39,7 @@ def of_message(message: pb.Message) -> Labels:
 @FAULTS
 @pytest.mark.parametrize("by", ["remoting", "grpc"])
 def test_labels_are_the_same_for_every_protocol(by: str, faults: str) -> None:
-    world = World(311)
-    world.start()
+    world = World.started(311)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     if by == "remoting":
@@ -49,8 +48,7 @@ def test_labels_are_the_same_for_every_protocol(by: str, faults: str) -> None:
     else:
         sent = Publisher(world, "g", TOPIC).send("body", pb.NORMAL, "", "t", "k1", **USER).message_id
     wanted: Labels = (sent, "t", ["k1"], USER)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     (pulled,) = Consumer(world, "c", "pulls", TOPIC, expression="t || other").drain(0)
     (popped,) = Consumer(world, "d", "pops", TOPIC, expression="colour = 'red' AND n = 1", kind="SQL92").pop()
     (message,) = Receiver(world, "r", "receives", TOPIC, expression="t").receive()
@@ -66,22 +64,19 @@ def test_labels_are_the_same_for_every_protocol(by: str, faults: str) -> None:
 @FAULTS
 def test_labels_stay_with_a_message_that_comes_again_or_late(faults: str) -> None:
     """A retry, a timer and a dead letter keep the labels."""
-    world = World(312)
-    world.start()
+    world = World.started(312)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     tool.group("g", retryMaxTimes=1)
     sender.send(TOPIC, b"late", 0, 0, UNIQ_KEY="LATE", TAGS="t", KEYS="k1 k2", TIMER_DELAY_MS="60000", **USER)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     world.clock.run_for(61_000)
     consumer = Consumer(world, "c", "g", TOPIC, expression="t")
     (record,) = consumer.drain(0)
     assert of_record(record) == ("LATE", "t", ["k1", "k2"], USER)
     for retry in ("%RETRY%g", "%DLQ%g"):
         assert consumer.give_back(record, level=1) == 0
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
         world.clock.run_for(1_500)
         (record,) = consumer.drain(0, 0, retry)
         assert of_record(record)[1:] == ("t", ["k1", "k2"], USER)

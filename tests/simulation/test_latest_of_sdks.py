@@ -19,8 +19,7 @@ SET = {"mqttRetain": "true"}
 
 @pytest.fixture
 def world() -> World:
-    made = World(72)
-    made.start()
+    made = World.started(72)
     made.clock.run_for(200)
     Sender(made, "maker").send(TOPIC, b"first")
     return made

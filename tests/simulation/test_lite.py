@@ -92,8 +92,7 @@ class Agent:
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 @pytest.mark.parametrize("seed", range(8))
 def test_exactly_what_was_not_acknowledged_comes_again_in_order(seed: int, power: bool) -> None:
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     agent = Agent(world, seed)
     agent.ask(PutTopic(1, Topic(PARENT, 4, 4, type="LITE")), 200)
     agent.ask(PutGroup(1, Group(GROUP, retry_max=1_000, attributes={"lite.bind.topic": PARENT})), 200)

@@ -53,8 +53,7 @@ class LiteMember(Consumer):
 
 def up(seed: int, **topic: object) -> tuple[World, Tool, Sender]:
     """A node with the parent topic and its group, which applies retention every second."""
-    world = World(seed, Config(tables={"store": {"retention_check_ms": 1_000}}))
-    world.start()
+    world = World.started(seed, Config(tables={"store": {"retention_check_ms": 1_000}}))
     tool = Tool(world, "tool")
     assert world.parts is not None
     made: list[object] = []
@@ -87,8 +86,7 @@ def test_a_lite_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(faul
         by_field = client.call(codes.PULL, {**PULL, "consumerGroup": client.group, "liteTopic": "b", "queueOffset": "2"})
         assert bodies(records(by_field.body)) == ["other"]
     assert tool.call(codes.UPDATE_OFFSET, at("strangers", commitOffset="2")).code == 0
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert (tool.call(codes.QUERY_OFFSET, at("strangers")).fields() or {})["offset"] == "2"
     for code, offset in ((codes.GET_MIN_OFFSET, "0"), (codes.GET_MAX_OFFSET, "3")):
         assert (tool.call(code, at()).fields() or {})["offset"] == offset
@@ -139,8 +137,7 @@ def test_what_its_topic_no_longer_keeps_is_not_received(faults: str) -> None:
     for number in range(12):
         sender.send(PARENT, b"%d " % number + b"." * 1_500, queue=number % 2, __LITE_TOPIC="a" if number % 3 else "b")
     for _ in range(2):
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
         world.clock.run_for(2_500)
         sender.send(PARENT, b"small", queue=0, __LITE_TOPIC="c")
         world.clock.run_for(2_500)

@@ -11,7 +11,6 @@ from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
 TOPIC, GROUP, QUEUES = "sim", "sim-members", 4
-SILENCE_MS = 120_000
 
 
 def averagely(members: list[str], name: str) -> list[int]:
@@ -24,38 +23,9 @@ def averagely(members: list[str], name: str) -> list[int]:
 
 def ready(seed: int) -> tuple[World, Sender]:
     """A node with the topic, and a producer."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, QUEUES)
     return world, Sender(world, "p")
-
-
-def test_members_are_told_when_one_comes_leaves_breaks_off_or_falls_silent() -> None:
-    world, _ = ready(61)
-    first = Consumer(world, "a", GROUP, TOPIC)
-    world.clock.run_for(100)
-    first.notices()
-    others = {}
-    for name in ("b", "c", "d"):
-        others[name] = Consumer(world, name, GROUP, TOPIC)
-        world.clock.run_for(100)
-        assert first.notices() == 1, f"{name} has come"
-    assert first.members() == ["a", "b", "c", "d"]
-    others["b"].done(35, {"clientID": "b", "consumerGroup": GROUP})
-    world.clock.run_for(50)
-    assert first.notices() == 1
-    assert "b" not in first.members()
-    others["c"].hang_up()
-    world.clock.run_for(50)
-    assert first.notices() == 1
-    assert first.members() == ["a", "d"]
-    others["d"].mute = True
-    others["b"].hang_up()
-    world.clock.run_for(SILENCE_MS - 2_000)
-    assert first.members() == ["a", "d"], "silent, for less than two minutes"
-    world.clock.run_for(13_000)
-    assert first.members() == ["a"]
-    assert first.notices() == 1
 
 
 def test_members_are_those_that_came_back_after_a_kill() -> None:
@@ -103,28 +73,3 @@ def test_clustering_shares_queues_out_and_goes_on_where_others_were(seed: int, p
         one = members[min(members)]
         handled += bodies(one.drain(queue, max(0, one.position(queue))))
     assert set(handled) == set(sent)
-
-
-def test_broadcasting_gives_everything_to_each_and_keeps_no_position() -> None:
-    """Clients keep their own offsets: a member continues at its offset after a kill, independent of other members."""
-    world, sender = ready(63)
-    members = [Consumer(world, name, GROUP, TOPIC, model="BROADCASTING") for name in ("a", "b")]
-    kept = [dict.fromkeys(range(QUEUES), 0) for _ in members]
-    taken: list[list[str]] = [[], []]
-
-    def consume(at: int) -> None:
-        for queue in range(QUEUES):
-            found = members[at].drain(queue, kept[at][queue])
-            taken[at] += bodies(found)
-            kept[at][queue] += len(found)
-
-    for turn in range(6):
-        for number in range(10):
-            sender.send(TOPIC, f"{turn}/{number}".encode())
-        consume(0)
-        if turn % 2:
-            world.again()
-            consume(1)
-    for each in taken:
-        assert sorted(each) == sorted(f"{turn}/{number}" for turn in range(6) for number in range(10))
-    assert [members[0].position(queue) for queue in range(QUEUES)] == [-1] * QUEUES

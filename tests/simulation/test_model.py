@@ -76,8 +76,7 @@ def messages(draw: st.DrawFn, event: bool) -> tuple[bytes, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def stage(request: pytest.FixtureRequest, distance: None) -> tuple[World, dict[str, Speaker]]:
     """A node of its own for each reader, so that the reader gets the messages of this test only."""
-    world = World(list(CARRIED).index(request.param))
-    world.start()
+    world = World.started(list(CARRIED).index(request.param))
     world.clock.run_for(200)
     return world, speakers(world)
 

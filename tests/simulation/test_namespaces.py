@@ -94,8 +94,7 @@ class Application:
 
 def up(seed: int, *spaces: str) -> tuple[World, Tool]:
     """A node with the topic and the group in every namespace, under their stored names."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     for space in spaces:
         tool.topic(stored(space, TOPIC), 1)
@@ -111,8 +110,7 @@ def test_the_three_ways_lead_to_one_place_and_no_other(by: str, to: str, faults:
     red, blue, bare = Application(world, RED, by), Application(world, BLUE, by), Application(world, "", by)
     for app in (red, blue, bare):
         app.send(f"for {app.space}")
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     for space in (BLUE, "", RED):
         assert bodies(world.stored(stored(space, TOPIC), 1)[0]) == [f"for {space}"]
         assert Application(world, space, to).take() == [f"for {space}"]
@@ -128,8 +126,7 @@ def test_retries_and_dead_letters_stay_inside(kind: str, faults: str) -> None:
     (record,) = red.consumer.drain(0)
     for times in range(2):
         assert red.consumer.give_back(record, level=1) == 0
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
         world.clock.run_for(2_000)
         retry = f"%RETRY%{red.group}"
         if times == 0:
@@ -167,8 +164,7 @@ def test_queries_and_resets_of_one_leave_the_other_alone(faults: str) -> None:
     for app in apps:
         app.send(f"{app.space} {app.kind}")
     world.clock.run_for(60_000)
-    if faults != "none":
-        world.again()
+    world.disturb(faults)
     for space in (RED, BLUE):
         assert sorted(bodies(tool.by_key(stored(space, TOPIC), "k"))) == sorted(f"{space} {kind}" for kind in KINDS)
         inside = next(app for app in apps if (app.space, app.kind) == (space, "second"))
@@ -182,8 +178,7 @@ def test_queries_and_resets_of_one_leave_the_other_alone(faults: str) -> None:
                 app.consumer.drain(0)
                 app.consumer.commit(0, 3)
     assert tool.reset(stored(RED, GROUP), stored(RED, TOPIC), 0) == {0: 0}
-    if faults != "none":
-        world.again()
+    world.disturb(faults)
     assert world.position(stored(RED, GROUP), stored(RED, TOPIC), 0) == 0
     assert world.position(stored(BLUE, GROUP), stored(BLUE, TOPIC), 0) == 3
     assert apps[KINDS.index("second") + len(KINDS)].consumer.position(0) == 3

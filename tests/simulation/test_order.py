@@ -19,8 +19,7 @@ INVISIBLE_MS = 10_000
 
 def ordered(seed: int) -> World:
     """A node with a FIFO topic of four queues and a group in order."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 4, message_type="FIFO")
     tool.group(GROUP, consumeMessageOrderly=True, retryMaxTimes=1_000)
@@ -103,26 +102,3 @@ def test_orderly_pop_over_a_kill(power: bool) -> None:
         assert [consumer.ack(one) for one in found] == [0]
         world.again(power)
     assert seen == [str(number) for number in range(6)]
-
-
-def test_locks_of_queues_between_two_members() -> None:
-    """A lock lasts 60 s from its last renewal, and is renewed every 20 s; after a kill the first client that asks gets it."""
-    world = World(43)
-    world.start()
-    Tool(world, "tool").topic(TOPIC, 4)
-    one, two = (Consumer(world, name, "sim-locks", TOPIC) for name in ("one", "two"))
-    assert one.lock([0, 1, 2, 3]) == [0, 1, 2, 3]
-    for _ in range(15):
-        world.clock.run_for(20_000)
-        assert two.lock([0, 1, 2, 3]) == []
-        assert one.lock([0, 1, 2, 3]) == [0, 1, 2, 3]
-    one.unlock([1])
-    assert two.lock([0, 1]) == [1]
-    world.clock.run_for(59_000)
-    assert two.lock([0, 1]) == [1], "59 s: still the other one's"
-    world.clock.run_for(1_500)
-    assert two.lock([0, 2, 3]) == [0, 2, 3]
-    assert one.lock([0, 1, 2, 3]) == []
-    world.again()
-    assert one.lock([0, 1]) == [0, 1]
-    assert two.lock([0, 1, 2, 3]) == [2, 3]

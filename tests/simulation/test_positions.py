@@ -10,7 +10,7 @@ from protocols.remoting import codes
 from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
-from tests.simulation.simple import Receiver, said
+from tests.simulation.simple import Receiver
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
 from tests.store.faults.soak import SOAK
@@ -22,8 +22,7 @@ COUNT = 10
 
 def hourly(seed: int, **store: object) -> tuple[World, Sender, Tool, list[int]]:
     """A node with one message an hour in one queue. Returns the messages' store times too."""
-    world = World(seed, Config(tables={"store": store}))
-    world.start()
+    world = World.started(seed, Config(tables={"store": store}))
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     times: list[int] = []
@@ -65,23 +64,6 @@ def test_a_group_begins_at_the_first_the_last_or_an_instant() -> None:
     assert [one.body for one in last.pop(first=False)] == ["new"]
 
 
-@pytest.mark.parametrize("faults", ["none", "kill", "power"])
-def test_a_reset_by_time_with_nobody_there(faults: str) -> None:
-    world, _, tool, times = hourly(83)
-    gone = Consumer(world, "gone", "g", TOPIC)
-    gone.drain(0)
-    gone.commit(0, COUNT)
-    gone.hang_up()
-    world.clock.run_for(1_000)
-    assert tool.reset("g", TOPIC, times[3]) == {0: 3}
-    if faults != "none":
-        world.again(power=faults == "power")
-    back = Consumer(world, "back", "g", TOPIC)
-    assert back.position(0) == 3
-    assert bodies(back.drain(0, 3)) == [str(number) for number in range(3, COUNT)]
-    assert [one.body for one in Consumer(world, "pop", "pops", TOPIC).pop()] == [str(number) for number in range(COUNT)]
-
-
 def test_a_reset_by_time_with_members_that_pull_and_that_receive() -> None:
     world, _, tool, times = hourly(84)
     puller = Consumer(world, "puller", "pulls", TOPIC)
@@ -105,32 +87,6 @@ def test_a_reset_by_time_with_members_that_pull_and_that_receive() -> None:
     assert [one.body for one in popper.pop()] == ["7", "8", "9"]
 
 
-def test_without_force_a_reset_only_goes_back() -> None:
-    world, _, tool, times = hourly(85)
-    consumer = Consumer(world, "c", "g", TOPIC)
-    consumer.commit(0, 4)
-    tool.reset("g", TOPIC, times[7], force=False)
-    assert consumer.position(0) == 4
-    tool.reset("g", TOPIC, times[2], force=False)
-    assert consumer.position(0) == 2
-    tool.reset("g", TOPIC, -1)
-    assert consumer.position(0) == COUNT
-
-
-@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
-def test_a_clone_has_the_positions_of_the_other_group(power: bool) -> None:
-    world, _, tool, _ = hourly(86)
-    consumer = Consumer(world, "c", "g", TOPIC)
-    consumer.commit(0, 6)
-    tool.group("h")
-    tool.clone("g", "h", TOPIC)
-    world.again(power)
-    twin = Consumer(world, "twin", "h", TOPIC)
-    assert twin.position(0) == 6
-    twin.commit(0, 7)
-    assert (consumer.position(0), twin.position(0)) == (6, 7)
-
-
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(faults: str) -> None:
     """A reset ends the members' leases, and attempts begin at one."""
@@ -143,8 +99,7 @@ def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(fault
     kept = receiver.receive(most=32, invisible_ms=HOUR_MS)
     assert [len(held), len(kept)] == [3, 3]
     assert tool.reset("g", TOPIC, times[2]) == {0: 2}
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert popper.ack(held[2]) == codes.NO_MESSAGE, "a receipt of before the reset: to the clients, nothing is there any more"
     assert popper.change(held[2], 5_000) != 0
     assert receiver.ack(kept[0]) != pb.OK
@@ -156,39 +111,8 @@ def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(fault
     ]
     assert [popper.ack(one) for one in first] == [0, 0]
     assert [receiver.ack(message) for message in rest] == [pb.OK] * len(rest)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert world.position("g", TOPIC, 0) == COUNT
-
-
-@pytest.mark.parametrize("faults", ["none", "kill"])
-def test_a_reset_by_time_with_nobody_there_and_then_a_receiver_over_grpc(faults: str) -> None:
-    world, _, tool, times = hourly(88)
-    gone = Receiver(world, "gone", "g", TOPIC)
-    assert [gone.ack(message) for message in gone.receive()] == [pb.OK] * COUNT
-    gone.hang_up()
-    world.clock.run_for(1_000)
-    assert tool.reset("g", TOPIC, times[6]) == {0: 6}
-    if faults != "none":
-        world.again()
-    back = Receiver(world, "back", "g", TOPIC)
-    assert said(back.receive()) == ["6", "7", "8", "9"]
-
-
-def test_a_receiver_that_waits_gets_what_a_reset_brings_back() -> None:
-    world, _, tool, times = hourly(89)
-    popper = Consumer(world, "popper", "g", TOPIC)
-    assert [popper.ack(one) for one in popper.pop()] == [0] * COUNT
-    clock = world.clock
-    fields = {"topic": TOPIC, "group": "g", "timestamp": str(times[8]), "isForce": "true"}
-    begun = clock.monotonic_ns()
-
-    def reset() -> None:
-        tool.post(codes.RESET_OFFSET, fields)
-
-    clock.call_at(begun + 2_000_000_000, reset)
-    assert [one.body for one in popper.pop(wait_ms=15_000)] == ["8", "9"]
-    assert clock.monotonic_ns() - begun < 3_000_000_000
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
@@ -209,8 +133,7 @@ def test_a_lite_pull_consumer_that_assigns_and_seeks_is_given_what_it_asks_for(f
 
     assert lite(0) == (0, ["0", "1", "2", "3"], 4)
     reader.commit(0, 4)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     assert reader.position(0) == 4
     assert lite(tool.search(TOPIC, 0, times[7])) == (0, ["7", "8", "9"], COUNT)
     assert lite(1) == (0, ["1", "2", "3", "4"], 5)

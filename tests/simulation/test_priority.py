@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.errors import ConfigError
 from gateway.node.settings import Config
-from protocols.remoting import codes
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Receiver, said
@@ -19,8 +17,7 @@ TOPIC, GROUP, LEVELS = "sim", "sim-priority", 4
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_receive_has_the_highest_that_there_is(seed: int, faults: str) -> None:
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, LEVELS, message_type="PRIORITY")
     sender, popper = Sender(world, "p"), Consumer(world, "c", GROUP, TOPIC)
     receiver = Receiver(world, "r", GROUP, TOPIC)
@@ -94,26 +91,3 @@ def test_what_comes_again_has_its_place_over_every_protocol(ascending: bool, aga
         if faults != "none" and turn % 6 == 5:
             world.again(power=faults == "power")
     assert number > 20
-
-
-@pytest.mark.parametrize("percent", [-1, 101])
-def test_a_share_out_of_bounds_is_refused_at_start(percent: int) -> None:
-    with pytest.raises(ConfigError, match="0 to 100"):
-        World(332, Config(tables={"policy": {"priority_again_first_percent": percent}})).start()
-
-
-def test_an_order_set_while_the_node_runs_holds_at_once_and_is_told() -> None:
-    world = World(331)
-    world.start()
-    tool = Tool(world, "tool")
-    tool.topic(TOPIC, LEVELS, message_type="PRIORITY")
-    sender, popper = Sender(world, "p"), Consumer(world, "c", GROUP, TOPIC)
-    for level in range(LEVELS):
-        sender.send(TOPIC, b"%d" % level, -1, 0, _SYS_MSG_PRIORITY_=str(level))
-    assert [one.body for one in popper.pop(most=1)] == ["3"]
-    wrong = b"priorityOrderAsc=false\npopFromRetryProbabilityForPriority=101"
-    assert tool.call(codes.UPDATE_BROKER_CONFIG, {}, wrong).code != 0
-    assert [one.body for one in popper.pop(most=1)] == ["2"], "all or nothing"
-    tool.done(codes.UPDATE_BROKER_CONFIG, {}, b"priorityOrderAsc=false")
-    assert b"priorityOrderAsc=false\n" in tool.call(codes.GET_BROKER_CONFIG).body
-    assert [one.body for one in popper.pop()] == ["0", "1"]

@@ -37,8 +37,7 @@ def half(producer: Tool, body: bytes) -> None:
 
 
 def test_only_producers_that_may_send_are_asked() -> None:
-    world = World(191, Config(admin="root:wonderland"))
-    world.start()
+    world = World.started(191, Config(admin="root:wonderland"))
     root = Tool(world, "root", "root", "wonderland")
     root.topic(TOPIC, 1)
     for name, actions in (("anna", ["Pub"]), ("eve", ["Sub"])):
@@ -61,8 +60,7 @@ def test_only_producers_that_may_send_are_asked() -> None:
 
 
 def test_every_producer_is_asked_where_access_is_not_controlled() -> None:
-    world = World(192)
-    world.start()
+    world = World.started(192)
     Tool(world, "tool").topic(TOPIC, 1)
     there = Producer(world, "p")
     world.clock.run_for(500)

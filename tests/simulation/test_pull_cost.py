@@ -44,8 +44,7 @@ def calls_of_a_pull(caller: Caller, offset: int, count: int) -> int:
 
 
 def test_a_message_of_a_pull_by_32_costs_few_calls() -> None:
-    world = World(5)
-    world.start()
+    world = World.started(5)
     Tool(world, "tool").topic("sim", 1)
     sender = Sender(world, "p")
     for _ in range(8):

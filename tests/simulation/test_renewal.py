@@ -16,8 +16,7 @@ LEASE_MS = 60_000
 
 def at_work(seed: int) -> tuple[World, Receiver, pb.Message]:
     """A push consumer that has received a message."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, 1)
     Publisher(world, "p", TOPIC).send("slow")
     worker = Receiver(world, "worker", GROUP, TOPIC, kind=pb.PUSH_CONSUMER)
@@ -69,17 +68,3 @@ def test_free_within_a_minute_when_the_consumer_or_the_node_is_gone(faults: str)
         assert world.clock.wall_ms() - gone_ms <= LEASE_MS + 6_000
     assert said(found) == ["slow"]
     assert other.ack(found[0]) == pb.OK
-
-
-def test_a_simple_consumer_extends_by_itself_and_loses_what_it_left() -> None:
-    world, _, _ = at_work(134)
-    Publisher(world, "p2", TOPIC).send("quick")
-    simple = Receiver(world, "simple", "simples", TOPIC)
-    first, second = simple.receive(invisible_ms=10_000)
-    assert simple.change(first, 120_000) == pb.OK
-    world.again()
-    world.clock.run_for(11_000)
-    (again,) = simple.receive()
-    assert (again.body, again.system_properties.delivery_attempt) == (b"quick", 2)
-    assert simple.ack(second) == pb.INVALID_RECEIPT_HANDLE
-    assert simple.ack(first) == pb.OK

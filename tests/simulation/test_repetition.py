@@ -14,7 +14,7 @@ SCENES: dict[str, Callable[[], None]] = {
     "grpc": lambda: test_order.test_each_message_group_keeps_its_order_while_members_die(1, True),
     "renewal": lambda: test_renewal.test_free_within_a_minute_when_the_consumer_or_the_node_is_gone("kill"),
     "access": lambda: test_access.test_what_is_granted_and_revoked_counts_with_the_next_request("kill"),
-    "lite": test_interests.test_an_exclusive_lite_topic_goes_to_who_asks_last,
+    "lite": lambda: test_interests.test_an_idle_lite_topic_ends_and_begins_anew("kill"),
 }
 
 

@@ -24,8 +24,7 @@ def steady(seed: int, count: int, step_ms: int = MINUTE_MS) -> tuple[World, Send
     """A node with a retention of 72 steps and `count` messages, one a step, in one queue. Returns the sends' answers too."""
     # 72 hours are the default.
     kept = {} if step_ms == HOUR_MS else {"retention_ms": 72 * step_ms}
-    world = World(seed, Config(tables={"store": {"segment_bytes": 64 * 1024, **kept}}))
-    world.start()
+    world = World.started(seed, Config(tables={"store": {"segment_bytes": 64 * 1024, **kept}}))
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     return world, sender, tool, [one for number in range(count) for one in send(world, sender, number, step_ms)]
@@ -78,8 +77,7 @@ def test_a_receiver_that_lags_goes_on_at_the_first_that_is_left(faults: str) -> 
         assert popper.ack(one) == 0
     for number in range(10, 100):
         send(world, sender, number)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     first, _ = world.bounds(TOPIC, 0)
     got: list[int] = []
     while found := popper.pop():
@@ -95,8 +93,7 @@ def test_queries_by_key_id_place_and_time_before_and_after_retention(faults: str
     began = world.clock.wall_ms() - 40 * MINUTE_MS
 
     def ask(present: range) -> None:
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
         for number in (0, 5, 39):
             wanted = [number] if number in present else []
             assert numbers(bodies(tool.by_key(TOPIC, f"k{number}"))) == wanted
@@ -140,8 +137,7 @@ def test_a_topic_that_is_silent_for_months_keeps_its_offsets() -> None:
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_a_topic_keeps_what_it_says_by_time_and_bytes(by: str, power: bool) -> None:
     """Three topics get the same messages; one keeps less by time, one less by bytes, one for longer than the store."""
-    world = World(17, Config(tables={"store": {"segment_bytes": 64 * 1024, "retention_ms": 20 * MINUTE_MS}}))
-    world.start()
+    world = World.started(17, Config(tables={"store": {"segment_bytes": 64 * 1024, "retention_ms": 20 * MINUTE_MS}}))
     tool, sender, http = Tool(world, "tool"), Sender(world, "p"), HttpCaller(world)
     kept = {
         "short": {"retention.ms": 5 * MINUTE_MS},

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from domain.message import property as properties
-from protocols.remoting import codes
-from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
 from tests.simulation.tool import Tool
@@ -29,8 +27,7 @@ RETRIES = 4
 
 def world_with(seed: int, policy: object, **group: object) -> tuple[World, Sender, Consumer, Tool]:
     """A node with the topic and the group, and one client of each kind."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, 1)
     tool.group(GROUP, retryMaxTimes=RETRIES, **({"groupRetryPolicy": policy} if policy else {}), **group)
@@ -56,8 +53,7 @@ def test_sent_back_it_waits_by_the_policy_and_ends_as_a_dead_letter(policy: str,
         asked_ms = world.clock.wall_ms()
         assert consumer.give_back(record) == 0
         given_ms = world.clock.wall_ms()
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
         world.clock.run_for(delay - 500 - (world.clock.wall_ms() - given_ms))
         assert len(consumer.drain(0, times, retry)) == 0, "early"
         world.clock.run_for(600)
@@ -72,20 +68,6 @@ def test_sent_back_it_waits_by_the_policy_and_ends_as_a_dead_letter(policy: str,
     assert letter["KEYS"] == "k"
     assert letter["DLQ_ORIGIN_TOPIC"] == TOPIC
     assert letter["DLQ_ORIGIN_MESSAGE_ID"] == "ORIGIN"
-
-
-def test_level_below_zero_is_a_dead_letter_at_once_and_above_it_is_a_level() -> None:
-    world, sender, consumer, _ = world_with(22, EXPONENTIAL)
-    for name in (b"now", b"later"):
-        sender.send(TOPIC, name)
-    now, later = consumer.drain(0)
-    assert consumer.give_back(now, level=-1) == 0
-    assert consumer.give_back(later, level=2) == 0
-    assert [letter[""] for letter in dead(world, consumer)] == ["now"]
-    world.clock.run_for(4_900)
-    assert consumer.drain(0, topic=f"%RETRY%{GROUP}") == []
-    world.clock.run_for(200)
-    assert bodies(consumer.drain(0, topic=f"%RETRY%{GROUP}")) == ["later"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -123,19 +105,6 @@ def test_popped_and_given_back_or_left_it_comes_again_and_ends_as_a_dead_letter(
     assert world.position(GROUP, TOPIC, 0) == 1
 
 
-def test_what_was_settled_late_is_another_ones() -> None:
-    world, sender, consumer, _ = world_with(24, None)
-    sender.send(TOPIC, b"one")
-    (first,) = consumer.pop(invisible_ms=1_000)
-    world.clock.run_for(1_100)
-    (second,) = consumer.pop(invisible_ms=1_000)
-    assert consumer.ack(first) == codes.NO_MESSAGE
-    assert consumer.ack(second) == 0
-    world.again()
-    world.clock.run_for(5_000)
-    assert consumer.pop() == []
-
-
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_what_an_orderly_consumer_gives_up_is_a_dead_letter_at_once(faults: str) -> None:
     """The client retries by itself under its lock, then sends to the retry topic: a dead letter while the group has a lock."""
@@ -146,8 +115,7 @@ def test_what_an_orderly_consumer_gives_up_is_a_dead_letter_at_once(faults: str)
     sender.send(
         f"%RETRY%{GROUP}", record.body, -1, 0, UNIQ_KEY="ORIGIN", RETRY_TOPIC=TOPIC, ORIGIN_MESSAGE_ID="ORIGIN", DELAY="3"
     )
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     world.clock.run_for(60_000)
     assert consumer.drain(0, topic=f"%RETRY%{GROUP}") == []
     (letter,) = dead(world, consumer)

@@ -102,22 +102,18 @@ def test_grpc_sends_and_receives_what_is_granted_from_where_it_is_granted(faults
     rights = Rights(121)
     alice = Alice(rights.world, "alice")
 
-    def again() -> None:
-        if faults != "none":
-            rights.world.again(power=faults == "power")
-
     assert (alice.send(), alice.receive()) == (pb.UNAUTHORIZED, pb.UNAUTHORIZED)
     rights.grant([ELSEWHERE], f"Topic:{TOPIC}", f"Group:{GROUP}")
-    again()
+    rights.world.disturb(faults)
     assert (alice.send(), alice.receive()) == (pb.UNAUTHORIZED, pb.UNAUTHORIZED), "not from here"
     rights.grant([ELSEWHERE, f"{HERE}/32"], f"Topic:{TOPIC}", f"Group:{GROUP}", code=codes.UPDATE_ACL)
-    again()
+    rights.world.disturb(faults)
     assert (alice.send(), alice.receive()) == (pb.OK, pb.OK)
     rights.revoke(f"Group:{GROUP}")
-    again()
+    rights.world.disturb(faults)
     assert (alice.send(), alice.receive()) == (pb.OK, pb.UNAUTHORIZED)
     rights.revoke(f"Topic:{TOPIC}")
-    again()
+    rights.world.disturb(faults)
     assert alice.send() == pb.UNAUTHORIZED
     alice.password = "guess"
     assert alice.send() == pb.UNAUTHORIZED
@@ -163,8 +159,7 @@ def test_mqtt_publishes_and_subscribes_what_is_granted_from_where_it_is_granted(
     rights = Rights(125)
 
     def codes_of(name: str) -> tuple[int, int, int]:
-        if faults != "none":
-            rights.world.again(power=faults == "power")
+        rights.world.disturb(faults)
         client = AliceOverMqtt(rights.world, name)
         client.connect(clean=True, expiry_s=0)
         published = client.publish_code(f"{TOPIC}/a")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
 
-from domain.limits import BODY_BYTES_MAX
 from domain.message import property as properties
 from protocols.remoting import codes
 from protocols.remoting.wire.header import FLAG_RESPONSE
@@ -23,8 +20,7 @@ TOPIC, QUEUES = "sim", 4
 @pytest.mark.parametrize("seed", range(12))
 def test_a_batch_is_there_whole_or_not_at_all(seed: int, power: bool) -> None:
     """The node is killed while batches are in flight; an acknowledged batch is stored."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     Tool(world, "tool").topic(TOPIC, QUEUES)
     sender = Sender(world, "p")
     acknowledged: set[int] = set()
@@ -49,31 +45,6 @@ def test_a_batch_is_there_whole_or_not_at_all(seed: int, power: bool) -> None:
     assert len(acknowledged) >= 18
     assert set(found) >= acknowledged
     assert all(parts == list(range(8)) for parts in found.values()), found
-
-
-@pytest.mark.parametrize(("flag", "name"), [(0x201, "lz4"), (0x401, "zstd"), (0x301, "zlib"), (0x1, "zlib, old")])
-def test_a_compressed_body_is_untouched_over_a_kill(flag: int, name: str) -> None:
-    world = World(51)
-    world.start()
-    body = zlib.compress(name.encode() * 500)
-    Sender(world, "p").send(TOPIC, body, queue=0, sys_flag=flag)
-    world.again()
-    consumer = Consumer(world, "c", "g", TOPIC)
-    (record,) = consumer.drain(0)
-    assert (record.body, record.sys_flag & 0x701) == (body, flag)
-    (one,) = Consumer(world, "d", "h", TOPIC).pop()
-    assert (one.record.body, one.record.sys_flag & 0x701) == (body, flag)
-
-
-def test_the_limit_of_a_body() -> None:
-    world = World(52)
-    world.start()
-    sender = Sender(world, "p")
-    sender.send(TOPIC, b"x" * BODY_BYTES_MAX, queue=0)
-    assert sender.refused(TOPIC, b"x" * (BODY_BYTES_MAX + 1)) == codes.MESSAGE_ILLEGAL
-    world.again()
-    (record,) = Consumer(world, "c", "g", TOPIC).drain(0)
-    assert len(record.body) == BODY_BYTES_MAX
 
 
 LONG = {
@@ -118,8 +89,7 @@ def replies(sender: Sender) -> list[tuple[str, bytes]]:
 
 
 def test_a_reply_reaches_its_requester_alone_and_after_a_kill_of_the_node() -> None:
-    world = World(53)
-    world.start()
+    world = World.started(53)
     requester, bystander = Sender(world, "asks"), Sender(world, "waits")
     service = Service(world, "serves", "services", TOPIC)
     world.clock.run_for(100)
@@ -133,20 +103,6 @@ def test_a_reply_reaches_its_requester_alone_and_after_a_kill_of_the_node() -> N
     world.clock.run_for(100)
     assert replies(requester) == [("c1", b"a1"), ("c2", b"a2")]
     assert replies(bystander) == []
-
-
-def test_a_requester_that_is_gone() -> None:
-    world = World(54)
-    world.start()
-    requester = Sender(world, "asks")
-    service = Service(world, "serves", "services", TOPIC)
-    world.clock.run_for(100)
-    ask(requester, 1)
-    requester.hang_up()
-    world.clock.run_for(100)
-    before = world.clock.monotonic_ns()
-    assert service.reply(0, 0, b"late") != 0
-    assert world.clock.monotonic_ns() - before < 11_000_000_000, "an answer, whoever is there"
 
 
 class SilentRequester(Sender):
@@ -163,8 +119,7 @@ class SilentRequester(Sender):
 @pytest.mark.parametrize("leaves", [False, True], ids=["silent", "leaves"])
 def test_a_requester_that_does_not_take_its_reply_is_waited_for_three_seconds_at_most(leaves: bool) -> None:
     """A reply that was not acknowledged is not stored; the next reply, to another client, arrives."""
-    world = World(55)
-    world.start()
+    world = World.started(55)
     silent, other = SilentRequester(world, "deaf"), Sender(world, "other")
     silent.leaves = leaves
     service = Service(world, "serves", "services", TOPIC)

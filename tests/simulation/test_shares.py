@@ -34,8 +34,7 @@ def prepare(world: World, strategy: str) -> None:
 
 def run(seed: int, strategy: str, power: bool, other: bool = True) -> tuple[World, list[Sharer]]:
     """Run publishers at QoS 2 with unique bodies, and members of each kind, one of them late; with faults, then without."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     prepare(world, strategy)
     mqtt = lambda device: world.dial("mqtt", device)  # noqa: E731 - one device after another gets it
     remoting = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
@@ -59,15 +58,9 @@ def run(seed: int, strategy: str, power: bool, other: bool = True) -> tuple[Worl
         queues = list(range(0, QUEUES, 2))
         Puller("q0", clock, random.Random(seed * 300), remoting, ledger, TOPIC, GROUP, queues, not power).start()
         Member("m0", clock, random.Random(seed * 200), remoting, ledger, TOPIC, GROUP, not power).start()
-    world.schedule_faults(clock.monotonic_ns() / 1e9 + FAULTS_S, power)
-    clock.run_for(FAULTS_S * 1000 + 2_000)
-    if world.parts is None:
-        world.start()
+    world.endure(FAULTS_S, power)
     clock.run_until(
-        lambda: (
-            all(sensor.done for sensor in sensors)
-            and all(world.position(GROUP, TOPIC, queue) == world.end(TOPIC, queue) for queue in range(QUEUES))
-        ),
+        lambda: all(sensor.done for sensor in sensors) and world.is_consumed(GROUP, TOPIC, QUEUES),
         600_000,
     )
     return world, sharers

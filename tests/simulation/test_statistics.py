@@ -46,8 +46,7 @@ class Truth:
 
 def up(seed: int) -> tuple[World, Tool]:
     """A node with the topic."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool = Tool(world, "tool")
     tool.topic(TOPIC, QUEUES)
     return world, tool
@@ -217,38 +216,6 @@ def test_the_backlog_of_all_groups_is_the_sum_of_them() -> None:
 
 
 @FAULTS
-def test_what_is_under_way_is_what_was_given_and_is_not_behind_the_position(faults: str) -> None:
-    """pullOffset of consumerProgress. Leases survive a restart; members pull their messages in flight again."""
-    world, tool = up(265)
-    sender = Sender(world, "p")
-    for number in range(9):
-        sender.send(TOPIC, b"%d" % number, queue=0)
-    popper, puller = Consumer(world, "pops", "popping", TOPIC), Consumer(world, "pulls", "pulling", TOPIC)
-    world.clock.run_for(100)
-    leased = popper.pop(most=5, invisible_ms=HOUR_MS)
-    puller.pull(0, 0, most=4)
-    puller.commit(0, 1)
-    assert [popper.ack(one) for one in leased[:2]] == [0, 0]
-
-    def under_way(group: str) -> tuple[int, int]:
-        row = progress(tool, group)[0]
-        return row["consumerOffset"], row["pullOffset"] - row["consumerOffset"]
-
-    assert (under_way("popping"), under_way("pulling")) == ((2, 3), (1, 3))
-    if faults == "none":
-        puller.commit(0, 4)
-        assert under_way("pulling") == (4, 0)
-    else:
-        world.again(power=faults == "power")
-        assert under_way("pulling") == (1, 0)
-        assert under_way("popping")[0] == 2
-        if faults == "kill":
-            assert under_way("popping") == (2, 3)
-    puller.pull(0, 4)
-    assert under_way("pulling")[1] == 9 - under_way("pulling")[0]
-
-
-@FAULTS
 def test_spans_and_the_oldest_message(faults: str) -> None:
     """The lag of a group in time and the time of the oldest message, before and after retention."""
     world, tool = up(264)
@@ -261,8 +228,7 @@ def test_spans_and_the_oldest_message(faults: str) -> None:
         world.clock.run_for(MINUTE_MS)
     assert bodies(consumer.drain(0)) == [str(number) for number in range(6)]
     consumer.commit(0, 2)
-    if faults != "none":
-        world.again(power=faults == "power")
+    world.disturb(faults)
     spans = json.loads(tool.call(codes.GET_TIME_SPANS, {"topic": TOPIC, "group": "g"}).body)["consumeTimeSpanSet"]
     (span,) = (each for each in spans if each["messageQueue"]["queueId"] == 0)
     assert (span["minTimeStamp"], span["maxTimeStamp"], span["consumeTimeStamp"]) == (times[0], times[5], times[1])

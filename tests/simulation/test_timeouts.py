@@ -6,7 +6,6 @@ import pytest
 
 from domain.message import property as properties
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
@@ -24,8 +23,7 @@ FAULTS = pytest.mark.parametrize("faults", ["none", "kill", "power"])
 
 def up(seed: int, count: int, **group: object) -> tuple[World, Sender]:
     """A node with `count` messages in one queue."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     tool, sender = Tool(world, "tool"), Sender(world, "p")
     tool.topic(TOPIC, 1)
     tool.group(GROUP, **group)
@@ -83,32 +81,6 @@ def test_a_consumer_that_is_slow_and_dies_loses_nothing_to_its_own_time_out(faul
     heir = Consumer(world, "heir", GROUP, TOPIC)
     assert bodies(heir.drain(0, max(0, heir.position(0)))) == ["0", "1", "2"]
     assert bodies(heir.drain(0, 0, RETRY)) == ["0"]
-
-
-@FAULTS
-def test_what_a_pop_consumer_holds_beyond_its_time_is_anothers(faults: str) -> None:
-    """A late settlement and a late extension are refused, and the attempt is counted."""
-    world, _ = up(283, 3)
-    slow, quick = Consumer(world, "slow", GROUP, TOPIC), Consumer(world, "quick", GROUP, TOPIC)
-    held = slow.pop(invisible_ms=MINUTE_MS, most=2)
-    taken_ms = world.clock.wall_ms()
-    disturb(world, faults)
-    world.clock.run_for(MINUTE_MS / 2)
-    assert slow.change(held[1], MINUTE_MS) == 0, "it has asked for more time for one of the two"
-    world.clock.run_for(taken_ms + MINUTE_MS + 200 - world.clock.wall_ms())
-    found = quick.pop(invisible_ms=MINUTE_MS)
-    assert sorted(one.body for one in found) == ["0", "2"]
-    (again,) = (one for one in found if one.body == "0")
-    assert again.record.reconsume_times == 1
-    disturb(world, faults)
-    assert slow.ack(held[0]) == codes.NO_MESSAGE
-    assert slow.change(held[0], MINUTE_MS) == codes.NO_MESSAGE
-    assert slow.ack(held[1]) == 0
-    assert [quick.ack(one) for one in found] == [0, 0]
-    disturb(world, faults)
-    world.clock.run_for(2 * MINUTE_MS)
-    assert quick.pop() == []
-    assert world.position(GROUP, TOPIC, 0) == 3
 
 
 @FAULTS

@@ -30,8 +30,7 @@ def stored(world: World) -> dict[str, int]:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_all_levels_come_at_their_time(faults: str) -> None:
-    world = World(18)
-    world.start()
+    world = World.started(18)
     sender = Sender(world, "p")
     due: dict[str, int] = {}
     for level in range(1, 21):
@@ -59,8 +58,7 @@ def test_all_levels_come_at_their_time(faults: str) -> None:
 def test_timers_to_a_year_ahead_over_kills_and_a_retention_of_a_minute(seed: int) -> None:
     """Every timer is delivered once, after its time and with its body, whatever retention has deleted since."""
     store = {"retention_ms": 60_000, "segment_bytes": 64 * 1024, "checkpoint_ms": 5_000}
-    world = World(seed, Config(tables={"store": store}))
-    world.start()
+    world = World.started(seed, Config(tables={"store": store}))
     sender = Sender(world, "p")
     now = world.clock.wall_ms()
     delays = [0, 1, 999, 60_000, DAY_MS, 30 * DAY_MS, YEAR_MS, *(world.chance.randrange(YEAR_MS) for _ in range(10))]
@@ -88,8 +86,7 @@ def test_timers_to_a_year_ahead_over_kills_and_a_retention_of_a_minute(seed: int
 
 
 def test_a_delay_beyond_a_year_is_refused() -> None:
-    world = World(3)
-    world.start()
+    world = World.started(3)
     sender = Sender(world, "p")
     assert sender.refused(TOPIC, b"x", TIMER_DELAY_MS=str(367 * DAY_MS)) == codes.MESSAGE_ILLEGAL
     assert sender.refused(TOPIC, b"x", TIMER_DELIVER_MS="soon") == codes.MESSAGE_ILLEGAL
@@ -98,8 +95,7 @@ def test_a_delay_beyond_a_year_is_refused() -> None:
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_recall_before_and_after_a_restart_and_of_what_was_delivered(power: bool) -> None:
-    world = World(4)
-    world.start()
+    world = World.started(4)
     sender = Sender(world, "p")
     handle = {
         name: sender.send(TOPIC, name.encode(), TIMER_DELAY_SEC="3600")["recallHandle"]
@@ -123,8 +119,7 @@ def test_recall_before_and_after_a_restart_and_of_what_was_delivered(power: bool
 
 def test_what_is_put_aside_and_what_comes_at_its_time_is_told_by_the_second() -> None:
     """brokerStatus: timerEnqueueTps and timerDequeueTps, for timers and levels."""
-    world = World(28)
-    world.start()
+    world = World.started(28)
     sender = Sender(world, "p")
 
     def rates() -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Message traces on a whole node: a message's traces are found by its id, its key and its time, after any fault.
+"""Message traces on a whole node: the trace topic is there, and traces need the right to it.
 
 A trace is an ordinary message of the trace topic whose keys are the ids and keys of the traced message (AsyncTraceDispatcher).
 So the trace topic must exist, and queries by these keys must find the trace.
@@ -8,107 +8,19 @@ from __future__ import annotations
 
 import pytest
 
-from domain.message import property as properties
 from gateway.node.settings import Config
-from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
-from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
-from tests.simulation.simple import Publisher, Receiver
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
-TOPIC, GROUP = "sim", "workers"
+TOPIC = "sim"
 STANDARD, OWN = "RMQ_SYS_TRACE_TOPIC", "own_traces"
-MINUTE_MS = 60_000
-
-
-def pub(message_id: str, keys: str, now_ms: int) -> bytes:
-    """A trace of a send, as TraceDataEncoder encodes it."""
-    fields = ("Pub", str(now_ms), "DefaultRegion", "producers", TOPIC, message_id, "", keys, "host", "4", "1", "0", "0", "true")
-    return "\x01".join(fields).encode() + b"\x02"
-
-
-def sub(message_id: str, keys: str, now_ms: int) -> bytes:
-    """A trace of the begin and end of a consumption, as TraceDataEncoder encodes it."""
-    fields = (str(now_ms), "DefaultRegion", GROUP, "request", message_id, "0", keys)
-    ends = ("request", message_id, "1", "true", keys, "0", str(now_ms), GROUP)
-    return "\x01".join(("SubBefore", *fields)).encode() + b"\x02" + "\x01".join(("SubAfter", *ends)).encode() + b"\x02"
-
-
-class Tracing:
-    """Applications that write traces to `topic`; keeps the written bodies by message id."""
-
-    def __init__(self, world: World, topic: str) -> None:
-        self.world, self.topic = world, topic
-        self.sender = Sender(world, "p")
-        self.publisher = Publisher(world, "grpc", TOPIC)
-        self.tracer = Sender(world, "tracer", "_INNER_TRACE_PRODUCER")
-        self.written: dict[str, list[str]] = {}
-        self.sent_ms: dict[str, int] = {}
-
-    def write(self, message_id: str, keys: str, text: bytes) -> None:
-        """Write a trace of one message and wait until it is stored."""
-        self.tracer.send(self.topic, text, KEYS=f"{message_id} {keys}")
-        self.written.setdefault(message_id, []).append(text.decode())
-
-    def send(self, number: int) -> str:
-        """Send one message, by remoting or gRPC, and write its trace. Returns the message id."""
-        keys = f"order{number}"
-        if number % 2:
-            message_id = f"REMOTING{number:08}"
-            self.sender.send(TOPIC, b"%d" % number, queue=0, UNIQ_KEY=message_id, KEYS=keys)
-        else:
-            entry = self.publisher.send(str(number))
-            assert entry.status.code == pb.OK
-            message_id = entry.message_id
-        self.sent_ms[message_id] = self.world.clock.wall_ms()
-        self.write(message_id, keys, pub(message_id, keys, self.world.clock.wall_ms()))
-        return message_id
-
-
-def found(tool: Tool, topic: str, key: str, begin_ms: int = 0, end_ms: int = 1 << 50) -> list[str]:
-    """Traces of a message in the order of writing, queried as mqadmin queryMsgTraceById does."""
-    return list(reversed(bodies(tool.by_key(topic, key, begin_ms, end_ms))))
-
-
-@pytest.mark.parametrize("topic", [STANDARD, OWN])
-@pytest.mark.parametrize("faults", ["none", "kill", "power"])
-def test_traces_are_found_by_id_by_key_and_by_time(topic: str, faults: str) -> None:
-    world = World(221)
-    world.start()
-    tool = Tool(world, "tool")
-    tool.topic(TOPIC, 1)
-    tracing = Tracing(world, topic)
-    ids: list[str] = []
-    for number in range(12):
-        ids.append(tracing.send(number))
-        if faults != "none" and number % 5 == 4:
-            world.again(power=faults == "power")
-        world.clock.run_for(MINUTE_MS)
-    pulled = [properties.text(record.properties, "UNIQ_KEY") for record in Consumer(world, "c", "pulls", TOPIC).drain(0)]
-    received = [message.system_properties.message_id for message in Receiver(world, "r", GROUP, TOPIC).receive()]
-    assert sorted(pulled) == sorted(received) == sorted(ids), "either protocol knows them by these ids"
-    for message_id in pulled + received:
-        tracing.write(message_id, "", sub(message_id, "", world.clock.wall_ms()))
-    if faults != "none":
-        world.again(power=faults == "power")
-    for number, message_id in enumerate(ids):
-        assert found(tool, topic, message_id) == tracing.written[message_id]
-        assert found(tool, topic, f"order{number}") == tracing.written[message_id][:1]
-        at_ms = tracing.sent_ms[message_id]
-        assert found(tool, topic, message_id, at_ms - 5_000, at_ms + 30_000) == tracing.written[message_id][:1]
-        assert found(tool, topic, message_id, at_ms - 40 * MINUTE_MS, at_ms - 5_000) == []
-        (message,) = tool.by_key(TOPIC, message_id, unique=True)
-        assert message.body.decode() == str(number), "the id of the trace is the id of the message"
-        assert len(tracing.written[message_id]) == 3
-    assert found(tool, topic, "order") == []
 
 
 def test_the_trace_topic_is_there_from_the_first_start_and_clients_are_told_to_trace() -> None:
-    world = World(222)
-    world.start()
+    world = World.started(222)
     tool = Tool(world, "tool")
     route = tool.route(STANDARD)
     assert route is not None
@@ -119,8 +31,7 @@ def test_the_trace_topic_is_there_from_the_first_start_and_clients_are_told_to_t
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_under_access_control_traces_need_the_right_to_the_trace_topic(faults: str) -> None:
-    world = World(223, Config(admin="root:wonderland"))
-    world.start()
+    world = World.started(223, Config(admin="root:wonderland"))
     root, alice = Tool(world, "root", "root", "wonderland"), Tool(world, "alice", "alice", "secret")
     root.topic(TOPIC, 1)
     root.topic(OWN, 1)
@@ -130,8 +41,7 @@ def test_under_access_control_traces_need_the_right_to_the_trace_topic(faults: s
         entry = {"resource": [f"Topic:{topic}"], "actions": [action], "sourceIps": [], "decision": "Allow"}
         body = {"subject": "User:alice", "policies": [{"policyType": "Custom", "entries": [entry]}]}
         root.done(codes.CREATE_ACL, {"subject": "User:alice"}, body)
-        if faults != "none":
-            world.again(power=faults == "power")
+        world.disturb(faults)
 
     def write(topic: str) -> int:
         fields = {

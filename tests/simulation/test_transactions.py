@@ -26,8 +26,7 @@ DAY_MS = 86_400_000
 
 def run(seed: int, power: bool) -> tuple[World, list[Transactor]]:
     """Run once: transactions with faults, then without faults until all are decided."""
-    world = World(seed)
-    world.start()
+    world = World.started(seed)
     dial = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
     decisions: dict[str, int] = {}
     clients = [
@@ -36,10 +35,7 @@ def run(seed: int, power: bool) -> tuple[World, list[Transactor]]:
     ]
     for client in clients:
         client.start()
-    world.schedule_faults(FAULTS_S, power)
-    world.clock.run_for(FAULTS_S * 1000 + 2_000)
-    if world.parts is None:
-        world.start()
+    world.endure(FAULTS_S, power)
 
     def over() -> bool:
         assert world.parts is not None
@@ -67,8 +63,7 @@ def test_a_seed_repeats_exactly() -> None:
 
 
 def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> None:
-    world = World(1)
-    world.start()
+    world = World.started(1)
     assert world.parts is not None
     world.clock.run_for(100)
     due = world.clock.wall_ms() + 300 * DAY_MS

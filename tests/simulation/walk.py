@@ -56,8 +56,7 @@ class Sensor:
 
 def steps() -> list[str]:
     """`file.py Class.method` of each call inside `gateway`, `protocols` and `store`, in order."""
-    world = World(1)
-    world.start()
+    world = World.started(1)
     sensor = Sensor()
     world.dial("mqtt", sensor)
     receiver = Receiver(world, "app", "shop", "sensors", pb.SIMPLE_CONSUMER)

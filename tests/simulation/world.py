@@ -13,6 +13,7 @@ from domain.message.record import Record
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
@@ -57,6 +58,13 @@ class World:
         self._links: list[Link | DatagramLink] = []
         self._port = 20_000
 
+    @classmethod
+    def started(cls, seed: int, config: Config | None = None, gateways: int | None = None) -> World:
+        """A world whose node is up; the arguments are those of World."""
+        world = cls(seed, config, gateways)
+        world.start()
+        return world
+
     def start(self) -> None:
         """Compose a node with the files on the disk."""
         self.life = ProcessClock(self.clock)
@@ -64,7 +72,7 @@ class World:
         entropy = SeededEntropy(self.chance)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)
         self._connection_context = ConnectionContext(
-            Traced(self.clock, self.ledger, self.parts.gate), self.life, CounterRegistry(), 10_000,
+            Traced(self.clock, self.ledger, self.parts.gate), self.life, CounterRegistry(), ConnectionLimits(10_000),
             unfinished_bytes=self.parts.unfinished_bytes,
         )  # fmt: skip
         if self.gateways is not None:
@@ -112,6 +120,11 @@ class World:
         self.start()
         self.clock.run_for(300)
 
+    def disturb(self, faults: str) -> None:
+        """Kill the node and start it again, by a power failure for "power"; nothing for "none"."""
+        if faults != "none":
+            self.again(power=faults == "power")
+
     def kill(self, power: bool) -> None:
         """Kill the node as by kill -9, or by a power failure, after which any of the un-synced pages and names may remain."""
         assert self.life is not None
@@ -153,6 +166,17 @@ class World:
                 at(moment, lambda: self.gateways.kill_one(lambda: self.parts))  # type: ignore[union-attr]
             else:
                 at(moment, self.reset_some)
+
+    def endure(self, faults_s: float, power: bool) -> None:
+        """Have faults for `faults_s` seconds from now on, and two seconds without; the node is up afterwards."""
+        self.schedule_faults(self.clock.monotonic_ns() / SECOND_NS + faults_s, power)
+        self.clock.run_for(faults_s * 1_000 + 2_000)
+        if self.parts is None:
+            self.start()
+
+    def is_consumed(self, group: str, topic: str, queues: int) -> bool:
+        """True when the position of the group is the end of each of the first `queues` queues."""
+        return all(self.position(group, topic, queue) == self.end(topic, queue) for queue in range(queues))
 
     def position(self, group: str, topic: str, queue_id: int) -> int:
         """The group's position in a queue, 0 when it has none."""

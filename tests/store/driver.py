@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from domain.errors import ErrorCode, Failure
@@ -13,12 +16,12 @@ from domain.message.record import Record
 from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import LeaseResult, ReadResult, StateChange
-from domain.store.store_request import LeaseRequest, ReadRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms, ReadRequest
 from domain.topic import Durability, Topic
 from store.engine import LOG
 from store.opening.open_store import OpenStore
 from tests.simulation.kit.clock import START_MS, VirtualClock
-from tests.simulation.kit.disk import Keep, MemoryDisk
+from tests.simulation.kit.disk import Keep, MemoryDisk, Operation
 
 Result = TypeVar("Result")
 
@@ -32,6 +35,12 @@ def code_of(result: object) -> ErrorCode:
 def sure(result: Result | Failure) -> Result:
     assert not isinstance(result, Failure), result
     return result
+
+
+def wait(clock: VirtualClock, call: Callable[[Callable[[], None]], None]) -> None:
+    done: list[int] = []
+    call(lambda: done.append(1))
+    clock.run_until(lambda: bool(done))
 
 
 class Driver:
@@ -50,10 +59,18 @@ class Driver:
         self.faults = faults
         self.engine = engine
         self.config = config if config is not None else engine.settings()
-        self.clock = clock if clock is not None else VirtualClock(START_MS)
+        self.clock = clock or (cast(VirtualClock, disk._clock) if disk is not None else VirtualClock(START_MS))
         self.disk = disk if disk is not None else MemoryDisk(self.clock)
         # Tests of the bundled engine look at its parts; those of the contract use the ports alone.
         self.store = cast(OpenStore, engine.open(self.disk, self.clock, self.config, self._report))
+
+    @classmethod
+    def with_topics(cls, *names: str, config: Any = None) -> Driver:
+        """A new store that has these topics, each with one queue."""
+        driver = cls(config)
+        for name in names:
+            driver.topic(name)
+        return driver
 
     def _report(self, event: StoreEvent) -> None:
         self.events.append(event)
@@ -119,8 +136,8 @@ class Driver:
         fleeting: bool = False,
     ) -> LeaseResult:
         request = LeaseRequest(
-            group, topic, limit, invisible_ms, queue_id=queue_id, wanted=tags, from_first=from_first, ordered=ordered,
-            attempt_id=attempt_id, fleeting=fleeting,
+            group, topic, limit, LeaseTerms(invisible_ms, ordered, attempt_id, fleeting), queue_id=queue_id, wanted=tags,
+            from_first=from_first,
         )  # fmt: skip
         result: LeaseResult | Failure = self.call(self.store.leases.lease, request)
         return sure(result)
@@ -128,21 +145,57 @@ class Driver:
     def settle(self, group: str, topic: str, *leased: Leased) -> list[Failure | None]:
         return sure(self.call(self.store.leases.settle, group, topic, [message.receipt for message in leased]))
 
-    def killed(self) -> Driver:
-        """kill -9, and a new start."""
+    def checkpoint(self, fresh: bool = True) -> None:
+        """Write a checkpoint, with a new snapshot when `fresh`."""
+        wait(self.clock, lambda done: self.store.parts.checkpointer.begin(fresh, done))
+
+    def killed(self, harm: Callable[[MemoryDisk], object] | None = None) -> Driver:
+        """kill -9, `harm` to the disk, and a new start."""
         clock = VirtualClock(self.clock.wall_ms())
-        return Driver(self.config, self.disk.killed(clock), clock, self.engine)
+        disk = self.disk.killed(clock)
+        if harm is not None:
+            harm(disk)
+        return Driver(self.config, disk, clock, self.engine)
+
+    def killed_to_its_log(self) -> Driver:
+        """kill -9, and a new start without the files that the log can replace."""
+
+        def only_the_log(disk: MemoryDisk) -> None:
+            for name in [name for name in disk.files if not name.startswith(("log/", "promise/"))]:
+                disk.remove(name)
+
+        return self.killed(only_the_log)
 
     def powered_off(self, keep: Keep | None = None) -> Driver:
         clock = VirtualClock(self.clock.wall_ms())
         return Driver(self.config, self.disk.powered_off(clock, keep), clock, self.engine)
 
     def restarted(self) -> Driver:
-        ended: list[bool] = []
-        self.store.drain(lambda: ended.append(True))
-        self.clock.run_until(lambda: bool(ended))
+        wait(self.clock, self.store.drain)
         self.store.close()
         return self.powered_off()
+
+
+@dataclass
+class Failing:
+    """Operations of `kinds` fail on a disk, in `folder` alone if one is given, from the `since`-th on, until `room` is set."""
+
+    disk: MemoryDisk
+    number: int = errno.ENOSPC
+    kinds: Sequence[str] = ("append", "create", "replace")
+    folder: str = ""
+    since: int = 0
+    count: int = 0
+    room: bool = False
+
+    def __post_init__(self) -> None:
+        self.disk.watch = self
+
+    def __call__(self, operation: Operation) -> None:
+        if operation.kind in self.kinds and operation.name.startswith(self.folder):
+            self.count += 1
+            if self.count > self.since and not self.room:
+                raise OSError(self.number, os.strerror(self.number))
 
 
 class RecordingListener:

@@ -84,8 +84,7 @@ def test_a_write_torn_at_any_byte_leaves_what_was_acknowledged(durability: Durab
 
 
 def test_every_cut_of_the_tail_is_a_whole_number_of_batches() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     load = Load(driver, "t", 3, seed=3)
     name = next(name for name in driver.disk.files if name.startswith("log/"))
     size = len(driver.disk.files[name].data)
@@ -141,35 +140,25 @@ def test_a_power_failure_keeps_what_was_flushed(seed: int) -> None:
 
 
 def test_bytes_after_the_valid_tail_are_not_read_as_batches() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"0")
     name = next(name for name in driver.disk.files if name.startswith("log/"))
     good = bytes(driver.disk.files[name].data)
     for tail in (b"\x00" * 500, b"\xff" * 500, good[-200:], good):
-        clock = VirtualClock(driver.clock.wall_ms())
-        disk = driver.disk.killed(clock)
-        disk.files[name].data += tail
-        after = Driver(driver.config, disk, clock)
+        after = driver.killed(lambda disk, tail=tail: disk.files[name].data.extend(tail))  # type: ignore[misc]
         after.clock.run_for(10)
         assert after.bodies("t") == [b"0"]
         assert after.store.figures()["recovered_cut_bytes"] == len(tail)
 
 
 def test_a_restart_without_checkpoint_and_index_reads_the_whole_log() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     load = Load(driver, "t", 25, seed=5)
-    clock = VirtualClock(driver.clock.wall_ms())
-    disk = driver.disk.killed(clock)
-    for name in [name for name in disk.files if not name.startswith(("log/", "promise/"))]:
-        disk.remove(name)
-    check(Driver(SMALL, disk, clock), "t", load.acknowledged)
+    check(driver.killed_to_its_log(), "t", load.acknowledged)
 
 
 def test_a_start_reads_the_log_from_the_checkpoint_only() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     load = Load(driver, "t", 40, seed=6)
     driver.clock.run_for(3_000)
     after = driver.killed()
@@ -178,8 +167,7 @@ def test_a_start_reads_the_log_from_the_checkpoint_only() -> None:
 
 
 def test_leases_and_settles_survive_a_kill() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", *[b"%d" % number for number in range(10)])
     leased = driver.lease("g", "t", invisible_ms=5_000)
     driver.settle("g", "t", *leased.messages[2:5], leased.messages[0])
@@ -195,8 +183,7 @@ def test_leases_and_settles_survive_a_kill() -> None:
 
 
 def test_pop_time_rises_across_restarts_even_when_the_clock_goes_back() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"a", b"b")
     first = driver.lease("g", "t", limit=1)
     after = driver.killed()
@@ -205,8 +192,7 @@ def test_pop_time_rises_across_restarts_even_when_the_clock_goes_back() -> None:
 
 
 def test_store_time_goes_on_after_a_restart_with_the_clock_set_back() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     first = driver.send("t", b"a", b"b")[-1]
     for killed in (True, False):
         driver = driver.killed() if killed else driver.restarted()
@@ -220,8 +206,7 @@ def test_store_time_goes_on_after_a_restart_with_the_clock_set_back() -> None:
 
 
 def test_a_long_log_keeps_64_files_open_at_most() -> None:
-    driver = Driver(StoreSettings(segment_bytes=4_096, cache_bytes=0, tail_rows_max=16))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(segment_bytes=4_096, cache_bytes=0, tail_rows_max=16))
     for number in range(90):
         driver.send("t", b"%d" % number + bytes(3_000))
         assert driver.store.parts.segments.open_files <= OPEN_FILES_MAX

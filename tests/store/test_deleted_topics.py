@@ -35,8 +35,7 @@ def in_one_turn(driver: Driver, *steps: str | Topic | bytes) -> None:
 
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_a_message_behind_a_deletion_is_there_after_a_crash(checkpointed: bool) -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"of the first topic")
     in_one_turn(driver, b"of the first topic, too", "t", Topic("t", 1, 1), b"of the second")
     assert driver.bodies("t") == [b"of the second"]
@@ -50,15 +49,13 @@ def test_a_message_behind_a_deletion_is_there_after_a_crash(checkpointed: bool) 
 
 
 def test_a_topic_that_is_deleted_twice_keeps_what_came_last() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     in_one_turn(driver, b"1", "t", Topic("t", 1, 1), b"2", "t", Topic("t", 1, 1), b"3", b"4")
     assert driver.killed().bodies("t") == [b"3", b"4"]
 
 
 def test_a_topic_that_stays_deleted_has_no_messages() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     in_one_turn(driver, b"1", "t", Topic("t", 1, 1), b"2", "t")
     driver = driver.killed()
     assert driver.store.metadata.topic("t") is None

@@ -15,13 +15,9 @@ from domain.topic import Durability
 from store.disk_full.errors import NotWrittenError, is_full, lack_of
 from store.log.segment import OPEN_FILES_MAX
 from store.settings import StoreSettings
-from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
-from tests.store.test_crash import Load, check
+from tests.store.test_crash import SMALL, Load, check
 
-SMALL = StoreSettings(
-    segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
-)
 USED_UP = pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
 
 
@@ -78,16 +74,14 @@ def test_a_log_that_gets_no_descriptor_for_its_next_file_refuses_with_the_reason
 @pytest.mark.parametrize("seed", range(3))
 def test_no_file_can_be_opened_from_any_moment_on_and_nothing_is_lost_or_needs_a_restart(number: int, seed: int) -> None:
     """The log, checkpoints, snapshots, the index, the promise mark and the probe: each opens files."""
-    whole = Driver(SMALL)
-    whole.topic("t")
+    whole = Driver.with_topics("t", config=SMALL)
     begun = whole.disk.opens
     Load(whole, "t", 40, seed)
-    snapshot_now(whole)
+    whole.checkpoint()
     count = whole.disk.opens - begun
     assert count > 10
     for left in range(count):
-        driver = Driver(SMALL)
-        driver.topic("t")
+        driver = Driver.with_topics("t", config=SMALL)
         driver.disk.no_descriptor = number
         driver.disk.descriptors = left
         load = Load(driver, "t", 40, seed)
@@ -95,7 +89,7 @@ def test_no_file_can_be_opened_from_any_moment_on_and_nothing_is_lost_or_needs_a
         give_back(driver)
         driver.clock.run_for(2_500)
         assert driver.store.broken is None, left
-        snapshot_now(driver)
+        driver.checkpoint()
         assert driver.store.parts.checkpointer.last.serial > 0
         kinds = [event.kind for event in driver.events]
         assert kinds == [StoreEventKind.FULL, StoreEventKind.RESUMED] * (len(kinds) // 2)
@@ -104,8 +98,7 @@ def test_no_file_can_be_opened_from_any_moment_on_and_nothing_is_lost_or_needs_a
 
 
 def test_a_checkpoint_that_cannot_be_read_back_for_want_of_a_descriptor_is_written_again() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.send("t", b"x" * 400)
     before = driver.store.parts.checkpointer.last.serial
     real = driver.disk.read_all
@@ -125,8 +118,7 @@ def test_a_checkpoint_that_cannot_be_read_back_for_want_of_a_descriptor_is_writt
 
 
 def test_runs_of_keys_that_get_no_descriptor_stay_in_memory_and_are_written_later() -> None:
-    driver = Driver(StoreSettings(checkpoint_bytes=20_000, checkpoint_ms=1_000))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(checkpoint_bytes=20_000, checkpoint_ms=1_000))
     for number in range(60):
         driver.send("t", b"%d" % number + bytes(300), properties=b"KEYS\x01k%d\x02" % number)
     use_up(driver)
@@ -144,8 +136,7 @@ def test_a_deletion_waits_for_a_mark_that_gets_no_descriptor_and_is_carried_out_
     config = StoreSettings(
         segment_bytes=4_096, checkpoint_bytes=3_000, checkpoint_ms=1_000, retention_ms=3_000, retention_check_ms=500
     )
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     for _ in range(30):
         driver.send("t", bytes(600))
     use_up(driver)
@@ -162,8 +153,7 @@ def test_what_cannot_be_opened_for_a_moment_is_not_damaged() -> None:
     config = StoreSettings(
         segment_bytes=4_096, cache_bytes=0, tail_rows_max=16, scrub_pass_s=1, retention_check_ms=1 << 40, checkpoint_ms=1 << 30
     )
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     count = OPEN_FILES_MAX + 26
     for number in range(count):
         driver.send("t", b"%d" % number + bytes(3_000))

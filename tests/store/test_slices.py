@@ -13,7 +13,6 @@ from store.checkpoint import checkpointer, snapshot
 from store.checkpoint.columns import ColumnReader
 from store.deletion.compaction import SNAPSHOT_TABLES
 from store.lease import idle_tables, journal
-from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
 from store.settings import StoreSettings
@@ -21,7 +20,6 @@ from store.state import change
 from store.state.sorted_set import SortedSet
 from store.state.view import EMPTY, LEASE
 from store.steps import COST_MAX
-from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.stored_state import value_of
 
@@ -51,7 +49,7 @@ def test_a_snapshot_writes_a_bounded_number_of_changes_in_a_turn() -> None:
     driver = Driver(LARGE)
     many_positions(driver, "t", "g")
     assert driver.append([], [StateChange("n", b"%d" % number, b"v") for number in range(MANY)]) == []
-    snapshot_now(driver)
+    driver.checkpoint()
     assert sum(frames(driver)) >= 2 * MANY
     assert max(frames(driver)) <= max(checkpointer.SLICE_ITEMS, table.ROWS_MAX)
     again = driver.killed()
@@ -80,8 +78,7 @@ def test_a_step_of_a_snapshot_makes_a_bounded_number_of_values_and_rows() -> Non
 
 
 def test_a_snapshot_looks_at_a_bounded_number_of_things_in_a_turn() -> None:
-    driver = Driver(LARGE)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=LARGE)
     turns: dict[float, int] = {}
 
     most = checkpointer.SLICE_LOOKS // checkpointer.LOOKS_OF_STEP
@@ -92,7 +89,7 @@ def test_a_snapshot_looks_at_a_bounded_number_of_things_in_a_turn() -> None:
             yield [(0, StateChange("n", b"%d" % number, b"v"), False)] if number % most == 5 else None
 
     driver.store.parts.checkpointer._source = type("Source", (), {"snapshot": staticmethod(source)})()
-    snapshot_now(driver)
+    driver.checkpoint()
     assert max(turns.values()) <= most + 1
     assert sum(frames(driver)) == 5
 
@@ -117,7 +114,7 @@ def test_the_deletion_of_a_topic_is_one_small_record() -> None:
 def test_the_deletion_of_a_topic_is_behind_the_last_checkpoint_and_a_later_topic_has_its_own_positions() -> None:
     driver = Driver(LARGE)
     many_positions(driver, "t", "g")
-    snapshot_now(driver)
+    driver.checkpoint()
     assert driver.call(driver.store.metadata.delete_topic, "t") is None
     driver.topic("t")
     driver.send("t", b"new")
@@ -127,7 +124,7 @@ def test_the_deletion_of_a_topic_is_behind_the_last_checkpoint_and_a_later_topic
     for found in (driver.killed(), driver.powered_off()):
         tables = found.store.parts.ledger.tables
         assert (len(tables), tables.floor(("g", "t", 0))) == (1, 1)
-        snapshot_now(found)
+        found.checkpoint()
         assert len(found.killed().store.parts.ledger.tables) == 1
 
 
@@ -206,7 +203,7 @@ def test_the_deletion_of_a_group_looks_at_a_bounded_number_of_tables_in_a_turn()
         driver.clock.run_for(1)
         seen.append(len(tables))
     assert answers == [None]
-    assert max(before - after for before, after in itertools.pairwise(seen)) <= COST_MAX // DROP_COST + SLICE_TABLES
+    assert max(before - after for before, after in itertools.pairwise(seen)) <= 1_152
     assert len(seen) > 3
     assert len(tables) == MANY
     assert len(driver.killed().store.parts.ledger.tables) == MANY
@@ -271,12 +268,12 @@ def test_a_packed_table_is_freed_at_once_though_its_lease_would_have_ended_later
 def test_tables_that_rest_are_packed_and_freed_in_steps() -> None:
     driver = Driver(LARGE)
     consume_many(driver, 600_000)
-    turn = driver.store.parts.ledger.turn
-    for _ in turn.rest():
+    ledger = driver.store.parts.ledger
+    for _ in ledger.rest():
         pass
-    kept = list(turn.tables.live.values())
+    kept = list(ledger.tables.live.values())
     packed = 0
-    for _ in turn.rest():
+    for _ in ledger.rest():
         # The list, the name and the argument refer to a table, and for the one of this step the generator does.
         gone = [sys.getrefcount(table) for table in kept if table.dropped]
         assert len(gone) <= packed + 1, "one in a step"
@@ -288,9 +285,7 @@ def test_tables_that_rest_are_packed_and_freed_in_steps() -> None:
 def emptied(driver: Driver, topic: str) -> None:
     """Let retention note the next offset of MANY queues of a topic, whose messages are all deleted."""
     keys = [StateChange(EMPTY, f"{topic}\x00{number}".encode(), b"%d" % (number + 5)) for number in range(MANY)]
-    answers: list[object] = []
-    driver.store.parts.appender.add((), keys, answers.append, True)
-    driver.clock.run_until(lambda: bool(answers))
+    driver.call(lambda done: driver.store.parts.appender.add((), keys, done, True))
 
 
 def offset_of_first(driver: Driver, topic: str, queue_id: int) -> int:
@@ -328,9 +323,7 @@ def test_a_next_offset_of_a_later_topic_stays_while_those_of_the_deleted_one_are
     emptied(driver, "t")
     driver.store.metadata.delete_topic("t", lambda _: None)
     later = StateChange(EMPTY, b"t\x0013", b"77")
-    answers: list[object] = []
-    driver.store.parts.appender.add((), [later], answers.append, True)
-    driver.clock.run_until(lambda: bool(answers))
+    driver.call(lambda done: driver.store.parts.appender.add((), [later], done, True))
     driver.clock.run_for(5_000)
     for found in (driver, driver.killed()):
         assert found.store.parts.state.keys(EMPTY, b"", b"", 9) == [b"t\x0013"]
@@ -338,8 +331,7 @@ def test_a_next_offset_of_a_later_topic_stays_while_those_of_the_deleted_one_are
 
 
 def test_a_next_offset_that_is_being_written_when_its_topic_is_deleted_goes_with_it() -> None:
-    driver = Driver(LARGE)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=LARGE)
     driver.store.parts.appender.add((), [StateChange(EMPTY, b"t\x000", b"77")], None, True)
     assert driver.call(driver.store.metadata.delete_topic, "t") is None
     driver.topic("t")

@@ -4,15 +4,13 @@ refused at once, and what waits holds up nobody."""
 from __future__ import annotations
 
 import errno
-import os
 
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
 from domain.topic import Durability
 from store.settings import StoreSettings
-from tests.simulation.kit.disk import Operation
-from tests.store.driver import Driver
+from tests.store.driver import Driver, Failing
 
 LARGE = bytes(3_000_000)
 FLUSH_MS = StoreSettings().flush_timeout_ms
@@ -28,8 +26,7 @@ def refused(driver: Driver, topic: str) -> Failure | None:
 
 
 def test_while_a_sync_does_not_end_appends_that_wait_for_it_are_refused_and_others_are_not() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.topic("p", Durability.PAGE)
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
@@ -58,8 +55,7 @@ def test_while_a_sync_does_not_end_appends_that_wait_for_it_are_refused_and_othe
 
 
 def test_a_slow_sync_is_no_reason_to_refuse() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.sync_ms = FLUSH_MS - 100
     for _ in range(3):
         assert refused(driver, "t") is None
@@ -107,35 +103,22 @@ def test_replicas_that_confirm_slowly_are_no_reason_to_refuse() -> None:
 
 
 def test_what_a_failed_write_has_left_behind_counts_for_nothing() -> None:
-    driver = Driver()
-    driver.topic("t")
-
-    def fail(operation: Operation) -> None:
-        if operation.kind == "append":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    driver.disk.watch = fail
+    driver = Driver.with_topics("t")
+    Failing(driver.disk, errno.EIO)
     assert isinstance(driver.append([Message("t", LARGE, queue_id=0)]), Failure)
     driver.clock.run_for(100)
     assert driver.store.unanswered_bytes() == 0
 
 
 def test_what_waits_for_a_full_disk_counts_for_nothing_while_all_else_is_refused() -> None:
-    driver = Driver()
-    driver.topic("t")
-    full = True
-
-    def refuse(operation: Operation) -> None:
-        if full and operation.kind in ("append", "create", "replace"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    driver.disk.watch = refuse
+    driver = Driver.with_topics("t")
+    full = Failing(driver.disk)
     driver.store.log.append([Message("t", LARGE, queue_id=0)], None)
     assert driver.store.unanswered_bytes() > len(LARGE), "the disk has not said so yet"
     driver.clock.run_for(10)
     assert driver.store.unanswered_bytes() == 0
     assert refused(driver, "t") is not None
-    full = False
+    full.room = True
     driver.clock.run_for(2_000)
     driver.send("t", b"next")
     assert driver.bodies("t") == [LARGE, b"next"]

@@ -26,19 +26,19 @@ CONFIG: Final = StoreSettings(
 )
 
 
-def files(path: Path = ARCHIVE) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+def disk(path: Path = ARCHIVE, wall_ms: int = WALL_MS) -> MemoryDisk:
+    """A disk with the files of an archive, at the time when they were left."""
+    found = MemoryDisk(VirtualClock(wall_ms))
     with tarfile.open(path) as archive:
         for member in archive:
             content = archive.extractfile(member)
             assert content is not None
-            found[member.name] = content.read()
+            found.files[member.name] = Content(content.read())
     return found
 
 
 def opened(without: tuple[str, ...] = ()) -> Driver:
     """The store on these files; those that begin with one of `without` are left out."""
-    clock = VirtualClock(WALL_MS)
-    disk = MemoryDisk(clock)
-    disk.files = {name: Content(data) for name, data in files().items() if not name.startswith(without)}
-    return Driver(CONFIG, disk, clock)
+    found = disk()
+    found.files = {name: content for name, content in found.files.items() if not name.startswith(without)}
+    return Driver(CONFIG, found)

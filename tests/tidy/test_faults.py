@@ -1,4 +1,4 @@
-"""The page of faults names tests that exist, each row one at least."""
+"""The pages of faults and of points of specifications name tests that exist, each row one at least."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import ast
 import re
 from functools import cache
 
+import pytest
+
 from tests.tidy.source import ROOT, companions
 
-PAGE = ROOT / "docs" / "faults.md"
+PAGES = {"faults.md": 100, "cloudevents-points.md": 40}
+"""Page in docs/ -> rows that it has at least."""
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 ROW = re.compile(r"^\| (?!---|What )(.+) \|$", re.MULTILINE)
 
@@ -24,12 +27,10 @@ def known() -> frozenset[tuple[str, str]]:
     )
 
 
-def test_every_test_that_the_page_names_exists() -> None:
-    named = set(TEST.findall(PAGE.read_text("utf-8")))
-    assert sorted(named - known()) == []
-
-
-def test_every_row_names_a_test() -> None:
-    rows = ROW.findall(PAGE.read_text("utf-8"))
-    assert len(rows) > 100
+@pytest.mark.parametrize(("page", "least"), PAGES.items())
+def test_each_row_of_a_page_names_tests_that_exist(page: str, least: int) -> None:
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    assert sorted(set(TEST.findall(text)) - known()) == []
+    rows = ROW.findall(text)
+    assert len(rows) > least
     assert [row for row in rows if TEST.search(row.rpartition(" | ")[2]) is None] == []

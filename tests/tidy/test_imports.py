@@ -18,6 +18,8 @@ CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handle
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
+    ("gateway.node.client_ports", PACKAGES),
+    ("gateway.node.part", PACKAGES),
     ("gateway.node.composition", PACKAGES),
     ("gateway.node.roles.role_names", ("domain",)),
     (
@@ -35,7 +37,6 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.node.roles.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
     ("gateway.node.roles.store_address", ("gateway.link.servers",)),
-    ("gateway.node.roles.state_address", ("gateway.link.servers", "gateway.node.roles.store_address")),
     ("gateway.node.roles", PACKAGES),
     (
         "gateway.node.client_side",
@@ -93,7 +94,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "gateway.node.entry_points",
             "gateway.node.settings",
             "gateway.node.settings_tables",
-            "gateway.node.roles.state_address",
+            "gateway.node.roles.store_address",
             "gateway.apache.relay.settings",
             "gateway.apache.settings",
             "gateway.cluster.replica.settings",
@@ -120,7 +121,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
-    ("gateway.connection.channels", ("domain", "gateway.connection")),
+    ("gateway.connection.channels", ("domain", "gateway.connection", "gateway.observe.counters")),
     ("gateway.connection", ("domain", "protocols.adapter", "protocols.host_shares", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
     ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
@@ -245,9 +246,9 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.link.dialer", "gateway.link.sinks", "gateway.node.node", "gateway.node.cli",
-    "gateway.node.roles", "gateway.node.data_directory", "gateway.cluster.registration", "gateway.cluster.operator",
-    "gateway.client", "gateway.connectors", "pyspark_headgate",
+    "gateway.runtime", "gateway.link.dialer", "gateway.link.sinks", "gateway.node.node", "gateway.node.part",
+    "gateway.node.client_ports", "gateway.node.cli", "gateway.node.roles", "gateway.node.data_directory",
+    "gateway.cluster.registration", "gateway.cluster.operator", "gateway.client", "gateway.connectors", "pyspark_headgate",
 )  # fmt: skip
 
 

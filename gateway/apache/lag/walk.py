@@ -7,7 +7,7 @@ GET_CONSUMER_CONNECTION_LIST (203) of a group that has no position.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -15,9 +15,9 @@ from domain.address import RETRY_PREFIX
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
-from domain.store.outlook import GroupLag
+from domain.store.outlook import GroupLag, LagWalk
 from gateway.apache.lag.group_topics import GroupTopics, Pair
-from gateway.apache.topics.group_question import lacks_group
+from gateway.apache.topics.groups import lacks_group
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.document import value_in
@@ -34,6 +34,38 @@ BROADCASTING: Final = "BROADCASTING"
 """The message model of groups whose members keep positions themselves: brokers know none."""
 
 Told = Callable[[Frame], None]
+
+
+@final
+class RocketmqReceivable:
+    """`Outlook`. Tools query the positions of groups from the brokers, through the remoting port."""
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupTopics) -> None:
+        """`pairs`: pairs of group and topic whose lag is reported."""
+        self._servers = servers
+        self._cluster = cluster
+        self._clock = clock
+        self._pairs = pairs
+
+    def places(self) -> Sequence[tuple[str, str, int]]:
+        """Outlook.places: none."""
+        return ()
+
+    def places_after(self, place: tuple[str, str, int] | None, limit: int) -> Sequence[tuple[str, str, int]]:
+        """Outlook.places_after: none."""
+        return ()
+
+    def lags(self, most: int) -> LagWalk:
+        """Outlook.lags: from the brokers, for the groups that have received here, and for the others in turn."""
+        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs, most)
+
+    def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+        """Outlook.can_lease: True, a Receive finds out."""
+        return True
+
+    def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
+        """Outlook.delivered_below: 0."""
+        return 0
 
 
 @final

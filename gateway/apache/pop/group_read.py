@@ -88,7 +88,7 @@ class GroupRead:
         """
         self.group = request.group
         self.topic = request.topic
-        self.ordered = request.ordered
+        self.ordered = request.terms.ordered
         self.from_first = request.from_first
         self.used_ns = 0
         self._leases = leases
@@ -126,7 +126,7 @@ class GroupRead:
         """Serve a call from the stock, at once, or after the calls before it."""
         self.used_ns = self._brokers.now_ns()
         call = PopCall(request, done)
-        if self._stock and self._stock[0].receipt.invisible_ms == request.invisible_ms:
+        if self._stock and self._stock[0].receipt.invisible_ms == request.terms.invisible_ms:
             given, self._stock = self._stock[: request.limit], self._stock[request.limit :]
             call.is_over = True
             done(LeaseResult(given, given[0].receipt.pop_ms, len(self._stock)))
@@ -149,7 +149,7 @@ class GroupRead:
         for at in range(len(brokers)):
             broker = brokers[(self._turn + at) % len(brokers)]
             side = self._side(broker)
-            if side.quiet and not call.request.attempt_id:
+            if side.quiet and not call.request.terms.attempt_id:
                 call.heard = call.heard or side.refusal is None
                 call.failure = side.refusal or call.failure
                 continue
@@ -169,8 +169,8 @@ class GroupRead:
         call.asked += 1
         asked = call.request
         request = requests.pop(
-            self.group, self.topic, self._queue_id, asked.limit, asked.invisible_ms, self.expression, self.from_first,
-            self.ordered, asked.attempt_id,
+            self.group, self.topic, self._queue_id, asked.limit, asked.terms.invisible_ms, self.expression, self.from_first,
+            self.ordered, asked.terms.attempt_id,
         )  # fmt: skip
         self._brokers.pop(Pop(call, broker, self._brokers.now_ns(), self.go_on), request, self._answered)
 

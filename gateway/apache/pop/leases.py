@@ -37,14 +37,19 @@ _Key = tuple[str, str, str, int, str, str, bool, bool]
 
 @final
 class RocketmqLeases:
-    """`Leases` over POP. Limits: a withdrawn lease counts as a delivery, and fleeting leases last as long as others.
+    """`Leases` over POP. Limits: a withdrawn lease counts as a delivery, and fleeting leases last as long as others."""
 
-    on_read   called with (group, topic) when a group starts to receive; None: no listener
-    """
-
-    def __init__(self, brokers: Brokers, cluster: ClusterMap, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed(group, topic)` notifies the listeners of the store (StoreListener.freed)."""
-        self.on_read: Callable[[str, str], None] | None = None
+    def __init__(
+        self,
+        brokers: Brokers,
+        cluster: ClusterMap,
+        clock: Clock,
+        freed: Callable[[str, str], None],
+        on_read: Callable[[str, str], None],
+    ) -> None:
+        """`freed(group, topic)` notifies the listeners of the store (StoreListener.freed); `on_read(group, topic)` is called
+        when a group starts to receive."""
+        self._on_read = on_read
         self._brokers = brokers
         self._pop_brokers = PopBrokers(brokers, clock)
         self._cluster = cluster
@@ -70,7 +75,7 @@ class RocketmqLeases:
                 return
             broker, queue_id = queues[request.queue_id]
         kind, text = request.wanted.expression if request.wanted is not None else ("", "")
-        key = (request.group, request.topic, broker, queue_id, kind, text, request.from_first, request.ordered)
+        key = (request.group, request.topic, broker, queue_id, kind, text, request.from_first, request.terms.ordered)
         read = self._reads.get(key)
         if read is None:
             read = self._new_read(key, request, broker, queue_id)
@@ -91,10 +96,9 @@ class RocketmqLeases:
         read = self._reads[key] = GroupRead(
             request, broker, queue_id, self, self._pop_brokers, self._cluster, self._freed
         )  # fmt: skip
-        if request.ordered:
+        if request.terms.ordered:
             self._ordered.setdefault((request.group, request.topic), []).append(read)
-        if self.on_read is not None:
-            self.on_read(request.group, request.topic)
+        self._on_read(request.group, request.topic)
         return read
 
     def _sweep(self) -> None:

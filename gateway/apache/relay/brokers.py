@@ -30,19 +30,21 @@ class RelayBrokers:
     _logged    texts that were logged already
     """
 
-    def __init__(self, host: str, settings: RelaySettings, cluster: str, kept: Mapping[str, int]) -> None:
-        """`host`: host in the addresses that clients get; `kept`: the ports of earlier runs, address -> port."""
+    def __init__(
+        self, host: str, settings: RelaySettings, cluster: str, kept: Mapping[str, int], keep: Callable[[str, int], None]
+    ) -> None:
+        """`kept`: the ports of earlier runs, address -> port; `keep`: called with the address and the port of a new one."""
         self.cluster = cluster
         self.host = host
         self._settings = settings
         self._kept = dict(kept)
+        self._keep = keep
         self._refused: set[int] = set()
         self._sets: dict[str, dict[int, str]] = {}
         self._ports: dict[str, int] = {}
         self._pins: dict[int, str] = {}
         self._logged: set[str] = set()
         self.open_port: OpenPort | None = None
-        self.keep: Callable[[str, int], None] | None = None
 
     @property
     def ports(self) -> Mapping[str, int]:
@@ -109,8 +111,8 @@ class RelayBrokers:
                 continue
             self._ports[address] = found
             self._pins[found] = address
-            if self.keep is not None and found != kept:
-                self.keep(address, found)
+            if found != kept:
+                self._keep(address, found)
             log.info("broker %s at %s is served at port %d", self.name_at(address), address, found)
             return found
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 from gateway.apache.relay.uplink import Uplink
@@ -51,3 +52,43 @@ class Fan:
         if not self.answer or (decides and not self._settled):
             self.answer = reply
             self._settled = decides
+
+
+@final
+class Fans:
+    """The requests of one client that several servers have to answer, by their numbers."""
+
+    def __init__(self) -> None:
+        self._fans: dict[int, Fan] = {}
+
+    def __contains__(self, opaque: int) -> bool:
+        """True while replies to a request are outstanding."""
+        return opaque in self._fans
+
+    def add(self, opaque: int, fan: Fan) -> None:
+        """Wait for the replies to a request."""
+        self._fans[opaque] = fan
+
+    def answered(self, uplink: Uplink, frame: FrameSlice) -> Sequence[bytes]:
+        """Take the reply of a server. Returns the answer for the client, if it was the last one."""
+        fan = self._fans.get(frame.opaque)
+        if fan is not None:
+            fan.answered(uplink, frame)
+        return self.settled(frame.opaque)
+
+    def lost(self, uplink: Uplink, opaque: int, refusal: bytes) -> Sequence[bytes]:
+        """Count a server that will not answer a request. Returns as `answered`."""
+        self._fans[opaque].lost(uplink, refusal)
+        return self.settled(opaque)
+
+    def settled(self, opaque: int) -> Sequence[bytes]:
+        """Remove a request without outstanding replies. Returns its answer for the client, if there is one."""
+        fan = self._fans.get(opaque)
+        if fan is None or not fan.complete:
+            return ()
+        del self._fans[opaque]
+        return (fan.answer,)
+
+    def clear(self) -> None:
+        """Drop all, since the client is disconnected."""
+        self._fans.clear()

@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, final
+from collections.abc import Iterable
+from typing import final
 
-from domain.address import endpoint_of, endpoint_text
 from domain.command import Command
-from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.nameserver.route import BrokerAddresses
-from domain.ports import Clock
-from gateway.apache.relay import routes, stored
-from gateway.apache.relay.brokers import OpenPort, RelayBrokers
-from gateway.apache.relay.session import NAMESERVER, RelaySession
-from gateway.apache.relay.settings import RelaySettings
-from gateway.apache.relay.uplink import Address, Uplink, UplinkUser
+from gateway.apache.relay.brokers import OpenPort
+from gateway.apache.relay.servers import NAMESERVER, RelayServers
+from gateway.apache.relay.session import RelaySession
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.link.wire import Dialer
-from protocols.host_shares import HostShares
-from protocols.remoting import codes
 from protocols.remoting.relayed.exchange import RelayFrames
-from protocols.remoting.relayed.frame_slice import FrameSlice
-
-HELD_BYTES_MAX: Final = 48 * 1024 * 1024
-"""Bytes of all clients that wait for servers which take nothing now."""
-REST_NS: Final = 250 * MILLISECOND_NS
-"""Time in which no client tries a server again that has just refused a connection."""
-LOG_NS: Final = 10 * SECOND_NS
-"""Time between two lines of the log about one server."""
-
-log = logging.getLogger("headgate.rocketmq")
 
 
 @final
 class Relay:
-    """Use case of RelayFrames of all connections.
+    """Use case of RelayFrames of all connections."""
 
-    brokers      known brokers of the cluster
-    held         limits the bytes that wait for servers which are not connected yet, or do not read
-    losses       connections to servers that have ended, or could not be made
-    _resting     address -> (monotonic time until which it is not tried, reason)
-    _logged_ns   address -> time of its last log line
-    """
-
-    def __init__(
-        self,
-        nameservers: Sequence[Address],
-        brokers: RelayBrokers,
-        ports: Mapping[str, int],
-        dialer: Dialer,
-        clock: Clock,
-        settings: RelaySettings,
-        frame_bytes_max: int,
-    ) -> None:
-        """`ports`: listener -> port of this gateway; `nameserver` is that of the name server."""
-        self.brokers = brokers
-        self.clock = clock
-        self.unanswered_bytes_max = settings.unanswered_bytes
-        self.held = HostShares(HELD_BYTES_MAX)
-        self.losses = 0
-        self._nameservers = list(nameservers)
-        self._ports = ports
-        self._dialer = dialer
-        self._settings = settings
-        self._frame_bytes_max = frame_bytes_max
+    def __init__(self, servers: RelayServers) -> None:
+        self.servers = servers
         self._sessions: dict[ClientConnection, RelaySession] = {}
-        self._resting: dict[str, tuple[int, str]] = {}
-        self._logged_ns: dict[str, int] = {}
-        self._turn = 0
 
     def before(self, handler: Handler) -> Handler:
         """A handler that passes RelayFrames to this relay, and all other commands to `handler`."""
@@ -77,29 +29,29 @@ class Relay:
 
     def start(self, open_port: OpenPort) -> None:
         """Serve clients from now on. `open_port` opens the port of a broker."""
-        self.brokers.open_port = open_port
+        self.servers.brokers.open_port = open_port
 
     def stop(self) -> None:
         """Open no more ports."""
-        self.brokers.open_port = None
+        self.servers.brokers.open_port = None
 
     def notified(self, brokers: Iterable[BrokerAddresses]) -> None:
         """Learn all brokers: the port of each is opened before a client queries a route."""
         found = sorted(brokers, key=lambda each: each.broker)
         for each in found:
-            if self.brokers.learn(each.broker, each.cluster, each.addresses):
+            if self.servers.brokers.learn(each.broker, each.cluster, each.addresses):
                 for _, where in sorted(each.addresses.items()):
-                    self.brokers.reached_at(where)
+                    self.servers.brokers.reached_at(where)
         if found:
-            self.brokers.forget_others({each.broker for each in found})
+            self.servers.brokers.forget_others({each.broker for each in found})
 
     def take(self, connection: ClientConnection, command: RelayFrames) -> None:
         """Process frames of a client."""
         session = self._sessions.get(connection)
         if session is None:
-            nameserver = command.local_port == self._ports.get("nameserver")
-            pin = NAMESERVER if nameserver else self.brokers.pin(command.local_port)
-            session = self._sessions[connection] = RelaySession(self, connection, pin)
+            nameserver = command.local_port == self.servers.ports.get("nameserver")
+            pin = NAMESERVER if nameserver else self.servers.brokers.pin(command.local_port)
+            session = self._sessions[connection] = RelaySession(self.servers, connection, pin)
             connection.known_elsewhere = True
             connection.on_close.append(lambda: self._end(connection))
         session.take(command.frames)
@@ -116,97 +68,9 @@ class Relay:
         return {
             "relay_clients": len(self._sessions),
             "relay_unanswered_bytes": self.unanswered_bytes(),
-            "relay_losses_total": self.losses,
-            "relay_brokers": len(self.brokers.ports),
+            "relay_losses_total": self.servers.losses,
+            "relay_brokers": len(self.servers.brokers.ports),
         }
-
-    # RelayPart
-
-    def link(self, key: str, user: UplinkUser) -> Uplink | str:
-        """See RelayPart."""
-        if key == NAMESERVER:
-            self._turn = (self._turn + 1) % len(self._nameservers)
-            found = self._nameservers[self._turn :] + self._nameservers[: self._turn]
-            now = self.clock.monotonic_ns()
-            found.sort(key=lambda each: self._resting.get(endpoint_text(*each), (0, ""))[0] > now)
-            return Uplink(NAMESERVER, found, user, self._dialer, self._frame_bytes_max)
-        until, reason = self._resting.get(key, (0, ""))
-        name = NAMESERVER if key in self.nameservers() else self.brokers.name_at(key) or "the broker"
-        if until > self.clock.monotonic_ns():
-            return f"{name} at {key}: {reason}"
-        address = endpoint_of(key)
-        if address is None:
-            return f"{name} has no address that can be connected to: {key[:120]!r}"
-        return Uplink(name, [address], user, self._dialer, self._frame_bytes_max)
-
-    def nameservers(self) -> list[str]:
-        """The addresses of all name servers."""
-        return [endpoint_text(*each) for each in self._nameservers]
-
-    def master(self, broker: str) -> str:
-        """The address of a broker's master."""
-        return self.brokers.master(broker)
-
-    def masters(self) -> list[str]:
-        """The addresses of all masters."""
-        return self.brokers.masters()
-
-    def holds(self, broker: str, address: str) -> bool:
-        """See RelayPart."""
-        return self.brokers.holds(broker, address)
-
-    def where(self) -> str:
-        """See RelayPart."""
-        found = [f"{self.brokers.name_at(address)} {port}" for address, port in self.brokers.ports.items()]
-        return ", ".join(found) or "none, since broker_ports is 0"
-
-    def rewritten(self, code: int) -> bool:
-        """See RelayPart."""
-        return code in routes.REWRITTEN
-
-    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
-        """A reply with the addresses at which clients reach the brokers; None: as it is.
-
-        direct   a route has the brokers' own addresses
-        """
-        if code in stored.REWRITTEN:
-            records = stored.rewritten(frame.body, self.brokers.host, self.brokers.ports)
-            return None if records is None else frame.with_body(records)
-        try:
-            found = routes.parsed(frame.body)
-            brokers = routes.brokers_of(found)
-        except routes.RouteError as fault:
-            log.warning("a name server's answer about brokers was not given on: %s", fault)
-            return routes.refusal(frame, f"the name server's answer cannot be read: {fault}")
-        strange = {each.name for each in brokers if not self.brokers.learn(each.name, each.cluster, each.addresses)}
-        if strange:
-            routes.drop(found, strange)
-            brokers = [each for each in brokers if each.name not in strange]
-        at: Callable[[str], str] = self.brokers.reached_at
-        if not self._settings.broker_ports and code == codes.GET_ROUTE and not direct:
-            at = self._own
-        return frame.with_body(routes.rewritten(found, brokers, at))
-
-    def _own(self, _address: str) -> str:
-        """The address of this gateway, where requests name their broker."""
-        return endpoint_text(self.brokers.host, self._ports.get("remoting", 0))
-
-    def lost(self, uplink: Uplink, reason: str) -> None:
-        """Count a connection to a server that has ended, or could not be made; write it to the log from time to time."""
-        self.losses += 1
-        now = self.clock.monotonic_ns()
-        where = endpoint_text(*uplink.where)
-        if not uplink.was_open:
-            if len(self._resting) >= 1_024:
-                self._resting = {each: rest for each, rest in self._resting.items() if rest[0] > now}
-            self._resting[where] = (now + REST_NS, reason)
-        last_ns = self._logged_ns.get(where)
-        if last_ns is None or now - last_ns >= LOG_NS:
-            if len(self._logged_ns) >= 1_024:
-                self._logged_ns.clear()
-            self._logged_ns[where] = now
-            waits = f"; {len(uplink.waiting)} requests of a client were not answered" if uplink.waiting else ""
-            log.warning("%s at %s: %s%s", uplink.name, where, reason, waits)
 
 
 @final

@@ -23,7 +23,6 @@ class RouteError(ValueError):
 class RoutedBroker:
     """One broker set of a reply.
 
-    bean       its BrokerData bean
     addresses  broker id -> address
     """
 

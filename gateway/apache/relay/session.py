@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.address import endpoint_text
 from domain.limits import SECOND_NS
-from domain.ports import Clock
 from gateway.apache.relay import stored
 from gateway.apache.relay.asked import AskedOfClient
-from gateway.apache.relay.fan import Fan
+from gateway.apache.relay.fan import Fan, Fans
+from gateway.apache.relay.servers import NAMESERVER, RelayServers
 from gateway.apache.relay.target import (
     FROM_BROKERS,
     TO_ALL_BROKERS,
@@ -19,17 +19,15 @@ from gateway.apache.relay.target import (
     named_broker,
     names_brokers,
 )
-from gateway.apache.relay.uplink import FULL_BYTES, Uplink, UplinkUser
+from gateway.apache.relay.uplink import FULL_BYTES, Uplink
 from gateway.connection.client_connection import ClientConnection
-from protocols.host_shares import HostShare, HostShares
+from protocols.host_shares import HostShare
 from protocols.remoting import codes
 from protocols.remoting.relayed.exchange import RelayOutput, RelayReading
 from protocols.remoting.relayed.frame_slice import FrameSlice
 from protocols.remoting.wire.frame import encode
 from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE
 
-NAMESERVER: Final = "the name server"
-"""The pin of connections to the port of the name server."""
 WAITING_MAX: Final = 65_536
 """Requests that one server has not answered; beyond, the client is not read."""
 FORGET_NS: Final = 60 * SECOND_NS
@@ -39,70 +37,31 @@ FANNED: Final = -1
 """In `Uplink.special`: the reply is one of several."""
 
 
-class RelayPart(Protocol):
-    """Resources that the relay sessions of a node share (`gateway.apache.relay.relay`)."""
-
-    clock: Clock
-    unanswered_bytes_max: int
-    held: HostShares
-
-    def link(self, key: str, user: UplinkUser) -> Uplink | str:
-        """Open a connection: to a name server for the key NAMESERVER, else to the address `key` -> it, or the failure."""
-
-    def nameservers(self) -> list[str]:
-        """The addresses of all name servers."""
-
-    def master(self, broker: str) -> str:
-        """The address of a broker's master; "": unknown."""
-
-    def masters(self) -> list[str]:
-        """The addresses of all masters."""
-
-    def holds(self, broker: str, address: str) -> bool:
-        """True when an address belongs to a broker, or the broker is unknown."""
-
-    def where(self) -> str:
-        """The ports and the brokers served at them, text for people."""
-
-    def rewritten(self, code: int) -> bool:
-        """True when a name server's replies to a request code contain addresses of brokers."""
-
-    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
-        """A reply with the addresses at which clients reach the brokers; None: as it is.
-
-        direct   a route has the brokers' own addresses
-        """
-
-    def lost(self, uplink: Uplink, reason: str) -> None:
-        """Report a connection that has failed or was ended by the server."""
-
-
 @final
 class RelaySession:
     """The relay of one client connection.
 
     pin         address of the server that the client's port stands for, NAMESERVER, or "": requests name their target
     _uplinks    key -> connection; a key is an address, or NAMESERVER
-    _fans       number of a request that goes to several servers -> their replies so far
-    _asked      requests of servers that the client has not answered
     _direct     numbers of route requests of clients that do not name the broker in their requests
     _held       bytes that wait for servers that do not read now, within the limit that all clients share
     _heartbeat  the client's last heartbeat, sent first on a new connection to a broker where requests name their target
     """
 
-    def __init__(self, part: RelayPart, client: ClientConnection, pin: str) -> None:
+    def __init__(self, servers: RelayServers, client: ClientConnection, pin: str) -> None:
         self.pin = pin
-        self._part = part
+        self._servers = servers
+        self._brokers = servers.brokers
         self._client = client
         self._uplinks: dict[str, Uplink] = {}
-        self._fans: dict[int, Fan] = {}
+        self._fans = Fans()
         self._asked = AskedOfClient()
         self._heartbeat = b""
         self._direct: set[int] = set()
         self._out: list[bytes] = []
         self._reading = True
         self._forgetting = False
-        self._held = HostShare(part.held, client.host)
+        self._held = HostShare(servers.held, client.host)
         self._ended = False
         client.on_close.append(self.end)
         client.on_stalled = self._stalled
@@ -139,7 +98,7 @@ class RelaySession:
         pin = self.pin
         if pin and pin != NAMESERVER:
             name = frame.field("bname")
-            key = pin if not name or self._part.holds(name, pin) else self._part.master(name)
+            key = pin if not name or self._brokers.holds(name, pin) else self._brokers.master(name)
         elif pin or frame.code in TO_NAMESERVER or frame.code in FROM_BROKERS:
             key = self._nameserver(frame)
         else:
@@ -158,7 +117,7 @@ class RelaySession:
             )
             return None
         if frame.flag & FLAG_ONEWAY == 0:
-            if self._part.rewritten(frame.code) if key == NAMESERVER else stored.looked_at(frame):
+            if self._servers.rewritten(frame.code) if key == NAMESERVER else stored.looked_at(frame):
                 uplink.special[frame.opaque] = frame.code
                 if frame.code == codes.GET_ROUTE and not names_brokers(frame):
                     self._direct.add(frame.opaque)
@@ -169,16 +128,16 @@ class RelaySession:
         if frame.code in FROM_BROKERS:
             self._refuse(frame, codes.NOT_SUPPORTED, "brokers register at the name servers, and not at a gateway before them")
             return ""
-        if frame.code in TO_ALL_NAMESERVERS and not frame.oneway and len(self._part.nameservers()) > 1:
-            self._fan(frame, self._part.nameservers(), all_must=True)
+        if frame.code in TO_ALL_NAMESERVERS and not frame.oneway and len(self._servers.nameservers()) > 1:
+            self._fan(frame, self._servers.nameservers(), all_must=True)
             return ""
         return NAMESERVER
 
     def _broker(self, frame: FrameSlice) -> str:
         """The target address of a request at a port that is no broker's; "": the request is handled already."""
         name = named_broker(frame)
-        found = self._part.master(name) if name else ""
-        masters = self._part.masters() if not found else []
+        found = self._brokers.master(name) if name else ""
+        masters = self._brokers.masters() if not found else []
         if found or (len(masters) == 1 and not name):
             return found or masters[0]
         if not name and masters:
@@ -194,13 +153,13 @@ class RelaySession:
         elif name:
             self._refuse(frame, codes.SERVICE_NOT_AVAILABLE, f"broker {name[:80]} is not known to the name servers")
         else:
-            text = f"the request names no broker; each has a port of its own here: {self._part.where()}"
+            text = f"the request names no broker; each has a port of its own here: {self._servers.where()}"
             self._refuse(frame, codes.NOT_SUPPORTED, text)
         return ""
 
     def _linked(self, key: str, frame: FrameSlice) -> Uplink | None:
         """A new connection; None: there is none, and the request is answered with a failure."""
-        made = self._part.link(key, self)
+        made = self._servers.link(key, self)
         if isinstance(made, str):
             self._refuse(frame, codes.SERVICE_NOT_AVAILABLE, made)
             return None
@@ -215,11 +174,11 @@ class RelaySession:
         """Send a request to several servers; the client gets one answer."""
         fan = Fan(all_must)
         if not frame.oneway:
-            self._fans[frame.opaque] = fan
+            self._fans.add(frame.opaque, fan)
         for key in keys:
             uplink = self._uplinks.get(key)
             if uplink is None:
-                made = self._part.link(key, self)
+                made = self._servers.link(key, self)
                 if isinstance(made, str):
                     fan.failed(self._refusal(frame.opaque, frame.serialize, codes.SERVICE_NOT_AVAILABLE, made))
                     continue
@@ -230,12 +189,7 @@ class RelaySession:
                 fan.wait_for(uplink)
             uplink.write(frame.whole)
         if not frame.oneway:
-            self._end_fan(frame.opaque, fan)
-
-    def _end_fan(self, opaque: int, fan: Fan) -> None:
-        if fan.complete:
-            del self._fans[opaque]
-            self._out.append(fan.answer)
+            self._out += self._fans.settled(frame.opaque)
 
     def _answer_of_client(self, frame: FrameSlice) -> Uplink | None:
         """Pass on the client's reply to a request of a server."""
@@ -295,11 +249,8 @@ class RelaySession:
                 return None
             direct = frame.opaque in self._direct
             self._direct.discard(frame.opaque)
-            return self._part.reply(code, frame, direct)
-        fan = self._fans.get(frame.opaque)
-        if fan is not None:
-            fan.answered(uplink, frame)
-            self._end_fan(frame.opaque, fan)
+            return self._servers.reply(code, frame, direct)
+        self._out += self._fans.answered(uplink, frame)
         return b""
 
     def _asked_by(self, uplink: Uplink, frame: FrameSlice) -> bytes | None:
@@ -312,19 +263,15 @@ class RelaySession:
 
         A client that has connected to the port of that server is disconnected: it looks for another one then, or tries again.
         """
-        self._part.lost(uplink, reason)
+        self._servers.lost(uplink, reason)
         key = next((key for key, each in self._uplinks.items() if each is uplink), None)
         if key is not None:
             del self._uplinks[key]
         text = f"{uplink.name} at {endpoint_text(*uplink.where)}: {reason}"
         for opaque in list(uplink.waiting):
             refusal = self._refusal(opaque, uplink.serialize, codes.SERVICE_NOT_AVAILABLE, text)
-            fan = self._fans.get(opaque) if uplink.special.get(opaque) == FANNED else None
-            if fan is None:
-                self._out.append(refusal)
-            else:
-                fan.lost(uplink, refusal)
-                self._end_fan(opaque, fan)
+            is_fanned = uplink.special.get(opaque) == FANNED and opaque in self._fans
+            self._out += self._fans.lost(uplink, opaque, refusal) if is_fanned else (refusal,)
         self._asked.forget(uplink)
         self._flush()
         if self.pin and key == self.pin and not self._ended:
@@ -347,11 +294,11 @@ class RelaySession:
             waits = waits or each.full or not each.open
         if not waits and self._held.held:
             self._held.release()
-        beyond = size > self._part.unanswered_bytes_max or count > WAITING_MAX
+        beyond = size > self._servers.unanswered_bytes_max or count > WAITING_MAX
         reading = not beyond and not (full and self.pin != "")
         if beyond and not self._forgetting:
             self._forgetting = True
-            self._part.clock.call_at(self._part.clock.monotonic_ns() + FORGET_NS, self._forget)
+            self._servers.clock.call_at(self._servers.clock.monotonic_ns() + FORGET_NS, self._forget)
         if reading is not self._reading:
             self._reading = reading
             self._client.answer(RelayReading(reading))

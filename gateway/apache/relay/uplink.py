@@ -32,17 +32,13 @@ class UplinkUser(Protocol):
 class Uplink:
     """One connection, from its first attempt to its end.
 
-    name           name of the server, for texts
     waiting        number of a request in flight -> bytes of the request
     special        number of a request in flight -> its code, when its reply is not passed on unchanged
-    waiting_bytes  sum of `waiting`
     queued_bytes   bytes that wait until the connection is open
     full           True: the server does not read
     where          address that it connects to, or is connected to
     serialize      encoding of the last request
-    open           True: the connection is open
     was_open       True: it was open before
-    closed         True: it has ended
     """
 
     __slots__ = (

@@ -85,7 +85,7 @@ class AwaitMetadata:
             self._metadata.ensure_topic(name, answered)
         for name in _groups(command):
             left += 1
-            self._metadata.ensure_group(name, answered)
+            self._metadata.known_groups.ensure(name, answered)
         for pattern in _patterns(command):
             left += 1
             self._tailed(pattern, answered)

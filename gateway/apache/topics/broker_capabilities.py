@@ -37,12 +37,10 @@ _NEWEST: Final = (1 << 30,)
 class BrokerCapabilities:
     """One broker.
 
-    broker    its name
     version   reported version; "": not reported
     settings  reported configuration; empty: not reported
     fault     reason why it does not answer, or is not the broker that the name servers report; "": none
     refuses   True: it does not know the access key of this node, and refuses all other requests too
-    silent    True: it did not answer
     """
 
     broker: str

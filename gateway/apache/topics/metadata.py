@@ -12,8 +12,8 @@ from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from domain.topic import PERM_READ, PERM_WRITE, Durability, Group, Topic
-from gateway.apache.topics.configuration import attributes_from, group_request, refused, topic_request, type_of
-from gateway.apache.topics.group_question import GroupQuestion
+from gateway.apache.topics.configuration import attributes_from, refused, topic_request, type_of
+from gateway.apache.topics.groups import ClusterGroups, answering
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap, Known
 from gateway.brokers.refusal import BrokerAnswerError
@@ -26,11 +26,6 @@ NAMES_NS: Final = 10 * SECOND_NS
 """Time between two queries of the names of all topics."""
 NAMES_PER_LOOK: Final = 500
 """Topics whose routes are queried after one query of all names, at most."""
-GROUPS_MAX: Final = 100_000
-"""Groups in memory, above which those that no broker has are dropped."""
-GROUP_NS: Final = 30 * SECOND_NS
-"""Time after which a group in use is queried again."""
-UNKNOWN_NS: Final = SECOND_NS
 MADE_NS: Final = 100 * MILLISECOND_NS
 MADE_TRIES: Final = 50
 """Queries of the route of a new topic at the name servers, MADE_NS apart, at most."""
@@ -41,21 +36,11 @@ Done = Callable[[None | Failure], None]
 
 
 @final
-class KnownGroup:
-    """A group as reported by a broker; None: no broker has it. `asked_ns`: time of the query, monotonic."""
-
-    __slots__ = ("asked_ns", "group")
-
-    def __init__(self, group: Group | None, asked_ns: int) -> None:
-        self.group = group
-        self.asked_ns = asked_ns
-
-
-@final
 class RocketmqMetadata:
-    """`Metadata`. An unknown topic or group has to be queried first: `ensure_topic`, `ensure_group`.
+    """`Metadata`. An unknown topic or group has to be queried first: `ensure_topic`, `ClusterGroups.ensure`.
 
-    durability   durability of the cluster, by the settings of its brokers
+    durability     durability of the cluster, by the settings of its brokers
+    known_groups   groups that were used here
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, own: Sequence[str]) -> None:
@@ -68,8 +53,7 @@ class RocketmqMetadata:
         self._attributes: dict[str, dict[str, str]] = {}
         self._topics: dict[str, Topic] = {}
         self._sorted: list[str] | None = None
-        self._groups: dict[str, KnownGroup] = {}
-        self._asking: dict[str, list[Known]] = {}
+        self.known_groups = ClusterGroups(servers, cluster, clock)
         self._followers: list[Callable[[str], None]] = []
         self._names_asked = False
         self._stopped = False
@@ -122,42 +106,6 @@ class RocketmqMetadata:
         request = Request(codes.GET_TOPIC, {"topic": name, "lo": "false", "bname": brokers[0]})
         self._servers.ask(brokers[0], request, answered)
 
-    def ensure_group(self, name: str, done: Known) -> None:
-        """Query a group unless it is known. `done` gets None when its existence is known, else the failure."""
-        now = self._clock.monotonic_ns()
-        known = self._groups.get(name)
-        if known is not None and now - known.asked_ns < (GROUP_NS if known.group is not None else UNKNOWN_NS):
-            done(None)
-            return
-        waiting = self._asking.get(name)
-        if known is not None and known.group is not None:
-            done(None)
-            if waiting is not None:
-                return
-            self._asking[name] = []
-        elif waiting is not None:
-            waiting.append(done)
-            return
-        else:
-            self._asking[name] = [done]
-        GroupQuestion(self._servers, name, self._answering(), lambda result: self._grouped(name, result)).ask()
-
-    def _answering(self) -> list[str]:
-        return [broker for broker in self._cluster.brokers if not self._servers.waits(broker)]
-
-    def _grouped(self, name: str, result: Group | None | Failure) -> None:
-        if isinstance(result, Failure):
-            self._asked(name, result)
-        else:
-            if result is None and len(self._groups) >= GROUPS_MAX:
-                self._groups = {each: known for each, known in self._groups.items() if known.group is not None}
-            self._groups[name] = KnownGroup(result, self._clock.monotonic_ns())
-            self._asked(name, None)
-
-    def _asked(self, name: str, failure: Failure | None) -> None:
-        for done in self._asking.pop(name, ()):
-            done(failure)
-
     def _poll(self) -> None:
         if self._stopped:
             return
@@ -177,7 +125,7 @@ class RocketmqMetadata:
             return
         new = [name for name in names if name not in self._topics and not self._is_own(name)]
         for name in new[:NAMES_PER_LOOK]:
-            self.ensure_topic(name, _nobody)
+            self.ensure_topic(name, lambda _: None)  # it is queried again when it is used
 
     def _is_own(self, name: str) -> bool:
         """True for topics that the cluster has for its own use."""
@@ -267,7 +215,7 @@ class RocketmqMetadata:
             done(failure)
             return
         known = self._cluster.route(topic.name)
-        brokers = self._answering()
+        brokers = answering(self._servers, self._cluster)
         if known is not None:
             brokers = [broker for broker in brokers if broker in {each.broker for each in known.queues}] or brokers
         if not brokers:
@@ -332,38 +280,20 @@ class RocketmqMetadata:
 
     def group(self, name: str) -> Group | None:
         """Metadata.group."""
-        known = self._groups.get(name)
-        return None if known is None else known.group
+        return self.known_groups.group(name)
 
     def groups(self) -> list[Group]:
         """Metadata.groups: those that were used here."""
-        return sorted((each.group for each in self._groups.values() if each.group is not None), key=lambda group: group.name)
+        return self.known_groups.all()
 
     def groups_after(self, name: str, limit: int) -> list[Group]:
         """Metadata.groups_after."""
-        return [group for group in self.groups() if group.name > name][:limit]
+        return [group for group in self.known_groups.all() if group.name > name][:limit]
 
     def put_group(self, group: Group, done: Done) -> None:
         """Metadata.put_group: at all brokers that answer."""
-        brokers = self._answering()
-        if not brokers:
-            done(
-                Failure(ErrorCode.STORE_UNAVAILABLE, f"group {group.name} cannot be created: no broker of the cluster answers")
-            )
-            return
-
-        def put(failure: None | Failure) -> None:
-            if failure is None:
-                self._groups[group.name] = KnownGroup(group, self._clock.monotonic_ns())
-            done(failure)
-
-        request = group_request(group)
-        self._servers.ask_all([(broker, request) for broker in brokers], put)
+        self.known_groups.put(group, done)
 
     def default_durability(self) -> Durability:
         """Metadata.default_durability."""
         return self.durability
-
-
-def _nobody(_: Failure | None) -> None:
-    """Ignore the outcome: the topic is queried again when it is used."""

@@ -27,8 +27,6 @@ log: Final = logging.getLogger("headgate.controller")
 class GroupJoining:
     """Creates the group member of this controller once its group is known, or at the start when it was known before.
 
-    links         the other controllers
-    controlling   the verbs of this controller, and its member
     waits         reason why this controller is not a member yet although the group is known: its disk has failed; "": none
     """
 

@@ -32,7 +32,6 @@ Founded = Callable[[frozenset[int]], None]
 class ControllerLinks:
     """`controller.member.ports.Peers`, over remoting.
 
-    founding   identities of the controllers by address
     book       addresses of all controllers, sent in greetings; empty while they are those of the settings
     """
 

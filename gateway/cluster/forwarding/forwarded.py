@@ -107,10 +107,7 @@ class _Client:
 class _Gateway:
     """One life of a gateway.
 
-    name, life, copies   values of its greeting
-    connection   its connection; None: it has none
     away_ns      time since which it has none, monotonic
-    clients      number -> its client
     newest       highest number of a client so far
     stalled      True: it does not read its events
     """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Any, Final, final
 
-from domain.admin.data_topic import JoinDataTopic
-from domain.command import Receive, Watch
+from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTopic
+from domain.admin.subscription import LeaseDeliveries
+from domain.command import Command, Receive, Unwatch, Watch
 from domain.errors import Failure
-from domain.event import Refused
+from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
 from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import ReadingResumed
 from domain.ports import Clock
@@ -16,13 +17,17 @@ from gateway.connection.client_connection import ClientConnection
 from protocols.remoting.nodes.calls.octets import I64, Reader
 from protocols.remoting.nodes.calls.values import FAILURE
 from protocols.remoting.nodes.forwarding import item
+from protocols.remoting.nodes.forwarding.kind import EVENT_KINDS, Kind
+
+_WATCHING: Final = frozenset({WatchedMessages, WatchStarted, DataTopicJoined})
+_BEFORE_TICKETS: Final = 1
+"""Numbers of tickets start after this one."""
 
 
 @final
 class ForwardedClient:
     """One connection of a client.
 
-    number       number of the client on the wire
     tickets      number -> ticket of a command without an answer; of a Receive, also under a claim: the Receive
     watches      number of a command that is answered again and again -> the command
     numbers      its ticket -> its number
@@ -77,20 +82,51 @@ class ForwarderClients:
     numbered   number on the wire -> client, also of one that has gone until the store's node confirms it
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, give_back: Callable[[Receive, Received], None]) -> None:
+        """`give_back`: called with messages that have arrived for a client that has gone, and the Receive of that client."""
         self.of: dict[ClientConnection, ForwardedClient] = {}
         self.numbered: dict[int, ForwardedClient] = {}
         self._clock = clock
+        self._give_back = give_back
+        self._ticket_number = _BEFORE_TICKETS
 
     def items(self) -> dict[int, Callable[[Reader], None]]:
-        """Kind of an item that the store's node sends about a connection -> what takes it."""
+        """Kind of an item that the store's node sends about a client -> what takes it."""
         return {
+            item.EVENT: self._event,
             item.CLOSE: self._close,
             item.THROTTLE: self._throttle,
             item.REVOKE: self._revoke,
             item.READS_WAIT: self._reads_wait,
             item.GONE: self._gone,
         }
+
+    def ticket(self, client: ForwardedClient, kind: Kind, command: Command) -> int:
+        """The number that stands for the command's ticket; NO_TICKET: no answer is expected."""
+        of = type(command)
+        if of is Unwatch or of is LeaveDataTopic:
+            assert isinstance(command, Unwatch | LeaveDataTopic)
+            number = client.watch_of(command.ticket)
+            client.unwatch(number)
+            client.tickets.pop(number, None)
+            return number
+        asked: Any = command
+        if not kind.ticketed or (kind.waits and not asked.wait):
+            return item.NO_TICKET
+        ticket: object = asked.ticket
+        if of is Watch or of is JoinDataTopic:
+            assert isinstance(command, Watch | JoinDataTopic)
+            number = client.watch_of(ticket)
+            if not number:
+                self._ticket_number += 1
+                number = self._ticket_number
+            client.watch(number, command)
+            return number
+        self._ticket_number += 1
+        if ticket is not None:
+            lease = asked.lease if of is LeaseDeliveries else command
+            client.tickets[self._ticket_number] = lease if isinstance(lease, Receive) else ticket
+        return self._ticket_number
 
     def unanswered(self) -> int:
         """Number of unanswered commands, without receives and watches, which may wait for messages."""
@@ -112,6 +148,30 @@ class ForwarderClients:
                 if not isinstance(ticket, Receive):
                     del client.tickets[number]
                 client.refuse(ticket, failure)
+
+    def _event(self, reader: Reader) -> None:
+        number, ticket_number = reader.unpack(item.OF_EVENT)
+        event: Event = EVENT_KINDS.get(reader)
+        client = self.numbered.get(number)
+        if client is None:
+            return
+        ticket: object = None
+        if ticket_number:
+            ticket = client.tickets.get(ticket_number)
+            if ticket is None:
+                return  # a watch that has ended, or an answer that nobody expects
+            if type(event) not in _WATCHING:
+                del client.tickets[ticket_number]
+                client.unwatch(ticket_number)
+        if isinstance(ticket, Receive):
+            if client.departed:
+                if isinstance(event, Received) and event.messages:
+                    self._give_back(ticket, event)
+                return
+            ticket = ticket.ticket
+        answer: Any = event
+        answer.ticket = ticket
+        client.connection.answer(event)
 
     def _client(self, reader: Reader) -> ForwardedClient | None:
         return self.numbered.get(I64.get(reader))

@@ -6,33 +6,29 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, final
+from typing import Final, final
 
-from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTopic
-from domain.admin.subscription import LeaseDeliveries
+from domain.admin.data_topic import JoinDataTopic, LeaveDataTopic
 from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
+from domain.event import Received, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from domain.principal import GATEWAY, Principal
 from gateway.cluster.forwarding.forwarded_client import ForwardedClient, ForwarderClients
 from gateway.cluster.forwarding.principal_numbers import PrincipalNumbers
 from gateway.cluster.forwarding.space_copies import SpaceCopies
-from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
-from protocols.remoting.nodes.calls.octets import DATA, TEXT, Reader, WireError, optional
+from protocols.remoting.nodes.calls.octets import Reader, WireError
 from protocols.remoting.nodes.forwarding import item
 from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, welcome_of
 from protocols.remoting.nodes.forwarding.item import ClientItem
-from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kind
+from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, Kind
 from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED, VERSIONS, ItemError, NodeStream, SizeError
 
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
-_VALUE: Final = optional(DATA)
-_WATCHING: Final = frozenset({WatchedMessages, WatchStarted, DataTopicJoined})
 _OWN: Final = 1
 """The number of the gateway itself as a client."""
 StoreLost = Callable[[str, Sequence[ClientConnection]], None]
@@ -44,10 +40,7 @@ log = logging.getLogger("headgate.forwarding")
 class Forwarder:
     """Handler that forwards all commands.
 
-    ready            True: users and policies have arrived
-    state            copies of spaces of the store's state
-    linked           True: the connection is open
-    traffic          traffic on this gateway's ports, reported to the store
+    forwarded        its clients
     held_bytes_max   bytes of commands not yet received by the store, above which further ones are refused
     """
 
@@ -71,8 +64,7 @@ class Forwarder:
         self._life = life.hex()
         self._versions = versions
         self._first = first or self
-        self._facts: StoreFacts | None = None
-        self.ready = False
+        self._facts: Welcome | None = None
         self.state = SpaceCopies()
         self._store_lost = on_store_lost
         self.held_bytes_max = HELD_BYTES_MAX
@@ -81,18 +73,17 @@ class Forwarder:
         self._welcome: Welcome | None = None
         self.linked = False
         self._away_since_ns = clock.monotonic_ns()
-        self._forwarded = ForwarderClients(clock)
-        self._clients, self._numbered = self._forwarded.of, self._forwarded.numbered
-        self._client_number = self._ticket_number = _OWN
+        self.forwarded = ForwarderClients(clock, self._give_back)
+        self._clients, self._numbered = self.forwarded.of, self.forwarded.numbered
+        self._client_number = _OWN
         self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
         self._reported = Traffic()
         self._principals: PrincipalNumbers
         self._kinds = COMMAND_KINDS.of
         self._take: dict[int, Callable[[Reader], None]] = {
-            item.EVENT: self._event,
-            item.VALUE: self._value,
-            item.COMPLETE: self._complete,
-            **self._forwarded.items(),
+            item.VALUE: self.state.value,
+            item.COMPLETE: self.state.complete,
+            **self.forwarded.items(),
         }
         self._unwatched: list[tuple[ClientConnection, Watch | JoinDataTopic]] = []
         self._begin()
@@ -101,8 +92,8 @@ class Forwarder:
     # The connection to the store's node
 
     @property
-    def facts(self) -> StoreFacts | None:
-        """Facts of the store's node; None: it was not reached yet."""
+    def facts(self) -> Welcome | None:
+        """The last answer of the store's node to a greeting; None: it was not reached yet."""
         return self._first._facts
 
     @property
@@ -113,14 +104,6 @@ class Forwarder:
     def unanswered_bytes(self) -> int:
         """Bytes of commands that the store's node has not received yet."""
         return self._stream.unacknowledged_bytes
-
-    def unanswered(self) -> int:
-        """See ForwarderClients."""
-        return self._forwarded.unanswered()
-
-    def refuse_waiting(self, failure: Failure) -> None:
-        """See ForwarderClients."""
-        self._forwarded.refuse_waiting(failure)
 
     def greeting(self) -> bytes:
         """The body of the first request on a connection, code 30010."""
@@ -136,16 +119,16 @@ class Forwarder:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
         if welcome.version not in self._versions:
             raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {self._versions}")
-        facts, known = StoreFacts(welcome.broker, welcome.life, welcome.controlled), self.facts
-        if known is not None and facts.text != known.text:
-            raise WireError(f"the store is {facts.text}, and was {known.text}: start this gateway again")
+        known = self.facts
+        if known is not None and welcome.text != known.text:
+            raise WireError(f"the store is {welcome.text}, and was {known.text}: start this gateway again")
         self._welcome = welcome
 
     def connected(self, send: Callable[[bytes], None]) -> None:
         """Start sending frames: `send` writes the body of one to the connection. Raises WireError, as `greeted`."""
         welcome = self._welcome
         assert welcome is not None
-        self._first._facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
+        self._first._facts = welcome
         if not welcome.resumed:
             if self._stream_with:
                 again = welcome.life != self._stream_with
@@ -240,7 +223,7 @@ class Forwarder:
             return
         assert kind is not None
         client = self._clients.get(connection) or self._enter(connection)
-        number = self._ticket(client, kind, command)
+        number = self.forwarded.ticket(client, kind, command)
         try:
             self._post(client.number, number, command, kind, getattr(command, "principal", None))
         except (struct.error, UnicodeEncodeError) as error:
@@ -277,33 +260,6 @@ class Forwarder:
             self._stalled(client, True)
         return client
 
-    def _ticket(self, client: ForwardedClient, kind: Kind, command: Command) -> int:
-        """The number that stands for the command's ticket; NO_TICKET: no answer is expected."""
-        of = type(command)
-        if of is Unwatch or of is LeaveDataTopic:
-            assert isinstance(command, Unwatch | LeaveDataTopic)
-            number = client.watch_of(command.ticket)
-            client.unwatch(number)
-            client.tickets.pop(number, None)
-            return number
-        asked: Any = command
-        if not kind.ticketed or (kind.waits and not asked.wait):
-            return item.NO_TICKET
-        ticket: object = asked.ticket
-        if of is Watch or of is JoinDataTopic:
-            assert isinstance(command, Watch | JoinDataTopic)
-            number = client.watch_of(ticket)
-            if not number:
-                self._ticket_number += 1
-                number = self._ticket_number
-            client.watch(number, command)
-            return number
-        self._ticket_number += 1
-        if ticket is not None:
-            lease = asked.lease if of is LeaseDeliveries else command
-            client.tickets[self._ticket_number] = lease if isinstance(lease, Receive) else ticket
-        return self._ticket_number
-
     def _post(self, client: int, ticket: int, command: Command, kind: Kind, principal: Principal | None) -> None:
         out = [item.COMMAND_HEAD.pack(item.COMMAND, client, ticket, self._principals.of(principal))]
         kind.put(out, command)
@@ -323,29 +279,6 @@ class Forwarder:
             self._stream.put([item.CLIENT_HEAD.pack(item.STALLED, client.number), b"\x01" if stalled else b"\x00"])
 
     # Events
-
-    def _event(self, reader: Reader) -> None:
-        number, ticket_number = reader.unpack(item.OF_EVENT)
-        event: Event = EVENT_KINDS.get(reader)
-        client = self._numbered.get(number)
-        if client is None:
-            return
-        ticket: object = None
-        if ticket_number:
-            ticket = client.tickets.get(ticket_number)
-            if ticket is None:
-                return  # a watch that has ended, or an answer that nobody expects
-            if type(event) not in _WATCHING:
-                del client.tickets[ticket_number]
-                client.unwatch(ticket_number)
-        if isinstance(ticket, Receive):
-            if client.departed:
-                self._give_back(ticket, event)
-                return
-            ticket = ticket.ticket
-        answer: Any = event
-        answer.ticket = ticket
-        client.connection.answer(event)
 
     def _unread(self, reader: Reader, error: WireError) -> None:
         """Answer the client of an unreadable event with a failure. Raises WireError when the client is unknown."""
@@ -369,18 +302,8 @@ class Forwarder:
                 failure = Failure(ErrorCode.INTERNAL, f"the answer of the store's node could not be read: {error}")
                 client.refuse(ticket, failure)
 
-    def _give_back(self, asked: Receive, event: Event) -> None:
+    def _give_back(self, asked: Receive, event: Received) -> None:
         """Withdraw the leases of messages whose client has gone: no delivery is counted."""
-        if isinstance(event, Received) and event.messages:
-            receipts = [each.receipt for each in event.messages]
-            command = Extend(None, asked.group, asked.topic, receipts, 0, untold=True)
-            self._post(_OWN, item.NO_TICKET, command, self._kinds[Extend], GATEWAY)
-
-    # Spaces
-
-    def _value(self, reader: Reader) -> None:
-        self.state.put(TEXT.get(reader), DATA.get(reader), _VALUE.get(reader))
-
-    def _complete(self, _reader: Reader) -> None:
-        self.state.complete()
-        self.ready = True
+        receipts = [each.receipt for each in event.messages]
+        command = Extend(None, asked.group, asked.topic, receipts, 0, untold=True)
+        self._post(_OWN, item.NO_TICKET, command, self._kinds[Extend], GATEWAY)

@@ -12,9 +12,9 @@ from domain.mqtt_session import Attach
 from domain.ports import Clock
 from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder, StoreLost
 from gateway.cluster.forwarding.space_copies import SpaceCopies
-from gateway.cluster.forwarding.store_facts import StoreFacts
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
+from protocols.remoting.nodes.forwarding.greeting import Welcome
 
 
 @final
@@ -25,7 +25,6 @@ class Forwarders:
     connections of its client, and those of CoAP peers. A new client is assigned to the open connection with the fewest clients.
 
     each      the forwarders; the first one keeps the copies of spaces of the store's state
-    handler   takes the commands of clients
     """
 
     def __init__(
@@ -45,14 +44,9 @@ class Forwarders:
             forwarder.held_bytes_max = HELD_BYTES_MAX // len(self.each)
 
     @property
-    def facts(self) -> StoreFacts | None:
-        """Facts of the store's node; None: it was not reached yet."""
+    def facts(self) -> Welcome | None:
+        """The last answer of the store's node to a greeting; None: it was not reached yet."""
         return self.each[0].facts
-
-    @property
-    def ready(self) -> bool:
-        """True: users and policies have arrived."""
-        return self.each[0].ready
 
     @property
     def state(self) -> SpaceCopies:
@@ -84,10 +78,10 @@ class Forwarders:
         return sum(forwarder.unanswered_bytes() for forwarder in self.each)
 
     def unanswered(self) -> int:
-        """See Forwarder.unanswered."""
-        return sum(forwarder.unanswered() for forwarder in self.each)
+        """See ForwarderClients.unanswered."""
+        return sum(forwarder.forwarded.unanswered() for forwarder in self.each)
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """See Forwarder.refuse_waiting."""
+        """See ForwarderClients.refuse_waiting."""
         for forwarder in self.each:
-            forwarder.refuse_waiting(failure)
+            forwarder.forwarded.refuse_waiting(failure)

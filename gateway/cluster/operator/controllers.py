@@ -31,7 +31,6 @@ Answer = TypeVar("Answer")
 class ControllerSeen(NamedTuple):
     """One controller.
 
-    address   host:port
     found     state that it reports; None: it does not answer
     why       reason why it does not answer; "": it does
     """

@@ -26,10 +26,7 @@ log = logging.getLogger("headgate.registration")
 
 @final
 class NameserverConnection:
-    """Keeps this node registered at one name server. Writes one line to the log when that begins, and one when it ends.
-
-    registrar   its requests, and the registered state
-    """
+    """Keeps this node registered at one name server. Writes one line to the log when that begins, and one when it ends."""
 
     def __init__(
         self, host: str, port: int, registrar: Registrar, sign: Callable[[], Sign | None], dialer: Dialer, clock: Clock,

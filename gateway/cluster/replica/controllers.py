@@ -213,7 +213,7 @@ class GroupControllers:
         fields = asking.heartbeat(self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses)
         for link in self._links:
             if not link.in_flight:
-                link.ask(Request(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
+                link.ask(Request(codes.BROKER_HEARTBEAT, fields), lambda _: None, ANSWER_MS)
 
     def _poll(self) -> None:
         if self._closed:
@@ -238,7 +238,3 @@ class GroupControllers:
             return
         if group is not None and group.name == self._group and not self._closed:
             self._changed(group)
-
-
-def _unread(_answer: Frame | Failure) -> None:
-    """Ignore the answer to a heartbeat."""

@@ -16,7 +16,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.replication.ports import DamagedLog, DamagedPart
 from gateway.cluster.replica.controllers import GroupControllers
-from gateway.cluster.replica.repair_sources import RepairSources
+from gateway.cluster.replica.log_repairs import RepairSources
 from store.replication.repairing import PartSource, RepairCounts, Repairing
 
 POLL_NS: Final = 250 * MILLISECOND_NS

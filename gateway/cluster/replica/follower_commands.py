@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.command import Command
 from domain.replication.message import (
@@ -19,29 +19,13 @@ from domain.replication.message import (
     PartRefusal,
     ReadLog,
 )
-from domain.replication.ports import MendableLog, PartRefusedError
+from domain.replication.ports import PartRefusedError
+from gateway.cluster.replica.term_owner import TermOwner
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
-from store.replication.leading import Leading
 from store.replication.repairing import RepairCounts
 
 log: Final = logging.getLogger("headgate.replica")
-
-
-class AskedReplica(Protocol):
-    """The replica that serves the commands."""
-
-    @property
-    def leading(self) -> Leading | None:
-        """Leadership of this replica; None while it follows."""
-
-    @property
-    def epoch(self) -> int:
-        """The newest leader epoch that it has learned."""
-
-    @property
-    def parts(self) -> MendableLog | None:
-        """Its log, for reads of parts; None: it is closed."""
 
 
 @final
@@ -68,10 +52,10 @@ class FollowerCommands:
     _connections   connections that have sent Follow to this leader
     """
 
-    def __init__(self, asked: AskedReplica, group: str, repairs: RepairCounts, broke: Callable[[], None]) -> None:
+    def __init__(self, term: TermOwner, group: str, repairs: RepairCounts, broke: Callable[[], None]) -> None:
         """`group`: name of the store group; `repairs`: counts the parts supplied to others; `broke`: called when the connection
         of a follower has ended."""
-        self._asked = asked
+        self._term = term
         self._group = group
         self._repairs = repairs
         self._broke = broke
@@ -82,9 +66,9 @@ class FollowerCommands:
         return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
 
     def _follow(self, connection: ClientConnection, command: Follow) -> None:
-        leading = self._asked.leading
+        leading = self._term.leading
         if leading is None:
-            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, self._asked.epoch))
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, self._term.epoch))
             return
         follower = self._connections.get(connection)
         if follower is None:
@@ -93,18 +77,18 @@ class FollowerCommands:
         leading.follow(follower, command)
 
     def _held(self, connection: ClientConnection, command: LogHeld) -> None:
-        leading, follower = self._asked.leading, self._connections.get(connection)
+        leading, follower = self._term.leading, self._connections.get(connection)
         if leading is not None and follower is not None:
             leading.held(follower, command)
 
     def _lost(self, connection: ClientConnection) -> None:
-        leading, follower = self._asked.leading, self._connections.pop(connection, None)
+        leading, follower = self._term.leading, self._connections.pop(connection, None)
         self._broke()
         if leading is not None and follower is not None:
             leading.lost(follower)
 
     def _read(self, connection: ClientConnection, command: ReadLog) -> None:
-        parts = self._asked.parts
+        parts = self._term.parts
         if parts is None or command.group != self._group:
             reason = PartRefusal.NOT_OPEN if parts is None else PartRefusal.OTHER_GROUP
             connection.answer(LogPartRefused(command.ticket, reason))

@@ -3,25 +3,129 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final, final
 
 from domain.address import endpoint_of
 from domain.admin.replica import ReplicaState
-from domain.controller.answer import GroupAnswer
+from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ElectLeader
 from domain.controller.group import StoreGroup
+from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.limits import SECOND_NS
-from domain.replication.ports import FollowerLog
+from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
+from domain.replication.ports import FollowerLog, MendableLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.health import ReplicaHealth
-from gateway.cluster.replica.history import refusal_of
-from gateway.cluster.replica.leader_link import LeaderLink
 from gateway.cluster.replica.peer_network import PeerNetwork
-from gateway.cluster.replica.registering_state import ReplicaPlace, incarnation_text
+from gateway.cluster.replica.registering_state import LogFacts, ReplicaPlace, facts_of, incarnation_text
 from gateway.cluster.replica.term_owner import TermOwner
+from gateway.link.backoff import Backoff
+from gateway.link.stream import Stream
+from gateway.link.wire import UnreadableError
+from protocols.remoting.nodes.replication.dialog import FollowDialog
+from protocols.remoting.ticket import RequestError
 from store.replication.following import Following
 
 log: Final = logging.getLogger("headgate.replica")
+_OTHER: Final = (
+    "this replica does not follow replica {leader}, which leads in epoch {led}: its own log is of epoch {own}, and of another "
+    "history. If the controllers have lost their folders: stop replica {leader}, and let the complete log lead by headgate "
+    'cluster recover (docs/controllers.md, "When the controllers have lost their log"). If this node is of another cluster: '
+    "stop it, and correct replication.controllers"
+)
+REST_MS: Final = 100
+"""Average pause before a reconnect."""
+
+
+@final
+class LeaderLink:
+    """`store.replication.ports.LeaderConnection` over remoting: connections to one leader, one after the other."""
+
+    def __init__(self, host: str, port: int, network: PeerNetwork, user: Following, broke: Callable[[], None]) -> None:
+        """`broke`: called when a connection has ended or could not be made."""
+        self._broke = broke
+        self._sign = network.sign
+        self._user = user
+        self._stream = Stream([(host, port)], network.dialer, network.clock, Backoff(REST_MS, REST_MS, network.entropy), self)
+        self._dialog = FollowDialog(network.sign)
+        self._why = ""
+
+    def start(self) -> None:
+        """Open the first connection."""
+        self._stream.connect()
+
+    def send(self, command: Follow | LogHeld) -> None:
+        """See LeaderConnection."""
+        if self._stream.open:
+            dialog = self._dialog
+            self._stream.write(dialog.follow(command) if isinstance(command, Follow) else dialog.held(command))
+
+    def close(self, reason: str, rest_ms: int = 0) -> None:
+        """See LeaderConnection. A new connection follows after a pause of `rest_ms` or more on average."""
+        if self._stream.begun:
+            self._stream.drop()
+            self._lost(reason, rest_ms)
+
+    def end(self) -> None:
+        """Close without a reconnect."""
+        self._stream.close()
+
+    def opened(self) -> None:
+        """See WireUser."""
+        self._dialog = FollowDialog(self._sign)
+        self._user.connected(self)
+
+    def received(self, data: bytes) -> None:
+        """See WireUser."""
+        try:
+            events = self._dialog.receive(data)
+        except RequestError as error:
+            raise UnreadableError(str(error)) from error
+        for event in events:
+            if not self._stream.open:
+                return
+            self._take(event)
+
+    def _take(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
+        if isinstance(event, LogBytes):
+            self._user.bytes(event)
+            if self._stream.open:
+                self._why = ""
+        elif isinstance(event, FollowAccepted):
+            self._user.accepted(event)
+        else:
+            self._user.refused(event)
+
+    def ended(self, reason: str) -> None:
+        """See WireUser."""
+        self._lost(reason)
+
+    def _lost(self, reason: str, rest_ms: int = 0) -> None:
+        self._broke()
+        self._user.lost()
+        if reason != self._why:
+            self._why = reason
+            log.info("the leader at %s is not followed for now: %s", self._stream.where, reason)
+        self._stream.retry(rest_ms)
+
+
+def refusal_of(group: StoreGroup, own: int, log: FollowerLog, is_learner: bool) -> str:
+    """The reason why replica `own` may neither follow the leader nor request an election, text for people; "": it may.
+
+    - the controllers know no election, but a replica has a log of an earlier epoch: a new leader would overwrite that log
+    - the leader's epoch is lower than that of `log`, or equal and written by another log: the histories differ
+    """
+    if group.is_forgotten:
+        return "" if is_learner else f"{GroupRefusal.FORGOTTEN.value} {group.name}"
+    leader, eras = group.replica(group.leader), log.eras()
+    if leader is None or leader.id == own or not eras or not eras[-1].epoch:
+        return ""
+    epoch, writer = eras[-1].epoch, incarnation_text(log.writer)
+    is_same = epoch == group.leader_epoch and (not writer or leader.incarnation in ("", writer))
+    if epoch < group.leader_epoch or is_same:
+        return ""
+    return _OTHER.format(own=epoch, leader=leader.id, led=group.leader_epoch)
 
 
 @final
@@ -57,6 +161,23 @@ class FollowingState:
         if self._link is not None:
             self._link.end()
         self._following = self._link = None
+
+    def release(self) -> None:
+        """Close the log, since the term is closed."""
+        self._follower.close()
+
+    @property
+    def parts(self) -> MendableLog:
+        """Its log, for reads of parts."""
+        return self._follower.parts
+
+    def facts(self) -> LogFacts:
+        """The properties of its log, for heartbeats."""
+        return facts_of(self._follower)
+
+    def measure(self) -> ReplicaFigures:
+        """Its measurements since the last call."""
+        return self._meter.take(self._follower.work, UNMEASURED)
 
     def doing(self, group: str) -> str:
         """The activity of this replica of `group`, text for people."""

@@ -19,7 +19,6 @@ SAMPLE_NS: Final = 50 * MILLISECOND_NS
 class ReplicaHealth:
     """Health figures of one term of a replica.
 
-    newest   figures of the last heartbeat
     errors   disk errors and broken replica connections since the start
     """
 

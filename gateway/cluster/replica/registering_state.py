@@ -11,9 +11,10 @@ from typing import Final, NamedTuple, final
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ApplyId, RegisterReplica
-from domain.controller.group import FIRST_ID, StoreGroup
+from domain.controller.group import FIRST_ID, ReplicaReport, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
+from domain.replication.ports import FollowerLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.identity import ReplicaIdentity
 
@@ -24,8 +25,6 @@ log: Final = logging.getLogger("headgate.replica")
 class ReplicaPlace(NamedTuple):
     """Name and addresses of a replica.
 
-    cluster   its cluster
-    group     its store group
     identity  its id, and the text by which the node proves that the id is its own
     address   host:port at which the other replicas reach it
     learner   True: it is never elected
@@ -43,7 +42,6 @@ class ReplicaPlace(NamedTuple):
 class LogFacts(NamedTuple):
     """Properties of a log that a replica registers.
 
-    incarnation   identity of the log
     continues     incarnation of an earlier log whose flushed records it contains; 0: none
     epoch         leader epoch of the last batch
     position      end of the log
@@ -53,6 +51,16 @@ class LogFacts(NamedTuple):
     continues: int
     epoch: int
     position: int
+
+    def report(self, own: int) -> ReplicaReport:
+        """The report of replica `own` in its heartbeats."""
+        return ReplicaReport(own, incarnation_text(self.incarnation), self.epoch, self.position)
+
+
+def facts_of(follower: FollowerLog) -> LogFacts:
+    """The properties of the log of a replica that does not lead."""
+    eras = follower.eras()
+    return LogFacts(follower.incarnation, follower.continues, eras[-1].epoch if eras else 0, follower.written)
 
 
 Enrolled = Callable[[int, StoreGroup], None]

@@ -15,8 +15,8 @@ from typing import Final, final
 from domain.admin.replica import ReplicaState
 from domain.command import Command
 from domain.controller.answer import GroupRefusal
-from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import UNMEASURED, ReplicaFigures
+from domain.controller.group import StoreGroup
+from domain.controller.health import ReplicaFigures
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Timer
@@ -27,11 +27,10 @@ from gateway.cluster.replica.follower_commands import FollowerCommands
 from gateway.cluster.replica.following_state import FollowingState
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.leading_state import LeadingState
-from gateway.cluster.replica.log_repairs import LogRepairs
+from gateway.cluster.replica.log_repairs import LogRepairs, RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.promoting_state import PromotingState
-from gateway.cluster.replica.registering_state import LogFacts, RegisteringState, ReplicaPlace, incarnation_text
-from gateway.cluster.replica.repair_sources import RepairSources
+from gateway.cluster.replica.registering_state import RegisteringState, ReplicaPlace, facts_of
 from gateway.cluster.replica.restarting_state import RestartingState
 from gateway.usecase.handler import Verb
 from store.replication.leading import Leading
@@ -81,11 +80,10 @@ class ReplicaTerm:
     """One term of a replica: the owner of its state.
 
     own, epoch, group   as in TermOwner
-    leading         its leadership; None while it follows
     why             reason why it is not registered yet, or why the term ended; "": neither
     ended           True: the term has ended, or is closed
     needs_a_person  True: it has ended, and a further term would end in the same way
-    meter           measurements of this replica, for its heartbeats
+    _owner          state that has the log: FollowingState, and LeadingState from the promotion on
     """
 
     def __init__(
@@ -95,7 +93,6 @@ class ReplicaTerm:
         """`repairs`: counters of repaired parts; `busy`: as in store.replication.pace."""
         self.own = self.epoch = 0
         self.group: StoreGroup | None = None
-        self.leading: Leading | None = None
         self.meter = meter
         self.why = "no controller answers"
         self.ended = False
@@ -113,9 +110,11 @@ class ReplicaTerm:
         self._commands = FollowerCommands(self, place.group, repairs, meter.broke)
         sources = RepairSources(network)
         self._log_repairs = LogRepairs(place.group, lambda: (self.group, self.own), sources, self._clock, repairs)
-        self._registering = RegisteringState(place, self._facts, controllers, self._clock, self._registered)
+        self._registering = RegisteringState(place, lambda: facts_of(follower), controllers, self._clock, self._registered)
         self._following = FollowingState(self, follower, place, controllers, network, meter)
         self._restarting = RestartingState(follower, network.entropy)
+        self._owner: FollowingState | LeadingState = self._following
+        self._led: LeadingState | None = None
         self._state: State = self._registering
 
     def start(self) -> None:
@@ -129,11 +128,10 @@ class ReplicaTerm:
     def hand_over(self, done: Callable[[], None]) -> None:
         """Request the election of the follower in sync that has most of the log. `done`: the request is answered, or there is
         nothing to hand over."""
-        state = self._state
-        if self._closed or not isinstance(state, LeadingState):
+        if self._closed or self._led is None:
             done()
         else:
-            state.hand_over(done)
+            self._led.hand_over(done)
 
     def close(self) -> None:
         """End the term without a call of `over`. The log of a follower is closed, and a store not yet passed to `elected`."""
@@ -141,11 +139,7 @@ class ReplicaTerm:
             return
         self._closed = True
         self._leave()
-        state = self._state
-        if isinstance(state, LeadingState):
-            state.release()
-        else:
-            self._follower.close()
+        self._owner.release()
 
     def _leave(self) -> None:
         """Stop all work. The controllers detect the end of the connection, and elect another leader without a wait."""
@@ -166,8 +160,8 @@ class ReplicaTerm:
         self.needs_a_person = needs_a_person
         log.warning("store group %s: %s", self._place.group, reason)
         self._leave()
-        if isinstance(self._state, LeadingState):
-            self._state.log.depose(Failure(ErrorCode.STORE_UNAVAILABLE, f"this node does not lead any more: {reason}"))
+        if self._led is not None:
+            self._led.log.depose(Failure(ErrorCode.STORE_UNAVAILABLE, f"this node does not lead any more: {reason}"))
         self._events.over(reason)
 
     def _watch(self) -> None:
@@ -175,10 +169,10 @@ class ReplicaTerm:
 
         The next term opens the log again: it keeps verified data, or fails with a report.
         """
-        state = self._state
-        if self.ended or (isinstance(state, LeadingState) and state.serves):
+        led = self._led
+        if self.ended or (led is not None and led.serves):
             return
-        if not isinstance(state, LeadingState) and self._follower.broken is not None:
+        if led is None and self._follower.broken is not None:
             self.end(self._follower.broken.text)
             return
         if (text := self.doing()) != self._said:
@@ -205,7 +199,7 @@ class ReplicaTerm:
         self.why = ""
         self._state = self._following
         if first:
-            self._controllers.begin(self._place.address, self._report)
+            self._controllers.begin(self._place.address, lambda: self._owner.facts().report(self.own))
         self.heard(group)
 
     def register_again(self, why: str) -> None:
@@ -261,54 +255,43 @@ class ReplicaTerm:
             return
         self.meter.other_log()
         self.epoch = group.leader_epoch
-        state = self._state = LeadingState(self, store, group, self._controllers, self._clock, self._busy)
-        self.leading = state.leading
-        state.start()
-        self._log_repairs.begin(state.log.parts)
-        state.serve(self._events.elected)
+        led = self._led = LeadingState(self, store, group, self._controllers, self._clock, self._busy, self.meter)
+        self._state = self._owner = led
+        led.start()
+        self._log_repairs.begin(led.log.parts)
+        led.serve(self._events.elected)
 
     # Controllers
 
     def heard(self, group: StoreGroup) -> None:
         """See TermOwner. The state follows the group, once the replica is registered and between two changes."""
         self.group = group
-        state = self._state
-        if self.ended or not isinstance(state, FollowingState | LeadingState):
+        if self.ended or self._state is not self._owner:
             return
         registered = group.replica(self.own)
         if registered is not None and registered.run not in ("", *self._runs):
             self.end(f"{GroupRefusal.COPIED.value} (the other one is at {registered.address})")
             return
-        state.heard(group)
+        self._owner.heard(group)
 
     def _told_slow(self, slow: frozenset[int]) -> None:
-        if isinstance(self._state, LeadingState):
-            self._state.heard_slow(slow)
-
-    def _facts(self) -> LogFacts:
-        follower = self._follower
-        eras = follower.eras()
-        return LogFacts(follower.incarnation, follower.continues, eras[-1].epoch if eras else 0, follower.written)
-
-    def _report(self) -> ReplicaReport:
-        if isinstance(self._state, LeadingState):
-            led = self._state.log
-            return ReplicaReport(self.own, incarnation_text(led.incarnation), led.epoch, led.written)
-        facts = self._facts()
-        return ReplicaReport(self.own, incarnation_text(facts.incarnation), facts.epoch, facts.position)
+        if self._led is not None:
+            self._led.heard_slow(slow)
 
     def _measure(self) -> ReplicaFigures:
-        if isinstance(self._state, LeadingState):
-            leading = self._state.leading
-            return self.meter.take(self._state.log.work, leading.ack_us(), leading.paths())
-        return self.meter.take(self._follower.work, UNMEASURED)
+        return self._owner.measure()
 
     # Questions of the node, of tools and of other replicas
 
     @property
+    def leading(self) -> Leading | None:
+        """Its leadership; None while it follows."""
+        return None if self._led is None else self._led.leading
+
+    @property
     def promoted(self) -> LeaderStore | None:
         """Its store from the promotion on, also before it may serve; None while it follows."""
-        return self._state.store if isinstance(self._state, LeadingState) else None
+        return None if self._led is None else self._led.store
 
     @property
     def reads(self) -> FollowerReads:
@@ -317,26 +300,24 @@ class ReplicaTerm:
 
     def readers(self) -> Mapping[int, str]:
         """See ReplicaView. No reader is served by followers while this replica does not lead."""
-        return self._state.readers() if isinstance(self._state, LeadingState) else {}
+        return {} if self._led is None else self._led.readers()
 
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """See ReplicaView."""
-        return self._state.reader_for(position, behind_bytes) if isinstance(self._state, LeadingState) else 0
+        return 0 if self._led is None else self._led.reader_for(position, behind_bytes)
 
     def state(self) -> ReplicaState:
         """See ReplicaView."""
-        return (self._state if isinstance(self._state, LeadingState) else self._following).state()
+        return self._owner.state()
 
     def figures(self) -> dict[str, float]:
         """Metrics of the log, by name."""
-        return (self._state if isinstance(self._state, LeadingState) else self._following).figures()
+        return self._owner.figures()
 
     @property
     def parts(self) -> MendableLog | None:
-        """See AskedReplica."""
-        if self._closed:
-            return None
-        return self._state.log.parts if isinstance(self._state, LeadingState) else self._follower.parts
+        """See TermOwner."""
+        return None if self._closed else self._owner.parts
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Verbs of FollowerCommands."""

@@ -1,10 +1,12 @@
-"""The owner of a replica's states, as these see and change it."""
+"""The owner of a replica's states, as these and the commands of other replicas see and change it."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from domain.controller.group import StoreGroup
+from domain.replication.ports import MendableLog
+from store.replication.leading import Leading
 
 
 class TermOwner(Protocol):
@@ -20,6 +22,14 @@ class TermOwner(Protocol):
     epoch: int
     group: StoreGroup | None
     ended: bool
+
+    @property
+    def leading(self) -> Leading | None:
+        """Leadership of this replica; None while it follows."""
+
+    @property
+    def parts(self) -> MendableLog | None:
+        """Its log, for reads of parts; None: it is closed."""
 
     def heard(self, group: StoreGroup) -> None:
         """A controller has reported the state of the group."""

@@ -14,7 +14,6 @@ from gateway.connectors.spark.plan import limit_rows
 class Step(NamedTuple):
     """The next micro-batch.
 
-    end      where it ends
     epochs   the epochs that `end` belongs to
     fresh    starts of queues that are new, and of queues that lost messages
     losses   what was lost before these starts: errors unless failOnDataLoss=false

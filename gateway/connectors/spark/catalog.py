@@ -41,7 +41,6 @@ class Catalog:
 
     _routes   (queues, topics without a route, queues whose broker does not answer) of the topics last asked for
     _warned     what was logged already
-    _name       name of the read holds
     _hold_at_s  when the holds are asked for again
     """
 

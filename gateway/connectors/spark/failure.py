@@ -39,10 +39,7 @@ class MissingError(SourceError):
 
 
 class NoSuchTopicError(MissingError):
-    """A topic does not exist. `near`: similar names of topics.
-
-    topic   its name
-    """
+    """A topic does not exist. `near`: similar names of topics."""
 
     def __init__(self, topic: str, nameserver: str, near: list[str]) -> None:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""

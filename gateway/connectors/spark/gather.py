@@ -21,9 +21,7 @@ from domain import address, limits
 from domain.message import property as properties
 from domain.message.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
 from gateway.client.answer import QueueRoute
-from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place
-from gateway.connectors.spark.reference import TIME_MS_MAX, TIME_MS_MIN
 from gateway.connectors.spark.tokens import PropertyTokens, spans, text
 
 Numbers = npt.NDArray[np.int64]
@@ -31,6 +29,9 @@ EXPANDED_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of decompressed bodies in one batch; the last body can exceed it."""
 PIECES_MAX: Final = 100_000
 """Separators of properties in one chunk; a single record can exceed it. Each takes about 100 bytes of a worker's memory."""
+TIME_MS_MIN: Final = -62_135_510_400_000
+TIME_MS_MAX: Final = 253_402_214_399_999
+"""0001-01-02 to 9999-12-30 in UTC: times that every time zone writes with four digits. Times beyond are moved to these."""
 _PIECE_END: Final = b"\x02"
 _HEAD_BYTES: Final = 56
 _HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
@@ -40,14 +41,6 @@ _MAGICS: Final = {b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"}
 _PROPERTY: Final = {
     "keys": properties.KEYS, "tags": properties.TAGS, "messageGroup": properties.SHARDING_KEY, "messageId": properties.UNIQ_KEY,
 }  # fmt: skip
-
-
-def batches(
-    data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Schema, permissive: bool
-) -> Iterator[pa.RecordBatch]:
-    """The records of `data` with offsets in [start, end) -> record batches of the schema, see `chunks`."""
-    for chunk in chunks(data, queue, start, end, schema, permissive):
-        yield from chunk.batches(schema)
 
 
 def chunks(data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Schema, permissive: bool) -> Iterator[ColumnChunk]:
@@ -74,7 +67,6 @@ def chunks(data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Sche
 class ColumnChunk:
     """Records, one after the other, and the positions of their parts.
 
-    rows    number of records
     after   offset after the last record; -1 without records
     """
 
@@ -180,7 +172,10 @@ class ColumnChunk:
         for row, begin, end, flags in zip(rows.tolist(), *places, strict=True):
             body = expanded(self._data[begin:end], flags, limits.BODY_BYTES_MAX)
             if body is None and not self._permissive:
-                raise reference.unreadable(self._queue, int(self._offsets[row]))
+                raise RecordError(
+                    f"{place(self._queue)}, offset {int(self._offsets[row])}: the body is corrupt, or larger than "
+                    f"{limits.BODY_BYTES_MAX} bytes when decompressed. Set option mode=PERMISSIVE to read such bodies as null."
+                )
             found.append(body)
             size += len(body) if body else 0
             if size >= EXPANDED_BYTES_MAX:

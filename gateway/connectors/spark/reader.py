@@ -81,14 +81,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         self._known: Catalog | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            "_options": self._options,
-            "_schema": self._schema,
-            "_start": None,
-            "_target": None,
-            "_late": False,
-            "_known": None,
-        }
+        return {**vars(self), "_start": None, "_target": None, "_late": False, "_known": None}
 
     def initialOffset(self) -> offsets.Document:  # noqa: N802
         """Where the query starts, from its options. Computed once: Spark calls this twice for the first batch."""

@@ -17,10 +17,7 @@ _NAMES_MAX: Final = 48
 
 @final
 class PropertyTokens:
-    """The properties of many records: start, separator and end of each, and the record it is in.
-
-    rows  number of records
-    """
+    """The properties of many records: start, separator and end of each, and the record it is in."""
 
     def __init__(self, properties: pa.Array) -> None:
         """`properties`: a binary array without nulls and with array offset 0; a row has the properties of one record."""

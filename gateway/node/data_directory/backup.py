@@ -28,8 +28,7 @@ from gateway.node.data_directory.plan_source import PlanSource
 from gateway.runtime.copying import FileCopies
 from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
 from store.offline import backup as content
-from store.offline.check import Check
-from store.offline.finding import Severity
+from store.offline.check import Check, Severity
 
 MANIFEST: Final = "backup.json"
 FORMAT: Final = 1
@@ -47,7 +46,6 @@ class BackupFacts(NamedTuple):
     incarnation   identity of the log
     first         position of the first byte of the log
     position      position up to which it has the log
-    records       records in the log
     files         name -> [bytes, nanoseconds of the last change of the file that was copied]
     """
 

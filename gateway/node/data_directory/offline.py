@@ -15,8 +15,7 @@ from controller.member.identity import set_aside
 from domain.errors import ConfigError
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
-from store.offline.check import Check
-from store.offline.finding import CheckFinding, Severity
+from store.offline.check import Check, CheckFinding, Severity
 from store.offline.repair import Repair, Repaired
 
 CLEAN, FOUND = 0, 1

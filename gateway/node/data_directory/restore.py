@@ -15,8 +15,7 @@ from gateway.runtime.copying import FileCopies
 from gateway.runtime.disk import LOCK_NAME
 from gateway.runtime.owner_only import made_folders
 from store.offline import backup as content
-from store.offline.check import Check
-from store.offline.finding import Severity
+from store.offline.check import Check, Severity
 
 
 def restore(source: Path, data: Path, as_json: bool, say: Callable[[str], None], files: FileCopies) -> int:

@@ -17,13 +17,12 @@ from typing import Final, TypeVar, final
 
 from domain.errors import ConfigError, Failure
 from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
-from domain.ports import Clock
-from domain.store.backup import Backups
 from domain.store.store_ports import StateChange, StatePairs
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.apache.relay.brokers import RelayBrokers
 from gateway.apache.relay.relay import Relay
+from gateway.apache.relay.servers import RelayServers
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.relay.uplink import FULL_BYTES
 from gateway.apache.settings import RocketmqSettings
@@ -37,7 +36,6 @@ from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
 from gateway.node.entry_points import load_named
-from gateway.node.protocols import Protocols
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
@@ -53,7 +51,7 @@ from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 from protocols.adapter import Adapter
-from protocols.remoting.relayed.adapter import RelayAdapter
+from protocols.remoting.relayed.connection import RelayAdapter
 from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
 
@@ -78,24 +76,25 @@ Told = TypeVar("Told")
 class ApacheRole(Role):
     """Role of a gateway whose messages are in an Apache RocketMQ cluster."""
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+    def __init__(self, context: RoleContext) -> None:
         """Lock the data directory. Raises ConfigError when no name server is named, StoreError for the directory."""
+        config, clock = context.config, context.clock
         self._settings = of_cluster(config, RocketmqSettings)
         self._relay_settings = of_cluster(config, RelaySettings)
         if not self._settings.nameservers:
             raise ConfigError('store.nameservers is empty: name the cluster\'s name servers, as in ["10.0.0.5:9876"]')
         self._config = config
         self._clock = clock
-        self._health = health
-        self._protocols = protocols
+        self._health = context.health
+        self._protocols = context.protocols
         self._entropy = SystemEntropy()
         self._relays = GATEWAY in config.role_set
-        self._state = self._state_node(health)
+        self._state = self._state_node(context.health)
         self._make_choice = _strategy(self._settings.send)
         self._reached = ServerAccess(self._settings.servers)
         self._sign = self._reached.kept_sign(clock)
         self._servers = self._connections(self._reached.servers.endpoints)
-        self._inner = StoreRole(config, clock, health, protocols, self._store_side)
+        self._inner = StoreRole(context, self._store_side)
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
@@ -127,11 +126,6 @@ class ApacheRole(Role):
     def client_side(self) -> ClientSide:
         """The composed node."""
         return self._inner.client_side
-
-    @property
-    def backups(self) -> Backups | None:
-        """None: messages are the cluster's."""
-        return None
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Wait for the cluster, for ever; then serve. Raises ConfigError and StoreError."""
@@ -169,7 +163,7 @@ class ApacheRole(Role):
             first=self._first,
             interest=self._store.tail.watch,
             waits=self._store.tail.wait,
-            follow_lost=self._store.tail.follow_lost,
+            follow_lost=self._store.tail.pulls.follow_lost,
             streams=self._streams,
             access=self._authority(),
         )
@@ -241,11 +235,14 @@ class ApacheRole(Role):
 
         pairs = await _answer_of(read_ports)
         kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
-        brokers = RelayBrokers(host, settings, "", kept)
-        brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
+
+        def keep(address: str, port: int) -> None:
+            state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
+
+        brokers = RelayBrokers(host, settings, "", kept, keep)
         dialer = self._reached.dialer(unwritten_bytes_max=FULL_BYTES)
         nameservers = self._reached.servers.endpoints
-        return Relay(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
+        return Relay(RelayServers(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Serve each broker at a port of its own."""
@@ -288,7 +285,7 @@ class ApacheRole(Role):
     def lines(self) -> list[tuple[str, str]]:
         """What the cluster is, and what is not to be had."""
         inner = [line for line in self._inner.lines() if line[0] != "durability"]
-        relayed = [] if self._relay is None else [("brokers at", self._relay.where())]
+        relayed = [] if self._relay is None else [("brokers at", self._relay.servers.where())]
         state = [] if self._state is None else [self._state.line()]
         users = [] if self._access is None else [self._access.line()]
         return [*self._store.facts.lines(), *relayed, *state, *users, *inner]
@@ -359,4 +356,4 @@ def _strategy(name: str) -> MakeChoice:
 
 def make_role(context: RoleContext) -> ApacheRole:
     """The entry point `apache`. Raises ConfigError and StoreError."""
-    return ApacheRole(context.config, context.clock, context.health, context.protocols)
+    return ApacheRole(context)

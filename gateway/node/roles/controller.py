@@ -27,8 +27,6 @@ class ControllerRole(SinglePurposeRole):
     """Role of a process that is a controller.
 
     controlling   what it answers, and its member of the group; once opened
-    links         the others
-    joining       makes the member
     """
 
     controlling: Controlling
@@ -94,7 +92,7 @@ class ControllerRole(SinglePurposeRole):
             f"founded by {len(identity.founders)} controllers" if identity.founders else "waits for all controllers to answer"
         )
         return [
-            self.access_line(),
+            self.side.access_line(),
             ("group", group),
             ("data", f"{self.config.data}: what the controllers have decided, and users"),
         ]
@@ -108,4 +106,4 @@ class ControllerRole(SinglePurposeRole):
 
 def make_role(context: RoleContext) -> ControllerRole:
     """The entry point `controller`. Raises ConfigError and StoreError."""
-    return ControllerRole(context.config, context.clock, context.health, context.protocols)
+    return ControllerRole(context)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from domain.errors import ErrorCode
-from domain.ports import Clock, Entropy
 from domain.replication.reads import FollowerReads
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.cluster.replica.replica import ReplicaTerm
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
-from gateway.node.protocols import Protocols
-from gateway.node.settings import Config
 from gateway.usecase.allowed_commands import AllowedCommands
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
@@ -28,14 +23,14 @@ MIB = 1024 * 1024
 
 
 def compose_follower(
-    config: Config, ports: Mapping[str, int], host: str, reads: FollowerReads, replica: ReplicaTerm, clock: Clock,
-    entropy: Entropy, protocols: Protocols,
-) -> tuple[ClientSide, FollowerReading, Presence]:  # fmt: skip
+    place: ClientPlace, reads: FollowerReads, replica: ReplicaTerm
+) -> tuple[ClientSide, FollowerReading, Presence]:
     """What serves readers over `reads`, with the users and policies that are in them; what reads, for its counters; what gets
     heartbeats.
 
     Raises ConfigError.
     """
+    config, clock = place.config, place.clock
     policy = config.part(NodePolicy, "policy")
     records = AccessRecords(reads.state, access_of(config).grants)
     access = Access(records, access_of(config), clock.wall_ms, config.cluster) if config.controlled else None
@@ -50,13 +45,7 @@ def compose_follower(
         return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
 
     presence = Presence(clock.wall_ms(), figures)
-    verbs = AllowedCommands(
-        REFUSED, reading, presence, Replicas(replica, reads.figures),
-        code=ErrorCode.STORE_UNAVAILABLE,
-    )  # fmt: skip
+    verbs = AllowedCommands(REFUSED, reading, presence, Replicas(replica, reads.figures), code=ErrorCode.STORE_UNAVAILABLE)
     gate = gate_before(verbs, access, clock)
-    place = ClientPlace(
-        config=config, ports=ports, host=host, broker=config.broker, clock=clock, entropy=entropy, protocols=protocols
-    )
     side = make_client_side(place, ClientSide, CommandPath(gate), ClientUsers(records, access), place.counters())
     return side, reading, presence

@@ -12,7 +12,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.client_side import ClientSide
 from gateway.node.roles.role_names import READERS
-from gateway.runtime.startup_ports.listeners import admit, refuse
+from gateway.runtime.startup_ports import admit, refuse
 from gateway.runtime.stream import StreamListener
 
 log = logging.getLogger("headgate.replica")

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import final
 
+from domain.channel import ChannelCommand
+from domain.command import Command
 from domain.errors import ConfigError, Failure
-from domain.ports import Clock
-from domain.store.backup import Backups
+from gateway.access.authority import Access
+from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.traffic import Traffic
+from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientSide
-from gateway.node.protocols import Protocols
-from gateway.node.roles.gateway_composition import compose_gateway
+from gateway.connection.handler import Handler
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.node.composition import CHANNELS
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.node_connections import NodeConnections
 from gateway.node.roles.role import EndClients, OpenPort, Role
 from gateway.node.roles.role_names import NAMESERVER
 from gateway.node.roles.store_address import StoreAddress
-from gateway.node.settings import Config, refuse_exposed
+from gateway.node.settings import refuse_exposed
 from gateway.observe.counters import CounterRegistry
-from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
@@ -32,13 +34,43 @@ log = logging.getLogger("headgate.node")
 
 
 @final
+class ChannelsFirst:
+    """A handler that takes channels apart here, so that each is a connection of its own for the handler behind."""
+
+    def __init__(self, channels: Channels, handler: Handler) -> None:
+        channels.handler = handler
+        self._within = channels.verbs()[ChannelCommand]
+        self._handle = handler.handle
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Pass a command on."""
+        if type(command) is ChannelCommand:
+            self._within(connection, command)
+        else:
+            self._handle(connection, command)
+
+
+def compose_gateway(
+    place: ClientPlace, controlled: bool, forwarder: Handler, records: AccessRecords, counters: CounterRegistry
+) -> ClientSide:
+    """Make the adapters, and what checks credentials: rights and rates are the store's concern. Raises ConfigError.
+
+    controlled   True: the store controls access
+    records      a copy of its users
+    """
+    config, wall_ms = place.config, place.clock.wall_ms
+    access = Access(records, access_of(config), wall_ms, config.cluster) if controlled else None
+    path = CommandPath(ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder), forwards=True)
+    return make_client_side(place, ClientSide, path, ClientUsers(records, access, elsewhere=True), counters)
+
+
+@final
 class GatewayRole(Role):
     """Role of a process that has no store."""
 
-    def __init__(
-        self, config: Config, clock: Clock, health: Health, protocols: Protocols, counters: CounterRegistry | None = None
-    ) -> None:
-        """Raises ConfigError when no store is named. `counters`: of the name server in this process; None: there is none."""
+    def __init__(self, context: RoleContext) -> None:
+        """Raises ConfigError when no store is named."""
+        config, clock = context.config, context.clock
         self.folder = Path(config.data)
         self._config = config
         address = config.part(StoreAddress, "gateway")
@@ -48,29 +80,20 @@ class GatewayRole(Role):
                 "or by store in the table [gateway]"
             )
         self._clock = clock
-        self._health = health
-        self._protocols = protocols
-        self._counters = counters or CounterRegistry(protocols.words, clock.wall_ms)
+        self._health = context.health
+        self._protocols = context.protocols
+        names = context.parts.get(NAMESERVER)
+        counters = None if names is None else names.client_side.counter_registry
+        self._counters = counters or CounterRegistry(context.protocols.words, clock.wall_ms)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
-        self._end_clients: EndClients | None = None
-        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed, self._lost)
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
 
     @property
     def client_side(self) -> ClientSide:
         """What serves clients."""
         assert self._side is not None
         return self._side
-
-    @property
-    def backups(self) -> Backups | None:
-        """None: the store has them."""
-        return None
-
-    def _lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
-        """The store has dropped these clients."""
-        if self._end_clients is not None:
-            self._end_clients(why, clients)
 
     def _changed(self) -> None:
         """A connection to the store is there, or is not any more. While there is one, new clients are served."""
@@ -88,15 +111,17 @@ class GatewayRole(Role):
         assert facts is not None
         if not facts.controlled:
             refuse_exposed(self._config)
-        side = self._side = compose_gateway(
-            self._config, ports, host, facts, forwarders.handler, self._store.records, self._clock, self._entropy,
-            self._protocols, self._counters,
+        place = ClientPlace(
+            config=self._config, ports=ports, host=host, broker=facts.broker, clock=self._clock, entropy=self._entropy,
+            protocols=self._protocols,
         )  # fmt: skip
+        records, counters = self._store.records, self._counters
+        side = self._side = compose_gateway(place, facts.controlled, forwarders.handler, records, counters)
         forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(side.counter_registry.all()))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """See Role. Clients have to connect again when the store is lost: `end_clients` ends their connections."""
-        self._end_clients = end_clients
+        self._store.begin(end_clients)
 
     def unfinished_bytes(self) -> int:
         """Bytes of commands that the store has not answered."""
@@ -108,10 +133,8 @@ class GatewayRole(Role):
 
     def lines(self) -> list[tuple[str, str]]:
         """The store, users and the folder."""
-        side = self.client_side
-        store = self._store
-        who = "everybody who reaches a port" if side.access is None else f"controlled, {len(store.records.users)} users"
-        return [("store", f"{store.where}, {store.secure}"), ("access", who), ("data", f"{self.folder}: certificates")]
+        where = f"{self._store.where}, {self._store.secure}"
+        return [("store", where), self.client_side.access_line(), ("data", f"{self.folder}: certificates")]
 
     async def settled(self) -> None:
         """Wait for the store's answers, for a bounded time."""
@@ -133,6 +156,4 @@ class GatewayRole(Role):
 
 def make_role(context: RoleContext) -> GatewayRole:
     """The entry point `gateway`. Raises ConfigError."""
-    beside = context.parts.get(NAMESERVER)
-    counters = None if beside is None else beside.client_side.counter_registry
-    return GatewayRole(context.config, context.clock, context.health, context.protocols, counters)
+    return GatewayRole(context)

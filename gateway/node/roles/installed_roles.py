@@ -21,7 +21,6 @@ ROLES: Final = "gateway.roles"
 class RoleContext:
     """The parts of a node that its role is made from.
 
-    config   settings of the node
     parts    name -> role of each part of its own in this process, which is open already
     over     called when the node has to stop, and another one to start in this process
     """

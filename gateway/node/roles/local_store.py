@@ -29,10 +29,7 @@ def backups_of(store: MessageStore) -> Backups | None:
 
 @final
 class LocalStore:
-    """A locked data directory.
-
-    disk   its files
-    """
+    """A locked data directory."""
 
     def __init__(self, folder: str, health: Health) -> None:
         """Lock the directory. Raises StoreError when another process uses it."""

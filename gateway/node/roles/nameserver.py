@@ -37,9 +37,9 @@ class NameserverRole(SinglePurposeRole):
 
     def lines(self) -> list[tuple[str, str]]:
         """Users and the folder."""
-        return [self.access_line(), ("data", f"{self.config.data}: keys and users; brokers register again after a start")]
+        return [self.side.access_line(), ("data", f"{self.config.data}: keys and users; brokers register again after a start")]
 
 
 def make_role(context: RoleContext) -> NameserverRole:
     """The entry point `nameserver`. Raises ConfigError and StoreError."""
-    return NameserverRole(context.config, context.clock, context.health, context.protocols)
+    return NameserverRole(context)

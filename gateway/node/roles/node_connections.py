@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
 from domain.ports import Clock, Entropy
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.forwarder import Forwarder, StoreLost
+from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
+from gateway.connection.client_connection import ClientConnection
 from gateway.link.servers import Servers
 from gateway.node.client_side import access_of
+from gateway.node.roles.role import EndClients
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config
@@ -43,16 +45,16 @@ class NodeConnections:
         clock: Clock,
         entropy: Entropy,
         changed: Callable[[], None],
-        on_store_lost: StoreLost,
     ) -> None:
         """Raises ConfigError when the key or the authorities cannot be read.
 
         changed   called when a connection is there, and when it is not any more
         """
         self._access = ServerAccess(servers)
+        self._end_clients: EndClients | None = None
         lives = [entropy.token(16) for _ in range(address.connections)]
         name = config.advertise or config.host
-        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions, on_store_lost)
+        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions, self._lost)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
         patience_s = address.patience_s
         dialer = self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX)
@@ -60,6 +62,14 @@ class NodeConnections:
             StoreConnection(servers.endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
             for each in self.forwarders.each
         ]
+
+    def begin(self, end_clients: EndClients) -> None:
+        """Clients are served from now on; `end_clients` ends those that the node has dropped."""
+        self._end_clients = end_clients
+
+    def _lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
+        if self._end_clients is not None:
+            self._end_clients(why, clients)
 
     def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
         return NodeDialog(forwarder, self._access.sign(), write)
@@ -87,7 +97,7 @@ class NodeConnections:
 
     async def reached(self) -> None:
         """Wait without limit until the node has sent its facts, users and policies."""
-        while self.forwarders.facts is None or not self.forwarders.ready:
+        while self.forwarders.facts is None or not self.forwarders.state.ready:
             await asyncio.sleep(CHECK_S)
 
     async def settled(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, final
 
@@ -11,7 +11,6 @@ from domain.address import endpoint_text
 from domain.command import Command
 from domain.controller.health import UNMEASURED
 from domain.errors import StoreError
-from domain.ports import Clock
 from domain.replication.message import (
     Follow,
     FollowRefusal,
@@ -23,7 +22,7 @@ from domain.replication.message import (
 )
 from domain.replication.ports import LeaderStore
 from gateway.access.authority import Access
-from gateway.cluster.registration.slave import SlaveRegistration
+from gateway.cluster.registration.registering import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
@@ -32,9 +31,8 @@ from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide
 from gateway.node.composition import StoreSide
-from gateway.node.protocols import Protocols
 from gateway.node.roles.follower_composition import MIB, compose_follower
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
@@ -44,7 +42,6 @@ from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.node.settings import Config
-from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
@@ -52,7 +49,7 @@ from gateway.runtime.machine import processor_ns
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
-from protocols.http2.choice import choose
+from protocols.http2.adapter import choose
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 
@@ -71,9 +68,9 @@ class ReplicaRole(SinglePurposeRole):
     repairs   counts the repairs of its log
     """
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
-        """`over` is called when the store that has led must be closed. Raises ConfigError and StoreError."""
-        super().__init__(config, clock, health, protocols)
+    def __init__(self, context: RoleContext) -> None:
+        """Raises ConfigError and StoreError."""
+        super().__init__(context)
         self.replica: ReplicaTerm | None = None
         self.repairs = RepairCounts()
         self._opening: ReplicaLogOpening | None = None
@@ -82,12 +79,12 @@ class ReplicaRole(SinglePurposeRole):
         self._presence: Presence | None = None
         self._served: ClientSide | None = None
         self._slave: SlaveRegistration | None = None
-        self._over = over
-        self._health = health
-        self._settings = config.part(ReplicationSettings, "replication")
+        self._over = context.over
+        self._health = context.health
+        self._settings = context.config.part(ReplicationSettings, "replication")
         access = ServerAccess(self._settings.servers)
         self._controllers = access.servers.endpoints
-        self._network = PeerNetwork(access.dialer(), access.kept_sign(clock), clock, SystemEntropy())
+        self._network = PeerNetwork(access.dialer(), access.kept_sign(context.clock), context.clock, SystemEntropy())
         self._address = ""
         self._run = self._network.entropy.token(8).hex()
 
@@ -219,9 +216,11 @@ class ReplicaRole(SinglePurposeRole):
 
     def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
-        served, self._reading, self._presence = compose_follower(
-            config, ports, host, replica.reads, replica, self._clock, self._network.entropy, self._protocols
-        )
+        place = ClientPlace(
+            config=config, ports=ports, host=host, broker=config.broker, clock=self._clock, entropy=self._network.entropy,
+            protocols=self._protocols,
+        )  # fmt: skip
+        served, self._reading, self._presence = compose_follower(place, replica.reads, replica)
         self._offer(served)
 
     def serve_readers(self, serve: ServeReaders) -> None:
@@ -288,7 +287,7 @@ class ReplicaRole(SinglePurposeRole):
     def lines(self) -> list[tuple[str, str]]:
         """Who may connect, and the controllers."""
         controllers = ", ".join(endpoint_text(*each) for each in self._controllers)
-        return [self.access_line(), ("group", f"{self.config.broker}, as {self._address}; controllers {controllers}")]
+        return [self.side.access_line(), ("group", f"{self.config.broker}, as {self._address}; controllers {controllers}")]
 
     def _end(self) -> None:
         if self._opening is not None:
@@ -319,4 +318,4 @@ def _measured(meter: ReplicaHealth) -> dict[str, float]:
 
 def make_role(context: RoleContext) -> ReplicaRole:
     """The entry point `replica`. Raises ConfigError and StoreError."""
-    return ReplicaRole(context.config, context.clock, context.health, context.protocols, context.over)
+    return ReplicaRole(context)

@@ -13,8 +13,8 @@ from domain.replication.ports import FollowerLog
 from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
+from gateway.cluster.replica.log_repairs import RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
-from gateway.cluster.replica.repair_sources import RepairSources
 from gateway.node.composition import given_to_store
 from gateway.node.roles.local_store import LocalStore
 from gateway.node.settings import Config

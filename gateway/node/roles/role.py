@@ -32,7 +32,7 @@ ServeReaders = Callable[[ClientSide | None], None]
 class Role(Protocol):
     """Made before the ports are bound, and opened when they are. `abandon` ends it whenever the start fails.
 
-    The methods after `abandon`, and `begin`, `pause` and `refuse_waiting`, do nothing in a role that has nothing to do there.
+    The methods after `abandon`, `begin`, `pause` and `refuse_waiting` do nothing in a role that has nothing to do there.
 
     folder   where certificates are, and all that the role stores
     """
@@ -46,6 +46,7 @@ class Role(Protocol):
     @property
     def backups(self) -> Backups | None:
         """Backups of what this role stores; None when there are none. Once opened."""
+        return None
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Make the parts, and wait until clients can be served. `ports` are bound; `host` is what routes carry.
@@ -54,11 +55,7 @@ class Role(Protocol):
         """
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
-        """The node serves clients from now on.
-
-        end_clients   ends connections of clients
-        open_port     serves one more port
-        """
+        """The node serves clients from now on."""
         return
 
     def unfinished_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain.errors import ConfigError
@@ -54,10 +54,7 @@ class KeptKey:
 
 @final
 class ServerAccess:
-    """Shows `servers` who this node is, and checks who they are.
-
-    servers   as the settings name them
-    """
+    """Shows `servers` who this node is, and checks who they are."""
 
     def __init__(self, servers: Servers) -> None:
         """Reads the files once. Raises ConfigError when one cannot be used."""
@@ -65,24 +62,22 @@ class ServerAccess:
         self.sign()
         self.tls()
 
-    @property
-    def _place(self) -> KeyPlace | None:
-        servers = self.servers
-        return KeyPlace(servers.key_file, servers.key_env) if servers.key_file or servers.key_env else None
-
     def sign(self) -> Sign | None:
         """The function that signs requests with the key that the file has now; None: no key is set. Raises ConfigError."""
-        try:
-            return None if self._place is None else self._place.read().signed
-        except KeyPlaceError as error:
-            raise ConfigError(f"{self.servers.key_setting}: {error}") from error
+        return self._signed(lambda place: place.read().signed)
 
     def kept_sign(self, clock: Clock) -> Sign | None:
         """The function that signs requests, and reads a changed key again; None: no key is set. Raises ConfigError."""
+        return self._signed(lambda place: KeptKey(place, clock).signed)
+
+    def _signed(self, make: Callable[[KeyPlace], Sign]) -> Sign | None:
+        servers = self.servers
+        if not (servers.key_file or servers.key_env):
+            return None
         try:
-            return None if self._place is None else KeptKey(self._place, clock).signed
+            return make(KeyPlace(servers.key_file, servers.key_env))
         except KeyPlaceError as error:
-            raise ConfigError(f"{self.servers.key_setting}: {error}") from error
+            raise ConfigError(f"{servers.key_setting}: {error}") from error
 
     def tls(self) -> ssl.SSLContext | None:
         """TLS 1.2 or later, with the authorities as they are now; None: plain text. Raises ConfigError."""

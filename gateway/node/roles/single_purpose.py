@@ -7,20 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from domain.ports import Clock, Disk
+from domain.ports import Disk
 from domain.store.backup import Backups
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
 from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
-from gateway.node.composition import given_to_store
-from gateway.node.protocols import Protocols
+from gateway.node.composition import open_store
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import Role
-from gateway.node.settings import Config, refuse_exposed
-from gateway.node.storage import engine_of, settings_of
-from gateway.observe.health import Health
+from gateway.node.settings import refuse_exposed
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
@@ -40,19 +38,15 @@ class SinglePurposeSide(ClientSide):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglePurposePlace(ClientPlace):
-    """The environment of such a process, with its data directory.
-
-    report   takes events of the store
-    """
+    """The environment of such a process, with its data directory."""
 
     disk: Disk
     report: Report
 
     def open_store(self) -> MessageStore:
         """Open the store of users and policies. Raises ConfigError and StoreError."""
-        given = given_to_store(self.config, self.protocols.store_host(self.host, self.ports), self.entropy)
-        settings = settings_of(self.config, hot_bytes(), given)
-        return engine_of(self.config).open(self.disk, self.clock, settings, self.report)
+        store_host = self.protocols.store_host(self.host, self.ports)
+        return open_store(self.config, store_host, self.disk, self.clock, self.entropy, hot_bytes(), self.report)
 
     def side(
         self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False, is_replica: bool = False
@@ -76,18 +70,17 @@ class SinglePurposeRole(Role):
     """The part of a role that is the same in each such process.
 
     side     what serves clients; once opened
-    config   settings
     """
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+    def __init__(self, context: RoleContext) -> None:
         """Lock the data directory. Raises ConfigError when others reach it without control, StoreError when it is in use."""
+        config = self.config = context.config
         if not config.controlled:
             refuse_exposed(config)
         self.side: SinglePurposeSide
-        self.config = config
-        self._clock = clock
-        self._protocols = protocols
-        self._local = LocalStore(config.data, health)
+        self._clock = context.clock
+        self._protocols = context.protocols
+        self._local = LocalStore(config.data, context.health)
         self.folder = self._local.disk.path
 
     @property
@@ -130,12 +123,6 @@ class SinglePurposeRole(Role):
             counters={**snapshot.counters, **self.counters()},
             histograms={**store.histograms(), **snapshot.histograms},
         )
-
-    def access_line(self) -> tuple[str, str]:
-        """Who is let in, for the table that is printed at the start."""
-        access = self.side.access
-        who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
-        return "access", who
 
     async def settled(self) -> None:
         """Wait until the keys and users that were put are answered."""

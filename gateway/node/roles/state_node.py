@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import final
 
 from domain.errors import ConfigError, Failure
@@ -12,12 +11,11 @@ from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.state_first import StateFirst
 from gateway.cluster.forwarding.traffic import Traffic
-from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.node.client_side import access_of
 from gateway.node.roles.node_connections import NodeConnections
 from gateway.node.roles.role import EndClients
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import Config, refuse_exposed
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
@@ -38,17 +36,9 @@ class StateNode:
         self._config = config
         self._clock = clock
         self._health = health
-        self._connections = NodeConnections(
-            config, address.of_node(), address.servers, clock, entropy, self._changed, self._lost
-        )
+        self._connections = NodeConnections(config, address.of_node(), address.servers, clock, entropy, self._changed)
         self._forwarders = self._connections.forwarders
         self._opening = True
-        self._end_clients: EndClients | None = None
-
-    def _lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
-        """The state node has dropped these clients."""
-        if self._end_clients is not None:
-            self._end_clients(why, clients)
 
     def _changed(self) -> None:
         """A connection is there, or is not any more."""
@@ -94,7 +84,7 @@ class StateNode:
 
     def begin(self, end_clients: EndClients, counters: CounterRegistry) -> None:
         """Clients are served from now on."""
-        self._end_clients = end_clients
+        self._connections.begin(end_clients)
         self._forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(counters.all()))
 
     def unfinished_bytes(self) -> int:

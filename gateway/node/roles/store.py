@@ -9,20 +9,16 @@ from typing import Final, final
 
 from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
-from domain.ports import Clock
 from domain.store.backup import Backups
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.cluster.registration.registering import registration_of
 from gateway.cluster.registration.registration import NodeRegistration
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Parts, StoreSide, compose
-from gateway.node.protocols import Protocols
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import EndClients, MakeStoreSide, OpenPort, Role
 from gateway.node.roles.role_names import REPLICA
-from gateway.node.settings import Config
-from gateway.observe.health import Health
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import sys_values, traffic_of
@@ -34,24 +30,19 @@ SETTLE_NS: Final = 10 * SECOND_NS
 
 @final
 class StoreRole(Role):
-    """Role of a process that has the store; its gateway, if it is one, calls the use cases directly.
+    """Role of a process that has the store; its gateway, if it is one, calls the use cases directly."""
 
-    parts   the composed node; once opened
-    """
-
-    def __init__(
-        self, config: Config, clock: Clock, health: Health, protocols: Protocols, make: MakeStoreSide | None = None
-    ) -> None:
+    def __init__(self, context: RoleContext, make: MakeStoreSide | None = None) -> None:
         """Lock the data directory. Raises StoreError when another process uses it.
 
         `make` makes the store that the use cases work over; None: it is the one in the data directory.
         """
         self.parts: Parts
-        self._config = config
-        self._clock = clock
-        self._protocols = protocols
+        self._config = context.config
+        self._clock = context.clock
+        self._protocols = context.protocols
         self._make = make
-        self._local = LocalStore(config.data, health)
+        self._local = LocalStore(context.config.data, context.health)
         self.folder = self._local.disk.path
         self._lags: Lags
         self._registration: NodeRegistration | None = None
@@ -185,12 +176,10 @@ class StoreRole(Role):
     def lines(self) -> list[tuple[str, str]]:
         """Durability, users and the folder."""
         level = self._config.durability
-        access = self.parts.access
-        who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
         survives = f"{level.value}: an acknowledged message survives {level.survives}"
         if self._config.table("replication").get("controllers") and not level.waits_for_replicas:
             survives += ", and may be lost with its node: it is acknowledged before the other replicas have it"
-        return [("durability", survives), ("access", who), ("data", self._config.data)]
+        return [("durability", survives), self.parts.access_line(), ("data", self._config.data)]
 
     def pause(self) -> None:
         """Stop reading lags, and notify the name servers that the node stops."""
@@ -222,6 +211,5 @@ class StoreRole(Role):
 
 def make_role(context: RoleContext) -> StoreRole:
     """The entry point `store`. A replica beside it makes its store. Raises StoreError."""
-    config, replica = context.config, context.parts.get(REPLICA)
-    make = None if replica is None else replica.store_maker(config)
-    return StoreRole(config, context.clock, context.health, context.protocols, make)
+    replica = context.parts.get(REPLICA)
+    return StoreRole(context, None if replica is None else replica.store_maker(context.config))

@@ -25,8 +25,6 @@ class MetricsPage:
 
     No thread makes it: it would share the interpreter with the loop, and each answer of the loop would wait for it. Only
     the figures of the kernel about the process are read in a thread, since they need a listing of all open files.
-
-    made    pages so far
     """
 
     def __init__(self, snapshot: Callable[[], Awaitable[Snapshot]], clock: Clock, port: AdminPort) -> None:

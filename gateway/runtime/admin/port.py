@@ -118,7 +118,6 @@ class AdminStep:
 class AdminPort:
     """The listening socket and its connections, oldest first.
 
-    bound       the listening socket
     refused     connections that were closed by a bound: too many at once, or a request that is too large or too slow
     serve       makes aiohttp's side of a connection; once open
     _arrivals   host -> its connections that wait to begin

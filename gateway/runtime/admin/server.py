@@ -109,7 +109,6 @@ class Hosting:
 class AdminThread:
     """Serves the port in a thread of its own, until `stop`.
 
-    view   the node in its present state
     node   the way to its loop, in which the functions of the view are called
     """
 

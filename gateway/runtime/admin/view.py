@@ -48,7 +48,6 @@ class Controls:
     """Operations of an administrator, while the node serves.
 
     loaded    state of the reloadable files
-    reload    reads them again
     backups   backups of the store in the folder `data`; None: its engine has none
     """
 

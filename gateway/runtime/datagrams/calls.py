@@ -102,10 +102,8 @@ class ManyCalls:
     """SLOTS datagrams a call, over IPv4.
 
     _read, _write   recvmmsg and sendmmsg
-    addresses_max   addresses that are remembered
     _fresh          the headers of receiving as each call finds them: the kernel changes lengths of names
     _senders        name as the kernel writes it -> address
-    _names          address -> name
     """
 
     def __init__(self, read: Callable[..., int], write: Callable[..., int]) -> None:

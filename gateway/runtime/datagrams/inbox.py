@@ -23,8 +23,6 @@ NEWCOMERS_MAX: Final = 2_048
 class Inbox:
     """Waiting datagrams. Without room, the newest one of the sender with most datagrams is dropped.
 
-    count    datagrams that wait
-    bytes    their bytes
     _hosts   host (`network_of_host`) -> address -> its waiting datagrams, a lone one as it is
     """
 

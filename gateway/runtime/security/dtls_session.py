@@ -30,9 +30,7 @@ class DtlsSession:
 
     number        its number: never that of another session of the port
     random        the client's random bytes
-    established   the handshake is done
     failed        the session has ended, by either side
-    out           datagrams to the peer
     identity      the PSK identity that the peer has named, and proven once established, with `key`; None: none
     certified     common name of the peer's certificate, "": it has none
     deadline_ns   monotonic ns at which a handshake is given up

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from domain import address
 from domain.command import Pull
@@ -43,7 +42,7 @@ class AttemptLimit:
         if not exhausted:
             then(result)
             return
-        left = replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
+        left = result.left(kept, "NO_MATCH")
 
         def moved(blocked_keys: set[bytes]) -> None:
             blocked = [message for message in exhausted if ordering_key(message[2]) in blocked_keys] if blocked_keys else []
@@ -56,7 +55,7 @@ def _before(left: ReadResult, blocked: list[ExhaustedMessage]) -> ReadResult:
     """The records before the first message that could not be moved; the next offset is that message's."""
     offset = blocked[0][1].queue_offset
     records = [data for data in left.records if Record(data).queue_offset < offset]
-    return replace(left, records=records, status="FOUND" if records else "EMPTY", next_offset=offset)
+    return left.left(records, "EMPTY", offset)
 
 
 def leased(command: Pull, result: ReadResult, record: Record) -> Receipt:

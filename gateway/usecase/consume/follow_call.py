@@ -32,8 +32,6 @@ PASSED_OVER_BYTES: Final = 64 * 1024
 class FollowContext:
     """The collaborators of all FollowTopic commands of a node.
 
-    log         reads messages
-    find_group  the group of a name
     clock       decides which messages have expired
     reads       bounds the bytes that are read and answered in one turn
     polls       the commands that wait, by topic
@@ -62,7 +60,6 @@ class FollowContext:
 class FollowCall(WaitingCall[FollowTopic]):
     """A command is reading, parked, or answered. It stays parked while it reads new messages.
 
-    _epoch       the topic's epoch
     _offsets     queue id -> offset to go on at
     _dirty       queues that may have messages, in the order in which they are read
     _fresh       records that have just arrived, by queue, for a parked command; shared with all others

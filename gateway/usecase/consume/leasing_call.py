@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from domain import limits
 from domain.command import Receive
@@ -22,8 +22,11 @@ from gateway.usecase.topics_and_groups.counters import MessageCounters
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.waiting.long_polls import Key, LongPolls, WaitingCall
+from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns
-from gateway.usecase.waiting.search_turns import SearchTurns
+
+SEARCHES_NS: Final = 4 * limits.MILLISECOND_NS
+"""Time of one turn after which the other searches wait for the next one."""
 
 Leasing_co = TypeVar("Leasing_co", bound=Receive | ReceiveLite, covariant=True)
 
@@ -32,11 +35,9 @@ Leasing_co = TypeVar("Leasing_co", bound=Receive | ReceiveLite, covariant=True)
 class LeasingContext:
     """The collaborators of all calls of a node that lease messages.
 
-    leases          leases and settles messages
     groups          returns the limit of attempts of a group
     rights          decides whether a group may read a topic
     dead_letters    stores messages whose attempts are used up
-    clock           time
     counters        counts the messages that groups receive
     reads           bounds the bytes that are read and answered in one turn
     searches        the calls that search for wanted messages behind thousands that are not
@@ -56,7 +57,7 @@ class LeasingContext:
         self.clock = clock
         self.counters = counters
         self.reads = reads
-        self.searches = SearchTurns(clock)
+        self.searches = LongQuestions(clock, SEARCHES_NS)
         self.expired = 0
 
 
@@ -66,7 +67,6 @@ class LeasingCall(WaitingCall[Leasing_co]):
     The store answers a lease without messages before the call of `lease` returns. It answers a lease with messages when the
     lease is written; the call is not parked meanwhile, and the next member of the group is served.
 
-    context        the collaborators
     group          the consumer group as it was when the call began
 
     _due_ns        monotonic time at which the call is answered without messages
@@ -205,7 +205,7 @@ class LeasingCall(WaitingCall[Leasing_co]):
         elif self._is_attempt and not result.messages and not result.unfinished:
             self._is_attempt = False
         elif result.unfinished:
-            self.context.searches.add(self.lease)
+            self.context.searches.later(self.connection, self.lease)
         elif result.messages or self._wake_count != self.polls.wake_count:
             # There may be messages behind those that were not for delivery, or messages arrived since the lease began:
             # no later wake would notify this call of them.

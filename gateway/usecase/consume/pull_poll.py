@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import final
 
@@ -77,15 +76,11 @@ class ParkedPulls:
 class PullContext:
     """The collaborators of all pulls of a node.
 
-    log             reads messages
     positions       commits the offsets of readers that are no members
     pulls           reads and leases messages for members, and commits their offsets
-    find_group      the group of a name
     leasing         the collaborators of all calls that lease
     attempt_limit   moves leased messages whose attempts are used up to dead letters
-    registry        the members of groups
     resets          positions that were set and that readers have still to take over
-    parked          the pulls that wait
     expired         expired messages that were passed over
     offload         sends readers that are far behind to replicas that follow; None: it is not replicated
     """
@@ -254,7 +249,7 @@ class PullPoll(WaitingCall[Pull]):
         if result.pop_ms:
             receipts = [leased(command, result, Record(data)) for data in result.records if data in gone]
             context.leasing.leases.settle(command.group, command.topic, receipts, _settled)
-        return replace(result, records=left, status="FOUND" if left else "NO_MATCH")
+        return result.left(left, "NO_MATCH")
 
     def _deliver(self, result: ReadResult) -> None:
         """Answer with `result`; at the end of the queue, park the pull instead."""

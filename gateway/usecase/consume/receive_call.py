@@ -10,7 +10,7 @@ from domain.delivery.retry_owner import retry_filter
 from domain.errors import Failure
 from domain.event import Leased
 from domain.store.store_ports import LeaseResult
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import LeasingCall, LeasingContext
@@ -25,7 +25,6 @@ class ReceiveContext:
     """The collaborators of all receive calls of a node.
 
     leasing         those of all calls that lease
-    topics          the topics that exist
     priorities      chooses the queue of a receive from a topic of type PRIORITY
     polls           the calls that wait for messages
     """
@@ -57,12 +56,9 @@ class ReceiveCall(LeasingCall[Receive]):
             command.group,
             command.topic,
             command.limit,
-            command.invisible_ms,
+            LeaseTerms(command.invisible_ms, command.ordered, command.attempt_id, command.fleeting),
             wanted=retry_filter(command.topic, command.group, self.context.groups.find, inner=command.filter),
             from_first=command.from_first,
-            ordered=command.ordered,
-            attempt_id=command.attempt_id,
-            fleeting=command.fleeting,
         )
         self._found: LeaseResult | None = None
         self._retries: list[RetryTopic] = []
@@ -109,12 +105,9 @@ class ReceiveCall(LeasingCall[Receive]):
             command.group,
             name,
             room,
-            command.invisible_ms,
+            self._request.terms,
             wanted=retry_filter(name, command.group, context.groups.find, rest),
             from_first=True,
-            ordered=command.ordered,
-            attempt_id=command.attempt_id,
-            fleeting=command.fleeting,
         )
         context.leases.lease(request, partial(self._retries_leased, version))
 

@@ -34,9 +34,7 @@ class Watcher:
     """One watch.
 
     connection   where records are delivered
-    command      the client's command
     ticket       the command's ticket, which names the watch on its connection
-    pattern      the command's path filter
     pending      records that arrived for it and are not delivered yet, at most PENDING_MAX
     ended        True: nothing is delivered any more
     """

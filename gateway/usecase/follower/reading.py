@@ -68,7 +68,6 @@ class FollowerReading:
 
         end   up to where the log is applied
         own   number of this replica
-        find_group  the group of a name
         """
         self.served = 0
         self.elsewhere = 0

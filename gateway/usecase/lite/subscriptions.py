@@ -6,18 +6,18 @@ ready any more once an attempt of a receive has looked at it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import final
 
 from gateway.connection.client_connection import ClientConnection
 
 
 @final
+@dataclass(slots=True, eq=False)
 class LiteSubscriber:
     """One client of one group on one parent topic.
 
     connection    the connection that subscribed for it last
-    client_id     the client's name
-    group         its consumer group
     topic         the parent topic
     names         lite topics that it is subscribed to; empty for a wildcard subscriber
     ready         lite topics that may have messages for it, longest ready first; members of a wildcard group share it
@@ -27,21 +27,16 @@ class LiteSubscriber:
     received_ms   wall-clock time at which it last received messages, 0: never
     """
 
-    __slots__ = ("client_id", "connection", "group", "names", "ready", "received_ms", "seen_ms", "seen_ns", "topic", "wildcard")
-
-    def __init__(
-        self, connection: ClientConnection, client_id: str, group: str, topic: str, ready: dict[str, None], wildcard: bool
-    ) -> None:
-        self.connection = connection
-        self.client_id = client_id
-        self.group = group
-        self.topic = topic
-        self.names: dict[str, None] = {}
-        self.ready = ready
-        self.wildcard = wildcard
-        self.seen_ns = 0
-        self.seen_ms = 0
-        self.received_ms = 0
+    connection: ClientConnection
+    client_id: str
+    group: str
+    topic: str
+    ready: dict[str, None]
+    wildcard: bool
+    names: dict[str, None] = field(default_factory=dict)
+    seen_ns: int = 0
+    seen_ms: int = 0
+    received_ms: int = 0
 
 
 @final

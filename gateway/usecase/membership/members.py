@@ -56,7 +56,6 @@ class Member:
 class ConnectedClient:
     """One client as its last heartbeat described it.
 
-    connection   the connection of the heartbeat
     language     of its client library
     version      of its client library, as a number of RocketMQ
     address      "host:port", "" when unknown

@@ -95,7 +95,6 @@ class LatestScan:
 
     It is made in slices, since there may be a million paths. Values that are set or removed meanwhile may be missed.
 
-    pattern    the path filter
     next_key   the key at which the next slice begins, None when the scan is complete
     """
 

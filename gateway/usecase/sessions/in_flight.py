@@ -13,13 +13,34 @@ DEAD_LETTERED: Final = 3
 
 QueueKey = tuple[str, int]
 """(topic, queue id)."""
+QUEUE_KEYS_MAX: Final = 4_096
+"""Queues in QueueKeys; with more, all are dropped."""
+
+
+@final
+class QueueKeys:
+    """One tuple for each queue: the dictionaries of sessions find it without a comparison of names."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: dict[QueueKey, QueueKey] = {}
+
+    def of(self, topic: str, queue_id: int) -> QueueKey:
+        """The key of a queue."""
+        key = (topic, queue_id)
+        known = self._keys.get(key)
+        if known is None:
+            if len(self._keys) >= QUEUE_KEYS_MAX:
+                self._keys.clear()
+            known = self._keys[key] = key
+        return known
 
 
 @final
 class DeliveryLease:
     """The lease of a consumer group on a message that is delivered to a member of a shared subscription.
 
-    group      the consumer group
     topic      topic of the receipt: the subscribed topic or the group's retry topic
     receipt    proof of the lease; a renewal replaces it
     end_ms     wall clock in milliseconds at which the lease ends unless it is renewed
@@ -47,7 +68,6 @@ class InFlightMessage:
     """An unconfirmed delivery above AT_MOST_ONCE. It occupies one slot of the in-flight window.
 
     level        QoS of the delivery
-    queue        queue of the record
     offset       queue offset of the record
     path         topic name of a retained message, which has no offset; "" for others
     retained     RETAIN flag of the delivery
@@ -68,8 +88,6 @@ class InFlightMessage:
         path: str,
         retained: bool,
         identifiers: tuple[int, ...],
-        size: int = 0,
-        accepted: bool = False,
         lease: DeliveryLease | None = None,
     ) -> None:
         self.lease = lease
@@ -80,5 +98,5 @@ class InFlightMessage:
         self.path = path
         self.retained = retained
         self.identifiers = identifiers
-        self.size = size
-        self.accepted = accepted
+        self.size = 0
+        self.accepted = False

@@ -1,22 +1,20 @@
-"""Delivery of new messages to connected sessions, their acknowledgements, and storage of their progress."""
+"""Delivery of new messages to connected sessions, and their acknowledgements."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, final
 
 from domain.delivery.expiry import has_expired
 from domain.delivery.routed import Delivery, RoutedRecord
-from domain.errors import Failure
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.mqtt_session import (
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     Deliveries,
-    DeliveriesAccepted,
     MqttSubscription,
 )
 from domain.octets import uint64
@@ -24,8 +22,7 @@ from domain.ports import Clock
 from domain.store.store_ports import State
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.consume.watch import Interest
-from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
+from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey, QueueKeys
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
 from gateway.usecase.sessions.progress_checkpoints import ProgressCheckpoints
 from gateway.usecase.sessions.publisher import is_from, level_of
@@ -86,14 +83,14 @@ class LiveDelivery:
         """`interest` is called with the filter of each subscription that begins (True) or ends (False)."""
         self._interest = interest
         self._settle = settle
-        self._state = state
         self._clock = clock
         self._routes: SubscriberRoutes[tuple[MqttSession, MqttSubscription], list[MergedSubscription]] = SubscriberRoutes(
             merge_by_session
         )
-        self._roots: dict[str, int] = {}
-        self._busy: dict[MqttSession, None] = {}
-        self.checkpoints = ProgressCheckpoints(state, clock)
+        self._roots: Counter[str] = Counter()
+        self._busy: list[MqttSession] = []
+        self._queue_keys = QueueKeys()
+        self.checkpoints = ProgressCheckpoints(state, clock, settle)
         self.log_end = 0
         self.waiting = 0
         self._offers = TURN_OFFERS
@@ -110,12 +107,12 @@ class LiveDelivery:
 
     def listens(self, root: str) -> bool:
         """True when a subscription of a connected session starts with the first level of `root`."""
-        return self._roots.get(root.partition("/")[0], 0) > 0
+        return root.partition("/")[0] in self._roots
 
     def connect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Deliver by this subscription from now on."""
         root = subscription.pattern.partition("/")[0]
-        self._roots[root] = self._roots.get(root, 0) + 1
+        self._roots[root] += 1
         self._routes.insert(subscription.pattern, (session, subscription))
         if self._interest is not None:
             self._interest(subscription.pattern, True)
@@ -123,11 +120,9 @@ class LiveDelivery:
     def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Stop delivering by this subscription."""
         root = subscription.pattern.partition("/")[0]
-        left = self._roots.get(root, 0) - 1
-        if left > 0:
-            self._roots[root] = left
-        else:
-            self._roots.pop(root, None)
+        self._roots[root] -= 1
+        if self._roots[root] <= 0:
+            del self._roots[root]
         self._routes.remove(subscription.pattern, (session, subscription))
         if self._interest is not None:
             self._interest(subscription.pattern, False)
@@ -141,7 +136,7 @@ class LiveDelivery:
         self.log_end = max(self.log_end, uint64(records[-1], 28) + 1)
         if not self._routes.size:
             return
-        queue = (topic, queue_id)
+        queue = self._queue_keys.of(topic, queue_id)
         for at, data in enumerate(records):
             if self._arrivals or not self._offer_now(queue, data):
                 if not self._arrivals:
@@ -163,7 +158,7 @@ class LiveDelivery:
         merged_subscriptions, record, stored, path = self._matching(queue, data)
         if len(merged_subscriptions) > self._offers:
             return False
-        if merged_subscriptions and not self._has_expired(data, stored):
+        if merged_subscriptions and not _has_expired(data, stored, self._clock):
             routed = RoutedRecord(record, stored, path, level_of(stored))
             self._offers -= len(merged_subscriptions)
             offset = uint64(data, 20)
@@ -190,7 +185,7 @@ class LiveDelivery:
         run = self._run
         for queue, data in islice(self._arrivals, 0 if run is None else len(run.records), RUN_RECORDS):
             merged_subscriptions, record, stored, path = self._matching(queue, data)
-            wanted = bool(merged_subscriptions) and not self._has_expired(data, stored)
+            wanted = bool(merged_subscriptions) and not _has_expired(data, stored, self._clock)
             if run is None:
                 if not wanted:
                     self._offered()
@@ -239,18 +234,13 @@ class LiveDelivery:
         """The queues whose newest records have not been offered to all sessions yet."""
         return {queue for queue, _ in self._arrivals}
 
-    def _has_expired(self, data: bytes, stored: bytes) -> bool:
-        """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
-        return properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, self._clock.wall_ms())
-
     def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
         session = merged.session
         if merged.excludes_own and is_from(routed.stored, session.client_id):
             if merged.for_own_messages is None:
                 return
             merged = merged.for_own_messages
-        level = routed.level
-        level = min(level, merged.level)
+        level = min(routed.level, merged.level)
         retained = merged.as_published and properties.find(routed.stored, properties.MQTT_RETAIN_START) == b"true"
         if level == AT_MOST_ONCE:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, merged.identifiers))
@@ -259,7 +249,7 @@ class LiveDelivery:
             offset or session.firsts.get(queue) == uint64(routed.record.data, 28)
         ):
             return  # the session has read it from the log before it arrived
-        elif session.finding_lag or queue in session.lag or session.full:
+        elif session.finding_lag or (session.lag and queue in session.lag) or session.full:
             session.lag.setdefault(queue, offset)
             session.missed[queue] = offset
         else:
@@ -283,15 +273,19 @@ class LiveDelivery:
 
     def schedule(self, session: MqttSession) -> None:
         """Send the session's waiting deliveries at the end of this turn."""
-        if not self._busy:
-            self._clock.call_soon(self._finish_turn)
-        self._busy[session] = None
+        if not session.scheduled:
+            session.scheduled = True
+            if not self._busy:
+                self._clock.call_soon(self._finish_turn)
+            self._busy.append(session)
 
     def _finish_turn(self) -> None:
         """Send deliveries that wait, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
-        busy, self._busy = self._busy, {}
+        busy, self._busy = self._busy, []
         if not self._arrivals:
             self._offers = TURN_OFFERS
+        for session in busy:
+            session.scheduled = False
         left = TURN_DELIVERIES
         waiting = 0
         for session in busy:
@@ -299,21 +293,23 @@ class LiveDelivery:
             if connection is None:
                 continue
             if left <= 0:
-                self._busy[session] = None
+                self._busy.append(session)
+                session.scheduled = True
                 waiting += len(session.outbox)
                 continue
             items = session.outbox
             if items:
                 if len(items) > left:
                     items, session.outbox = items[:left], items[left:]
-                    self._busy[session] = None
+                    self._busy.append(session)
+                    session.scheduled = True
                     waiting += len(session.outbox)
                 else:
                     session.outbox = []
                 left -= len(items)
                 connection.answer(Deliveries(items))
             if session.unstored_deliveries or session.unstored_accepts:
-                self._record(session)
+                self.checkpoints.store(session)
         self.waiting = waiting
         if self._busy:
             # By a timer, so that other work of the loop runs in between.
@@ -340,47 +336,7 @@ class LiveDelivery:
         session.unstored_accepts += slots
         self.schedule(session)
 
-    def _record(self, session: MqttSession) -> None:
-        """Store the session's progress, then send the deliveries and DeliveriesAccepted events that wait for the record."""
-        deliveries, session.unstored_deliveries = session.unstored_deliveries, []
-        accepts, session.unstored_accepts = session.unstored_accepts, []
-        epoch = session.epoch
-        written: snapshot.SessionChanges | None = None
-        if session.durable:
-            # Also what a checkpoint has given to the store already, which may refuse it.
-            slots = [*[delivery.slot for delivery in deliveries], *accepts]
-            session.records.changed_slots.update(dict.fromkeys([slot for slot in slots if slot in session.in_flight]))
-            written = snapshot.progress(session)
 
-        def done(failure: None | Failure) -> None:
-            if written is not None:
-                written.settle(failure)
-            connection = session.connection
-            if connection is None or session.epoch != epoch:
-                return
-            if failure is not None:
-                connection.driver.close()
-                return
-            self._take_over(session, deliveries)
-            if deliveries:
-                connection.answer(Deliveries(deliveries))
-            if accepts:
-                connection.answer(DeliveriesAccepted(accepts))
-
-        if written is not None:
-            self.checkpoints.forget(session)
-        if written is not None and written.changes:
-            self._state.put(written.changes, done)
-        else:
-            done(None)
-
-    def _take_over(self, session: MqttSession, deliveries: list[Delivery]) -> None:
-        """Settle the leases of EXACTLY_ONCE deliveries: they are stored with the session and no longer go to other members."""
-        for delivery in deliveries:
-            flight = session.in_flight.get(delivery.slot)
-            if flight is not None and flight.lease is not None:
-                lease, flight.lease = flight.lease, None
-                session.leases -= 1
-                session.changed(delivery.slot)
-                self._settle(lease)
-                self.checkpoints.mark_dirty(session)
+def _has_expired(data: bytes, stored: bytes, clock: Clock) -> bool:
+    """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
+    return properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, clock.wall_ms())

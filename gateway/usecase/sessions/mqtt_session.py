@@ -62,7 +62,6 @@ class MergedSubscription:
 class RetainedScan:
     """Delivery of retained messages for one new subscription.
 
-    subscription   the new subscription
     walk           scan of the store for more paths; None: it has not begun
     ready          paths found and not read yet, in reverse order: the next one is the last item
     values         (path, record) read and not sent yet
@@ -131,7 +130,6 @@ class MqttSession:
     Invariant: in every queue, each matching message below `positions[queue]` is confirmed or occupies a slot. A queue in `lag`
     is read from the log, from offset `lag[queue]` on. Messages of any other queue are delivered as they arrive.
 
-    client_id             Client Identifier
     user                  owner of the session; "": access was not controlled, or the session is older than this field
     connection            the client's connection; None: disconnected
     epoch                 rises with every connect and disconnect: callbacks of an earlier connection compare it and stop
@@ -163,6 +161,7 @@ class MqttSession:
     outbox                deliveries that are sent at the end of the turn
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
     unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
+    scheduled             True: what waits in `outbox` and the two lists below is sent at the end of the turn
     stored                True: the store has, or will have, records of the session
     records               these records, and those that are to be written of a durable session
     dirty                 True: progress is newer in memory than in the store
@@ -201,6 +200,7 @@ class MqttSession:
         "received",
         "records",
         "retained_scans",
+        "scheduled",
         "shared_subscriptions",
         "stored",
         "subscriptions",
@@ -242,6 +242,7 @@ class MqttSession:
         self.outbox: list[Delivery] = []
         self.unstored_deliveries: list[Delivery] = []
         self.unstored_accepts: list[int] = []
+        self.scheduled = False
         self.stored = False
         self.dirty = False
         self.records = SessionRecords()
@@ -286,9 +287,10 @@ class MqttSession:
 
     def free_slot(self, slot: int) -> DeliveryLease | None:
         """Free a slot and return its lease, which the caller must end. None: no lease, or the slot was free."""
-        flight = self.in_flight.pop(slot, None)
+        flight = self.in_flight.get(slot)
         if flight is None:
             return None
+        del self.in_flight[slot]
         self.in_flight_bytes -= flight.size
         self.changed(slot)
         if flight.lease is not None:

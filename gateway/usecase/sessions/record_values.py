@@ -85,8 +85,9 @@ def _add_in_flight(
         lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
         session.leases += 1
     flight = session.in_flight[slot] = InFlightMessage(
-        flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, lease
+        flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, lease
     )
+    flight.accepted = flags & 4 != 0
     flight.number = number
 
 

@@ -54,7 +54,6 @@ class CatchUp:
     The order is: retransmission of in-flight messages, retained messages of new subscriptions, lagging queues.
 
     lost                number of messages lost to their sessions, by EXPIRED, GONE and TOO_LARGE
-    retained_delivery   delivery of retained messages
     """
 
     def __init__(

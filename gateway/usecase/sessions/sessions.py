@@ -14,7 +14,6 @@ from domain.mqtt_session import (
     Attached,
     ConfirmDeliveries,
     Detach,
-    MqttSubscription,
     RejectDeliveries,
     ReleasePacketIds,
     SendOnce,
@@ -26,14 +25,12 @@ from domain.ports import Clock
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.watch import Interest
+from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import Verb
-from gateway.usecase.membership.members import Registry
-from gateway.usecase.publish.send import Sending
 from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.inbound import InboundDeduplication
 from gateway.usecase.sessions.index.filter_index import FilterIndex
 from gateway.usecase.sessions.index.index_rebuild import Replay
@@ -41,14 +38,13 @@ from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
+from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.shared.start_positions import StartPositions
 from gateway.usecase.sessions.stored_sessions import StoredSessions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
-from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.policy import NodePolicy
-from gateway.usecase.waiting.long_questions import LongQuestions
 
 GONE_MAX: Final = 10_000
 """Deleted topics that are remembered, so that connected sessions read one of them from its begin when it is created again."""
@@ -62,33 +58,28 @@ class Sessions:
     sys_topics     status of the node under `$SYS/broker/`
     filter_index   matches of the filters of disconnected sessions
     _gone          deleted topics, at most GONE_MAX
-    resumed        called with the connection when a session was resumed with its subscriptions
-    attached_max   largest number of sessions connected at the same time, since the start
     """
 
     def __init__(
         self,
         store: MessageStore,
         clock: Clock,
-        sending: Sending,
-        receiving: Receiving,
-        groups: Groups,
-        dead_letters: DeadLetters,
-        registry: Registry,
+        handler: Dispatcher,
         policy: NodePolicy,
-        questions: LongQuestions,
+        attached: AttachedSessions,
         interest: Interest | None = None,
     ) -> None:
         """`interest` is called with the filter of each subscription of a connected session that begins (True) or ends."""
         log, metadata, state = store.log, store.metadata, store.state
         self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
-        self._wills = WillPublisher(state, clock, sending)
-        leases = DeliveryLeases(store.leases, clock, dead_letters)
+        self._wills = WillPublisher(state, clock, handler.sending)
+        leases = DeliveryLeases(store.leases, clock, handler.dead_letters)
         self._outbound = LiveDelivery(state, clock, leases.settle, interest)
         start_positions = StartPositions(log, store.positions, metadata, clock)
+        self._group_delivery = GroupDelivery(log, metadata, handler.receiving, self._outbound, leases, policy)
         self._shared = SharedSubscriptions(
-            log, start_positions, metadata, clock, receiving, groups, self._outbound, leases, registry, policy
+            start_positions, metadata, clock, handler.groups, handler.registry, self._group_delivery
         )
         self._gone: dict[str, None] = {}
         metadata.follow_topics(self._topic_changed)
@@ -97,12 +88,11 @@ class Sessions:
         replay = Replay(log, metadata, state, clock, self.filter_index)
         self._catch_up = CatchUp(log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
         self._changes = SubscriptionChanges(
-            log, metadata, state, clock, self._outbound, self._catch_up, self._shared, questions
+            log, metadata, state, clock, self._outbound, self._catch_up, self._shared, handler.questions
         )
-        self._inbound = InboundDeduplication(state, sending)
-        self._attached: dict[ClientConnection, MqttSession] = {}
-        self.attached_max = 0
-        self.resumed: Callable[[ClientConnection], None] = _nothing
+        self._inbound = InboundDeduplication(state, handler.sending)
+        self._attached = attached
+        self._sessions = attached.by_connection
         self._stored = StoredSessions(
             state, clock, self._wills, self._outbound, self._shared, self.filter_index, replay, store.leases.lapse
         )
@@ -116,15 +106,10 @@ class Sessions:
             Unsubscribe: self._for_attached(self._changes.unsubscribe),
             SendOnce: self._for_attached(self._inbound.send_once),
             ReleasePacketIds: self._for_attached(self._inbound.release),
-            ConfirmDeliveries: self._for_attached(lambda session, _, command: self._confirm(session, command.slots)),
+            ConfirmDeliveries: self._confirm_deliveries,
             AcceptDeliveries: self._for_attached(lambda session, _, command: self._outbound.accept(session, command.slots)),
             RejectDeliveries: self._for_attached(self._reject),
         }
-
-    def subscriptions_of(self, connection: ClientConnection) -> Sequence[MqttSubscription]:
-        """All subscriptions of a connection's session, shared subscriptions included."""
-        session = self._attached.get(connection)
-        return () if session is None else [*session.subscriptions.values(), *session.shared_subscriptions.values()]
 
     @property
     def subscription_count(self) -> int:
@@ -134,7 +119,7 @@ class Sessions:
     @property
     def oversize(self) -> int:
         """Number of messages of shared subscriptions that were too large for every member."""
-        return self._shared.oversize
+        return self._group_delivery.oversize
 
     @property
     def lost(self) -> Mapping[str, int]:
@@ -149,7 +134,12 @@ class Sessions:
     @property
     def attached(self) -> int:
         """Number of connected sessions."""
-        return len(self._attached)
+        return len(self._sessions)
+
+    @property
+    def attached_max(self) -> int:
+        """Largest number of sessions connected at the same time, since the start."""
+        return self._attached.most
 
     @property
     def recovering(self) -> bool:
@@ -165,7 +155,7 @@ class Sessions:
     def went_back(self, topic: str, queue_id: int, offset: int) -> None:
         """A broker has lost the messages of a queue from `offset` on. Those that get these offsets now are new to sessions."""
         self.filter_index.forget((topic, queue_id))
-        for session in self._attached.values():
+        for session in self._sessions.values():
             self._catch_up.begin_at(session, (topic, queue_id), offset)
 
     def freed(self, group: str, topic: str) -> None:
@@ -186,7 +176,7 @@ class Sessions:
         if name in self._gone:
             del self._gone[name]
             if topic.created_ms:
-                for session in self._attached.values():
+                for session in self._sessions.values():
                     self._catch_up.restart_topic(session, name)
         self._shared.changed(name)
 
@@ -223,8 +213,7 @@ class Sessions:
         session = old or MqttSession(client_id)
         session.connect(connection, command)
         self._stored.in_memory[client_id] = session
-        self._attached[connection] = session
-        self.attached_max = max(self.attached_max, len(self._attached))
+        self._attached.attach(connection, session)
         connection.client_id = client_id
         connection.on_close.append(lambda: self._closed(connection))
         written: snapshot.SessionChanges | None = None
@@ -246,7 +235,7 @@ class Sessions:
                 return
             connection.answer(Attached(command.ticket, old is not None))
             if old is not None:
-                self.resumed(connection)
+                self._attached.resumed(connection)
             self._catch_up.resume(session)
             self._shared.resume(session)
 
@@ -258,7 +247,7 @@ class Sessions:
     # Disconnecting
 
     def _detach(self, connection: ClientConnection, command: Detach) -> None:
-        session = self._attached.get(connection)
+        session = self._sessions.get(connection)
         if session is None:
             return
         if command.expiry_s >= 0:
@@ -266,7 +255,7 @@ class Sessions:
         self._disconnect(session, command.publish_will)
 
     def _closed(self, connection: ClientConnection) -> None:
-        session = self._attached.get(connection)
+        session = self._sessions.get(connection)
         if session is not None:
             self._disconnect(session, True)
 
@@ -275,7 +264,7 @@ class Sessions:
         connection = session.connection
         if connection is None:
             return
-        del self._attached[connection]
+        del self._sessions[connection]
         for subscription in session.subscriptions.values():
             self._outbound.disconnect(session, subscription)
         behind = set(session.lag) | (self._outbound.unoffered() if session.durable else set())
@@ -314,11 +303,16 @@ class Sessions:
 
     def _for_attached(self, act: Callable[[MqttSession, ClientConnection, Any], None]) -> Verb:
         def verb(connection: ClientConnection, command: Any) -> None:
-            session = self._attached.get(connection)
+            session = self._sessions.get(connection)
             if session is not None:
                 act(session, connection, command)
 
         return verb
+
+    def _confirm_deliveries(self, connection: ClientConnection, command: ConfirmDeliveries) -> None:
+        session = self._sessions.get(connection)
+        if session is not None:
+            self._confirm(session, command.slots)
 
     def _confirm(self, session: MqttSession, slots: list[int]) -> None:
         self._outbound.confirm(session, slots)
@@ -331,7 +325,3 @@ class Sessions:
         self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.lease is None for flight in flights)
         self._shared.reject(session, command.items)
         self._confirm(session, [delivery.slot for delivery in command.items])
-
-
-def _nothing(_connection: ClientConnection) -> None:
-    """Default of `resumed`."""

@@ -56,7 +56,6 @@ class _PendingQuestion:
     """One question that waits for a client's answer.
 
     connection   the connection that the question was sent on
-    client_id    the client that was asked
     then         gets the answer, or a Failure, once
     timer        ends the question when the client does not answer in time
     lost         ends the question when the connection closes

@@ -143,10 +143,7 @@ class Counter:
 
 @final
 class MessageCounters:
-    """The verb QueryRates. As a StoreListener it counts messages that are stored; `received` and `pulled` count deliveries.
-
-    counters_max   counters of one kind: COUNTERS_MAX
-    """
+    """The verb QueryRates. As a StoreListener it counts messages that are stored; `received` and `pulled` count deliveries."""
 
     def __init__(self, clock: Clock) -> None:
         self.counters_max: int = COUNTERS_MAX

@@ -50,9 +50,10 @@ class Rights:
             return Failure(ErrorCode.NOT_ALLOWED, f"subscription group no permission: group {name} may not consume")
         if broadcast and not group.broadcast_enable:
             return Failure(ErrorCode.NOT_ALLOWED, f"the consumer group[{name}] can not consume by broadcast way")
-        topic = lite.topic_of(topic)
-        if self._forbidden and _key(name, topic) in self._forbidden:
-            return Failure(ErrorCode.NOT_ALLOWED, f"the consumer group[{name}] is forbidden for topic[{topic}]")
+        if self._forbidden:
+            topic = lite.topic_of(topic)
+            if _key(name, topic) in self._forbidden:
+                return Failure(ErrorCode.NOT_ALLOWED, f"the consumer group[{name}] is forbidden for topic[{topic}]")
         return None
 
     def forbidden(self) -> Mapping[str, list[str]]:

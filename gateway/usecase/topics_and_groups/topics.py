@@ -75,6 +75,8 @@ class Topics:
 
     def to_read(self, name: str) -> Topic | None:
         """The topic for a reader by offset. A lite topic's queue is read as a topic with one queue (LmqTopicConfigManager)."""
+        if not name.startswith(lite.PREFIX):
+            return self._metadata.topic(name)
         parent, lite_topic = lite.split(name)
         if not lite_topic:
             return self._metadata.topic(name)

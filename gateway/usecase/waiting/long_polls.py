@@ -34,7 +34,6 @@ class WaitingCall(Generic[Waiting_co]):
     """A command that waits for messages: under way, parked, or answered.
 
     connection    where the answer goes
-    command       the client's command
     polls         where the call is parked
     key           under which it is parked; None: it is not
     timer         runs when the wait time of a parked call is over
@@ -126,7 +125,6 @@ class LongPolls:
 
     One message may be for thousands of groups: KEYS_PER_TURN keys are served in the turn of its arrival, and in each one after.
 
-    parked_max   LONG_POLLS_MAX
     wake_count   calls of `wake` and `wake_group` so far; a call compares two readings to learn whether it missed one
     """
 

@@ -1,9 +1,9 @@
-"""Questions about all topics, groups or queues of the node: they are answered in steps, in each turn for a limited time."""
+"""Questions about all topics, groups or queues, and long searches: answered in steps, in each turn for a limited time."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
@@ -11,7 +11,7 @@ from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 
 TURN_NS: Final = MILLISECOND_NS
-"""Time of one turn in which questions are worked on."""
+"""Time of one turn in which questions about the node are worked on."""
 STEP_NS: Final = MILLISECOND_NS // 10
 """Least time counted for a step, so that also a clock that stands still ends a turn."""
 STEP_ITEMS: Final = 64
@@ -29,13 +29,15 @@ class LongQuestions:
 
     A question of a small node is answered in the call of `ask`. The question of a connection that has ended is dropped.
 
-    _hosts   network of a client (`domain.address.network_of_host`) -> its questions
+    _turn_ns   time of one turn in which questions are worked on
+    _hosts     network of a client (`domain.address.network_of_host`) -> its questions
     """
 
-    __slots__ = ("_clock", "_hosts", "_marked", "_used_ns", "_working")
+    __slots__ = ("_clock", "_hosts", "_marked", "_turn_ns", "_used_ns", "_working")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, turn_ns: int = TURN_NS) -> None:
         self._clock = clock
+        self._turn_ns = turn_ns
         self._hosts: OrderedDict[str, deque[tuple[ClientConnection, Steps]]] = OrderedDict()
         self._used_ns = 0
         self._marked = False
@@ -51,6 +53,16 @@ class LongQuestions:
         self._hosts.setdefault(connection.host, deque()).appendleft((connection, steps))
         self._work()
 
+    def later(self, connection: ClientConnection, step: Callable[[], None]) -> None:
+        """Do `step` in a later turn, behind the questions of its host."""
+        self._hosts.setdefault(connection.host, deque()).append((connection, _alone(step)))
+        self._mark()
+
+    def _mark(self) -> None:
+        if not self._marked:
+            self._marked = True
+            self._clock.call_at(self._clock.monotonic_ns(), self._next_turn)
+
     def _next_turn(self) -> None:
         self._marked = False
         self._used_ns = 0
@@ -65,15 +77,14 @@ class LongQuestions:
         now = self._clock.monotonic_ns
         self._working = True
         try:
-            while self._hosts and self._used_ns < TURN_NS:
+            while self._hosts and self._used_ns < self._turn_ns:
                 began = now()
                 self._step()
                 self._used_ns += max(STEP_NS, now() - began)
         finally:
             self._working = False
-            if not self._marked and self._used_ns:
-                self._marked = True
-                self._clock.call_at(now(), self._next_turn)
+            if self._used_ns or self._hosts:
+                self._mark()
 
     def _step(self) -> None:
         """Do one step of the first host's first question."""
@@ -88,3 +99,9 @@ class LongQuestions:
                 del self._hosts[host]
                 if questions:
                     self._hosts[host] = questions
+
+
+def _alone(step: Callable[[], None]) -> Steps:
+    """A question of one step."""
+    step()
+    yield from ()

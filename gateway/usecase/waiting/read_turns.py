@@ -32,7 +32,6 @@ class ReadTurns:
     until they have reached it again, one of each host by turns. A connection whose reads wait is not read.
 
     crowded    True: further reads wait for the next turn
-    waiting    reads that wait
     _bytes     the sum
     _short     turns that are still to pass without reads
     _queues    host -> its reads that wait

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, final
 
-from domain.admin.subscription import Attempt, ChangeStatus, RecordAttempts
+from domain.admin.subscription import ChangeStatus
 from domain.event import Event, Leased, Refused
 from domain.limits import RECEIVE_MESSAGES_MAX, SECOND_NS
 from domain.ports import Timer
@@ -16,13 +16,10 @@ from gateway.webhooks.delivery.batches import chains_of
 from gateway.webhooks.delivery.breaker import Breaker
 from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.leasing import Leasing
-from gateway.webhooks.delivery.lost_attempts import LostAttempts
-from gateway.webhooks.delivery.outbox import DeliveryOutbox
 from gateway.webhooks.delivery.rate_limit import SinkRateLimit
 from gateway.webhooks.delivery.requests import SinkRequests
 from gateway.webhooks.delivery.settlement import Settlement
 from gateway.webhooks.delivery.sink_consent import SinkConsent
-from gateway.webhooks.internal_client import InternalClient
 
 AGAIN_NS: Final = SECOND_NS
 """Pause after a refused change of the status."""
@@ -42,16 +39,12 @@ class Deliverer:
         subscription: WebhookSubscription,
         epoch: int,
         process: DeliveringProcess,
-        asker: InternalClient,
-        outbox: DeliveryOutbox,
         topics: tuple[Sequence[str], int],
     ) -> None:
         """`topics`: (topics that the source reads, number of topics left out)."""
         self.subscription = subscription
         self.epoch = epoch
-        self._counters = process.counters
-        self._term = process.term
-        self._asker = asker
+        self._process = process
         self._clock = process.clock
         filtered = subscription.filters or subscription.types
         self._wanted = predicate(subscription.filters, subscription.types) if filtered else None
@@ -60,10 +53,11 @@ class Deliverer:
         self._breaker = Breaker()
         self._pace = SinkRateLimit(subscription.rate_per_minute)
         self._started = self._stopped = False
-        self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self.counted)
-        earlier = LostAttempts(subscription, asker, process.clock, self._settlement.note, self.counted)
-        self._requests = SinkRequests(subscription, process, self._settlement, earlier, self._breaker, self._pace, self)
-        self._consenting = SinkConsent(subscription, process, self._agreed, self.suspend, self._wait)
+        self._settlement = Settlement(subscription, epoch, process, self._breaker)
+        self._consenting = SinkConsent(subscription, process, self._agreed, self._suspend, self._wait)
+        self._requests = SinkRequests(
+            subscription, process, self._settlement, self._breaker, self._pace, self._consenting, self._suspend, self._pump
+        )
         self._timer: Timer | None = None
         self._timer_ns = 0
         self.left_out = 0
@@ -78,7 +72,9 @@ class Deliverer:
             self._leasings.pop(topic).end()
         for topic in topics:
             if topic not in self._leasings:
-                self._leasings[topic] = Leasing(self.subscription, self.epoch, topic, self._asker, self._clock, self)
+                self._leasings[topic] = Leasing(
+                    self.subscription, self.epoch, topic, self._process, self._take, self._pump, self._refused
+                )
         self._pump()
 
     def start(self) -> None:
@@ -135,7 +131,7 @@ class Deliverer:
         if self._stopped or not self._started or not self._consenting.given:
             return
         now = self._clock.monotonic_ns()
-        if not self._term.holds(now):
+        if not self._process.term.holds(now):
             return
         leasings = list(self._leasings.values())
         for each in leasings:
@@ -158,61 +154,32 @@ class Deliverer:
         self._turn += 1
         ready[self._turn % len(ready)].ask(self._pace.room(now, most))
 
-    def there(self) -> None:
-        """See Taker."""
-        self._pump()
-
-    def refused(self, again: int) -> None:
-        """See Taker."""
+    def _refused(self, again: int) -> None:
         if not self._stopped:
-            self.counted("refused")
+            self._process.counters["refused"] += 1
             self._later(again)
 
-    def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
-        """See Taker. Starts a request for each chain of messages; acknowledges messages that match no filter."""
+    def _take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
+        """Start a request for each chain of messages; acknowledge messages that match no filter."""
         room = self._breaker.room(self._clock.monotonic_ns(), len(self._requests), self.subscription.concurrency)
-        if self._stopped or (messages and (room == 0 or not self.may_send())):  # the breaker opened during the wait
+        if self._stopped or (messages and (room == 0 or not self._requests.permitted)):  # the breaker opened during the wait
             self._settlement.give_back(topic, messages)
             self._pump()
             return
         chains, unwanted = chains_of(messages, self._wanted, self.subscription)
         self._requests.begin(topic, chains, until)
         if unwanted:
-            self.counted("filtered", len(unwanted))
+            self._process.counters["filtered"] += len(unwanted)
             self._settlement.acknowledge(topic, unwanted)
         self._pump()
 
-    # Results of requests (Sender)
-
-    def may_send(self) -> bool:
-        """See Sender."""
-        return self._consenting.given and self._term.holds(self._clock.monotonic_ns())
-
-    def answered(self) -> None:
-        """See Sender."""
-        self._pump()
-
-    def unauthorized(self) -> None:
-        """See Sender. The sink has to consent again."""
-        if self.subscription.verify:
-            self._consenting.withdraw(ask=True)
-
-    def suspend(self, reason: str) -> None:
-        """See Sender."""
-        self._consenting.withdraw(ask=False)  # leases nothing more
-        self.counted("suspended")
-        self._change(Status.SUSPENDED, reason)
-
-    def tested(self, serial: int, attempt: Attempt) -> None:
-        """See Sender. If the report is refused, the request for the test ends by timeout."""
-        identity, epoch, breaker = self.subscription.id, self.epoch, self._breaker_state()
-        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), _ignore)
-
-    def counted(self, what: str, number: int = 1) -> None:
-        """See Sender."""
-        self._counters[what] += number
-
     # Consent and status
+
+    def _suspend(self, reason: str) -> None:
+        """The sink refuses all further deliveries. `reason`: text for people."""
+        self._consenting.withdraw(ask=False)  # leases nothing more
+        self._process.counters["suspended"] += 1
+        self._change(Status.SUSPENDED, reason)
 
     def _agreed(self) -> None:
         self._pace.bound(self._consenting.rate, self.subscription.rate_per_minute)
@@ -232,12 +199,9 @@ class Deliverer:
 
         if not self._stopped:
             found, epoch = self.subscription, self.epoch
-            self._asker.ask(
+            self._process.asker.ask(
                 lambda ticket: ChangeStatus(ticket, found.id, status.value, reason, epoch, found.version), changed
             )  # fmt: skip
-
-    def _breaker_state(self) -> str:
-        return self._breaker.state(self._clock.monotonic_ns())
 
     # Time
 
@@ -252,7 +216,3 @@ class Deliverer:
     def _due(self) -> None:
         self._timer = None
         self._pump()
-
-
-def _ignore(_event: Event) -> None:
-    """Nothing depends on this answer."""

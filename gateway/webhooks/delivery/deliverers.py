@@ -12,9 +12,8 @@ from domain.subscription.courier import Courier
 from domain.subscription.document import decode
 from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
 from gateway.connection.handler import Handler
-from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
 from gateway.webhooks.delivery.deliverer import Deliverer
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivering_process import ClaimExpiry, DeliveringProcess
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.wildcard_sources import topics_in
@@ -35,22 +34,12 @@ COUNTED: Final = (
 
 @final
 class Deliverers:
-    """All deliveries of this process.
-
-    counters   counts by the names in COUNTED
-    """
+    """All deliveries of this process."""
 
     def __init__(
-        self,
-        handler: Handler,
-        courier: Courier,
-        clock: Clock,
-        entropy: Entropy,
-        origin: str,
-        callback: str = "",
+        self, handler: Handler, courier: Courier, clock: Clock, entropy: Entropy, origin: str, callback: str = ""
     ) -> None:
         self._handler = handler
-        self._asker = InternalClient(handler, self._lost)
         self._clock = clock
         self._owner = entropy.token(8).hex()
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
@@ -61,8 +50,14 @@ class Deliverers:
         self._stopped = False
         self.counters = dict.fromkeys(COUNTED, 0)
         self._term = ClaimExpiry()
-        self._process = DeliveringProcess(courier, clock, entropy, origin, callback, self.counters, self._term)
-        self._outbox = self._make_outbox()
+        self._means = (courier, clock, entropy, origin, callback)
+        self._process = self._made()
+
+    def _made(self) -> DeliveringProcess:
+        """This process with a client of its own at the store."""
+        asker = InternalClient(self._handler, self._lost)
+        outbox = DeliveryOutbox(asker, self._clock, self.counters)
+        return DeliveringProcess(*self._means, self.counters, self._term, asker, outbox)
 
     def start(self) -> None:
         """Start claiming subscriptions."""
@@ -92,10 +87,10 @@ class Deliverers:
             return
         self._stopped = True
         self._end_all(release=True)
-        self._outbox.flush()
+        self._process.outbox.flush()
         if self._timer is not None:
             self._timer.cancel()
-        self._asker.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
+        self._process.asker.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
 
     def _claim(self) -> None:
         if self._stopped:
@@ -104,7 +99,7 @@ class Deliverers:
         question = self._question
         asked_ns = self._clock.monotonic_ns()
         self._arm()
-        self._asker.ask(
+        self._process.asker.ask(
             lambda ticket: ClaimSubscriptions(ticket, self._owner, SUBSCRIPTIONS_MAX, self._version, WAIT_MS),
             lambda event: self._claimed(question, asked_ns, event),
         )
@@ -125,10 +120,9 @@ class Deliverers:
         if self._timer is not None:
             self._timer.cancel()
         self._end_all(release=False)
-        self._left += self._outbox.end()
-        self._asker.end()
-        self._asker = InternalClient(self._handler, self._lost)
-        self._outbox = self._make_outbox()
+        self._left += self._process.outbox.end()
+        self._process.asker.end()
+        self._process = self._made()
         self._version = -1
         self._term.until_ns = 0
         self._question += 1
@@ -146,17 +140,11 @@ class Deliverers:
             self._lost()
             return
         self._term.until_ns = until_ns
-        self._outbox.again(self._left)
+        self._process.outbox.again(self._left)
         self._left = []
         self._version = event.version
         self._follow(event)
         self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._claim)
-
-    def _make_outbox(self) -> DeliveryOutbox:
-        return DeliveryOutbox(self._asker, self._clock, self._count)
-
-    def _count(self, what: str, number: int) -> None:
-        self.counters[what] += number
 
     def _follow(self, event: SubscriptionsClaimed) -> None:
         """Start, renew and stop deliverers, so that there is one for each claim, with the claim's current record."""
@@ -184,9 +172,7 @@ class Deliverers:
             return known[1]
         if known is not None:
             known[1].stop(release=True)
-        made = Deliverer(
-            subscription, claim.epoch, self._process, self._asker, self._outbox, topics_in(claim.record, subscription)
-        )
+        made = Deliverer(subscription, claim.epoch, self._process, topics_in(claim.record, subscription))
         self._known[claim.id] = (claim.record, made)
         made.start()
         return made

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol, final
+from collections.abc import Callable, Sequence
+from typing import Final, final
 
 from domain.admin.subscription import LeaseDeliveries
 from domain.command import AwaitMessages, Command, Receive
 from domain.event import Event, Leased, MessagesWaiting, Received, Refused
 from domain.filter.path_filter import path_filter
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.ports import Clock
 from domain.subscription.subscription import WebhookSubscription
-from gateway.webhooks.internal_client import InternalClient
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 
 WAIT_MS: Final = 20_000
 """Time for which a Receive or AwaitMessages waits for messages."""
@@ -20,19 +19,6 @@ MARGIN_MS: Final = 15_000
 """Lease time beyond the timeout of a request, to settle its answer."""
 AGAIN_NS: Final = SECOND_NS
 """Pause after a refused command."""
-
-
-class Taker(Protocol):
-    """Receiver of leased messages."""
-
-    def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
-        """Take messages of `topic`, leased until monotonic ns `until`. None in `messages`: the wait has ended without any."""
-
-    def there(self) -> None:
-        """A wait of AwaitMessages has ended: the topic may have messages."""
-
-    def refused(self, again: int) -> None:
-        """A command was refused; the next one may follow at monotonic ns `again`."""
 
 
 @final
@@ -46,16 +32,31 @@ class Leasing:
     """
 
     def __init__(
-        self, subscription: WebhookSubscription, epoch: int, topic: str, asker: InternalClient, clock: Clock, taker: Taker
+        self,
+        subscription: WebhookSubscription,
+        epoch: int,
+        topic: str,
+        process: DeliveringProcess,
+        take: Callable[[str, Sequence[Leased], int], None],
+        there: Callable[[], None],
+        refused: Callable[[int], None],
     ) -> None:
-        """`epoch`: of the claim."""
+        """`epoch`: of the claim.
+
+        take      called with the topic, its messages, and the monotonic ns at which their leases end; without messages: the
+                  wait has ended without any
+        there     called when a wait of AwaitMessages has ended: the topic may have messages
+        refused   called with the monotonic ns from which the next command may follow a refused one
+        """
         self.topic = topic
         self.receiving = False
         self._subscription = subscription
         self._epoch = epoch
-        self._asker = asker
-        self._clock = clock
-        self._taker = taker
+        self._asker = process.asker
+        self._clock = process.clock
+        self._take = take
+        self._there = there
+        self._notify_refused = refused
         self._alone = not subscription.wild
         self._filter = path_filter(topic, [subscription.source]) if subscription.source != topic else None
         self._invisible_ms = subscription.retry.timeout_ms + MARGIN_MS
@@ -107,7 +108,7 @@ class Leasing:
             return
         if isinstance(event, MessagesWaiting) and not event.full:
             self._has_some = event.there
-            self._taker.there()
+            self._there()
         else:
             self._refused()
 
@@ -116,11 +117,11 @@ class Leasing:
         if isinstance(event, Received):
             self._has_some = bool(event.messages)
             until = self._clock.monotonic_ns() + (event.invisible_ms - MARGIN_MS // 2) * MILLISECOND_NS
-            self._taker.take(self.topic, event.messages, until)
+            self._take(self.topic, event.messages, until)
         elif isinstance(event, Refused):
             self._has_some = False
             self._refused()
 
     def _refused(self) -> None:
         self._resume_ns = self._clock.monotonic_ns() + AGAIN_NS
-        self._taker.refused(self._resume_ns)
+        self._notify_refused(self._resume_ns)

@@ -9,10 +9,9 @@ from typing import Final, final
 from domain.admin.subscription import Attempt, AttemptList, QueryAttempts
 from domain.event import Event, Leased
 from domain.message.record import Record
-from domain.ports import Clock
 from domain.subscription.subscription import ATTEMPTS_MAX, WebhookSubscription
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.request_format import message_id
-from gateway.webhooks.internal_client import InternalClient
 
 OWN_MAX: Final = 16_384
 """Messages for which this process remembers the last attempt that it recorded."""
@@ -41,19 +40,14 @@ class LostAttempts:
     """
 
     def __init__(
-        self,
-        subscription: WebhookSubscription,
-        asker: InternalClient,
-        clock: Clock,
-        note: Callable[[str, Attempt], None],
-        count: Callable[[str, int], None],
+        self, subscription: WebhookSubscription, process: DeliveringProcess, note: Callable[[str, Attempt], None]
     ) -> None:
-        """`note(topic, attempt)` records an attempt; `count(name, number)` adds to a counter."""
+        """`note(topic, attempt)` records an attempt."""
         self._id = subscription.id
-        self._asker = asker
-        self._clock = clock
+        self._asker = process.asker
+        self._clock = process.clock
+        self._counters = process.counters
         self._note = note
-        self._count = count
         self._own: dict[str, int] = {}
         self._pending: list[_Wanted] = []
         self._asking = False
@@ -70,7 +64,7 @@ class LostAttempts:
         if self._own.pop(identity, 0) >= number:
             return
         if len(self._pending) >= PENDING_MAX:
-            self._count("unknown", 1)
+            self._counters["unknown"] += 1
             return
         self._pending.append(_Wanted(topic, identity, number, messages))
         if not self._asking:
@@ -95,6 +89,6 @@ class LostAttempts:
                     self._record(wanted, number)
 
     def _record(self, wanted: _Wanted, number: int) -> None:
-        self._count("unknown", 1)
+        self._counters["unknown"] += 1
         attempt = Attempt(self._clock.wall_ms(), wanted.identity, wanted.messages, number, 0, 0, "unknown", UNKNOWN)
         self._note(wanted.topic, attempt)

@@ -28,11 +28,10 @@ class DeliveryOutbox:
     log. Attempts that are dropped are counted as `unrecorded`, acknowledgements that are dropped or refused as `unsettled`.
     """
 
-    def __init__(self, asker: InternalClient, clock: Clock, count: Callable[[str, int], None]) -> None:
-        """`count(name, number)` adds to a counter."""
+    def __init__(self, asker: InternalClient, clock: Clock, counters: dict[str, int]) -> None:
         self._asker = asker
         self._clock = clock
-        self._count = count
+        self._counters = counters
         self._held: list[DeliveryReport] = []
         self._refused: list[DeliveryReport] = []
         self._after: list[Callable[[], None]] = []
@@ -91,8 +90,7 @@ class DeliveryOutbox:
         def answered(event: Event) -> None:
             del self._unanswered[serial]
             if isinstance(event, DeliveriesRecorded):
-                if event.unsettled:
-                    self._count("unsettled", event.unsettled)
+                self._counters["unsettled"] += event.unsettled
             else:
                 self._hold(held)
 
@@ -115,8 +113,8 @@ class DeliveryOutbox:
         dropped = self._refused[: max(0, len(self._refused) + len(self._held) - HELD_MAX)]
         if dropped:
             del self._refused[: len(dropped)]
-            self._count("unrecorded", sum(len(each.attempts) for each in dropped))
-            self._count("unsettled", sum(len(each.receipts) for each in dropped))
+            self._counters["unrecorded"] += sum(len(each.attempts) for each in dropped)
+            self._counters["unsettled"] += sum(len(each.receipts) for each in dropped)
 
     def _arm(self, wait_ns: int) -> None:
         """Flush after `wait_ns`, or earlier if a flush is due earlier; not during the pause after a refusal."""

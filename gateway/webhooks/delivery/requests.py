@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.admin.subscription import Attempt
 from domain.event import Leased
 from domain.limits import MILLISECOND_NS
 from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
 from domain.subscription.subscription import WebhookSubscription
-from gateway.webhooks.delivery.attempt import Try, attempt_of
 from gateway.webhooks.delivery.batches import Chain, Item, leased_of
 from gateway.webhooks.delivery.breaker import Breaker
 from gateway.webhooks.delivery.delivering_process import DeliveringProcess
@@ -21,30 +21,47 @@ from gateway.webhooks.delivery.request_format import Form, form_of_test, message
 from gateway.webhooks.delivery.retry_policy import Verdict, delay_ms, retry_after_ms, verdict
 from gateway.webhooks.delivery.settlement import Settlement
 from gateway.webhooks.delivery.signature import identity_fields
+from gateway.webhooks.delivery.sink_consent import SinkConsent
 
 ENDED: Final = "the process that sent it has ended its delivery before the answer came"
+ANSWER_SHOWN_BYTES: Final = 1_024
+"""Bytes of an answer's content that are recorded in its attempt."""
 
 
-class Sender(Protocol):
-    """Owner of SinkRequests: permits requests, and receives their results."""
+@dataclass(slots=True, eq=False)
+class Try:
+    """One request in flight.
 
-    def may_send(self) -> bool:
-        """True while the sink consents and the claim holds."""
+    leased   its messages; empty for a test
+    number   of the try, from 1
+    began    start of the request, monotonic ns
+    at_ms    start of the request, epoch ms
+    end      aborts the request
+    test     serial number of a test delivery; 0: none
+    key      partition key of its chain; None: its messages have no order
+    rest     further batches of its chain
+    until    monotonic ns at which the leases of the whole chain end
+    """
 
-    def answered(self) -> None:
-        """A request has ended: there may be room for another one."""
+    topic: str
+    leased: list[Leased]
+    identity: str
+    number: int
+    began: int
+    at_ms: int
+    end: Callable[[], None]
+    test: int = 0
+    key: bytes | None = None
+    rest: list[list[Item]] = field(default_factory=list)
+    until: int = 0
 
-    def suspend(self, reason: str) -> None:
-        """The sink refuses all further deliveries. `reason`: text for people."""
 
-    def unauthorized(self) -> None:
-        """The sink has answered 401."""
-
-    def tested(self, serial: int, attempt: Attempt) -> None:
-        """A test delivery has ended with `attempt`."""
-
-    def counted(self, what: str, number: int = 1) -> None:
-        """Add `number` to the counter `what` (`deliverers.COUNTED`)."""
+def attempt_of(found: Try, now: int, answer: SinkAnswer, outcome: str, next_ms: int = 0) -> Attempt:
+    """The attempt of a request that ended at monotonic ns `now`; `next_ms`: epoch ms of the next try, 0: there is none."""
+    return Attempt(
+        found.at_ms, found.identity, max(1, len(found.leased)), found.number, answer.status,
+        (now - found.began) // MILLISECOND_NS, outcome, answer.text, answer.body[:ANSWER_SHOWN_BYTES], next_ms,
+    )  # fmt: skip
 
 
 @final
@@ -56,20 +73,27 @@ class SinkRequests:
         subscription: WebhookSubscription,
         process: DeliveringProcess,
         settlement: Settlement,
-        earlier: LostAttempts,
         breaker: Breaker,
         pace: SinkRateLimit,
-        sender: Sender,
+        consent: SinkConsent,
+        suspend: Callable[[str], None],
+        answered: Callable[[], None],
     ) -> None:
+        """`suspend` is called with the reason when the sink refuses all further deliveries, `answered` when a request has
+        ended: there may be room for another one."""
         self._subscription = subscription
         self._settlement = settlement
-        self._earlier = earlier
+        self._earlier = LostAttempts(subscription, process, settlement.note)
         self._breaker = breaker
         self._pace = pace
+        self._consent = consent
+        self._term = process.term
         self._courier = process.courier
         self._clock = process.clock
         self._entropy = process.entropy
-        self._sender = sender
+        self._counters = process.counters
+        self._suspend = suspend
+        self._notify_answered = answered
         self._same = [*subscription.headers, ("webhook-request-origin", process.origin)]
         self._tries: dict[Try, None] = {}
         self._waiting: dict[bytes, list[tuple[str, Chain, int]]] = {}
@@ -77,6 +101,11 @@ class SinkRequests:
 
     def __len__(self) -> int:
         return len(self._tries)
+
+    @property
+    def permitted(self) -> bool:
+        """True while the sink consents and the claims hold."""
+        return self._consent.given and self._term.holds(self._clock.monotonic_ns())
 
     def end(self, release: bool) -> None:
         """End all requests, and record an attempt for each. `release`: True returns their messages at once without counting an
@@ -88,7 +117,7 @@ class SinkRequests:
             found.end()
             if found.test:
                 continue
-            self._sender.counted("unknown")
+            self._counters["unknown"] += 1
             settlement.note(found.topic, attempt_of(found, now, SinkAnswer(0, text=ENDED), "unknown"))
             if release:
                 settlement.give_back(found.topic, [*found.leased, *leased_of(found.rest)])
@@ -151,7 +180,7 @@ class SinkRequests:
         self._pace.began(now)
         made = Try(topic, leased, identity, number, now, now_ms, _nothing, test, key, rest or [], until)
         self._tries[made] = None
-        self._sender.counted("attempts")
+        self._counters["attempts"] += 1
         made.end = self._courier.send(delivery, partial(self._answered, made))
 
     def _go_on(self, found: Try) -> None:
@@ -178,7 +207,7 @@ class SinkRequests:
     def _may_send(self, until: int) -> bool:
         """True when a request may start: its timeout ends before monotonic ns `until`, the end of the leases."""
         timeout_ns = self._subscription.retry.timeout_ms * MILLISECOND_NS
-        return self._clock.monotonic_ns() + timeout_ns < until and self._sender.may_send()
+        return self._clock.monotonic_ns() + timeout_ns < until and self.permitted
 
     # Answers
 
@@ -188,15 +217,15 @@ class SinkRequests:
             return
         now = self._clock.monotonic_ns()
         if answer.trouble is Trouble.TIMEOUT:
-            self._sender.counted("timeouts")
+            self._counters["timeouts"] += 1
         elif answer.cut:
-            self._sender.counted("answers-cut")
+            self._counters["answers-cut"] += 1
         if found.test:
             outcome = "delivered" if verdict(answer) is Verdict.DELIVERED else "failed"
-            self._sender.tested(found.test, attempt_of(found, now, answer, outcome))
+            self._settlement.tested(found.test, attempt_of(found, now, answer, outcome))
         else:
             self._settle(found, answer, now)
-        self._sender.answered()
+        self._notify_answered()
 
     def _settle(self, found: Try, answer: SinkAnswer, now: int) -> None:
         outcome = verdict(answer)
@@ -212,13 +241,13 @@ class SinkRequests:
             answer.text = reason
             settlement.note(topic, attempt_of(found, now, answer, "suspended"))
             settlement.give_back(topic, found.leased)
-            self._sender.suspend(reason)
+            self._suspend(reason)
             self._end_chain(found)
             return
         if outcome is Verdict.RETRY and self._retried(found, answer, now):
             return
-        if answer.status == 401:
-            self._sender.unauthorized()
+        if answer.status == 401 and self._subscription.verify:
+            self._consent.withdraw(ask=True)
         settlement.note(topic, attempt_of(found, now, answer, "dead-letter"))
         settlement.bury(topic, found.leased, answer)
         self._go_on(found)
@@ -229,9 +258,9 @@ class SinkRequests:
         asked_ms = retry_after_ms(answer.fields, wall_ms)
         if asked_ms > retry.retry_after_max_ms:
             asked_ms = retry.retry_after_max_ms
-            self._sender.counted("waits-capped")
+            self._counters["waits-capped"] += 1
         if self._breaker.failed(now, asked_ms * MILLISECOND_NS):
-            self._sender.counted("breaker-opened")
+            self._counters["breaker-opened"] += 1
         if found.number > retry.retries:
             return False
         wait_ms = max(asked_ms, delay_ms(retry, found.number, self._entropy))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from domain.address import dead_letter_topic
-from domain.admin.subscription import Attempt, DeliveryReport
+from domain.admin.subscription import Attempt, DeliveryReport, RecordAttempts
 from domain.command import Acknowledge, Extend, Send
 from domain.event import Event, Leased, Refused, Sent
 from domain.message.record import Record
 from domain.subscription.courier import SinkAnswer
 from domain.subscription.subscription import WebhookSubscription
+from gateway.webhooks.delivery.breaker import Breaker
 from gateway.webhooks.delivery.dead_letter import dead_letter, reply_of
-from gateway.webhooks.delivery.outbox import DeliveryOutbox
-from gateway.webhooks.internal_client import InternalClient
+from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 
 
 @final
@@ -24,22 +24,20 @@ class Settlement:
     A refused settlement is counted as `unsettled`: its messages are redelivered when the lease ends.
     """
 
-    def __init__(
-        self,
-        subscription: WebhookSubscription,
-        epoch: int,
-        asker: InternalClient,
-        outbox: DeliveryOutbox,
-        breaker: Callable[[], str],
-        count: Callable[[str, int], None],
-    ) -> None:
-        """`epoch`: of the claim; `breaker()`: state of the breaker, e.g. `closed`; `count(name, number)` adds to a counter."""
+    def __init__(self, subscription: WebhookSubscription, epoch: int, process: DeliveringProcess, breaker: Breaker) -> None:
+        """`epoch`: of the claim."""
         self._subscription = subscription
         self._epoch = epoch
-        self._asker = asker
-        self._outbox = outbox
+        self._asker = process.asker
+        self._outbox = process.outbox
+        self._clock = process.clock
+        self._counters = process.counters
         self._breaker = breaker
-        self._count = count
+
+    def tested(self, serial: int, attempt: Attempt) -> None:
+        """Report the attempt of a test delivery. If the report is refused, the request for the test ends by timeout."""
+        identity, epoch, breaker = self._subscription.id, self._epoch, self._breaker_state()
+        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), lambda event: None)
 
     def note(self, topic: str, attempt: Attempt) -> None:
         """Record an attempt without settling messages."""
@@ -47,7 +45,7 @@ class Settlement:
 
     def delivered(self, topic: str, attempt: Attempt, messages: Sequence[Leased]) -> None:
         """Record the attempt that delivered the messages, and acknowledge them."""
-        self._count("delivered", len(messages))
+        self._counters["delivered"] += len(messages)
         self._notify(topic, [attempt], messages)
 
     def acknowledge(self, topic: str, messages: Sequence[Leased]) -> None:
@@ -57,12 +55,14 @@ class Settlement:
     def _notify(self, topic: str, attempts: list[Attempt], messages: Sequence[Leased]) -> None:
         subscription = self._subscription
         receipts = [each.receipt for each in messages]
-        delivery = DeliveryReport(subscription.id, self._epoch, self._breaker(), attempts, subscription.group, topic, receipts)
+        delivery = DeliveryReport(
+            subscription.id, self._epoch, self._breaker_state(), attempts, subscription.group, topic, receipts
+        )
         self._outbox.add(delivery, at_once=subscription.ordered)
 
     def retry(self, topic: str, messages: Sequence[Leased], wait_ms: int) -> None:
         """Redeliver the messages after `wait_ms`: their leases are extended to that."""
-        self._count("retried", len(messages))
+        self._counters["retried"] += len(messages)
         self._extend(topic, messages, wait_ms, untold=False)
 
     def give_back(self, topic: str, messages: Sequence[Leased]) -> None:
@@ -86,13 +86,13 @@ class Settlement:
         dead = subscription.dead_letter_topic or dead_letter_topic(group)
         copies = [dead_letter(Record(each.record), dead, group, subscription.sink, answer) for each in messages]
         receipts = [each.receipt for each in messages]
-        self._count("dead", len(messages))
+        self._counters["dead"] += len(messages)
 
         def stored(event: Event) -> None:
             if isinstance(event, Sent):
                 self._asker.ask(lambda ticket: Acknowledge(ticket, group, topic, receipts), self._settled)
             else:
-                self._count("unsettled", len(receipts))
+                self._counters["unsettled"] += len(receipts)
 
         self._outbox.after(lambda: self._asker.ask(lambda ticket: Send(ticket, copies), stored))
 
@@ -104,10 +104,13 @@ class Settlement:
             return
         message = reply_of(answer, topic, Record(messages[0].record) if len(messages) == 1 else None, now_ms)
         if message is None:
-            self._count("replies-illegal", 1)
+            self._counters["replies-illegal"] += 1
             return
         self._asker.ask(lambda ticket: Send(ticket, [message]), self._settled)
 
+    def _breaker_state(self) -> str:
+        return self._breaker.state(self._clock.monotonic_ns())
+
     def _settled(self, event: Event) -> None:
         if isinstance(event, Refused):
-            self._count("unsettled", 1)
+            self._counters["unsettled"] += 1

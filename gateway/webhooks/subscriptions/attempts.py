@@ -26,6 +26,7 @@ from domain.store.store_ports import State, StateChange, StatePairs
 from domain.subscription.subscription import ATTEMPTS_MAX
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.claims import Claims
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -126,26 +127,17 @@ class DeliveryAttempts:
 
     def _known(self, identities: Sequence[str], then: Callable[[None | Failure], None]) -> None:
         """Call `then` once the serial number of the next attempt of each subscription is known."""
-        asked = {each for each in identities if each not in self._next and self._book.find(each) is not None}
+        asked = [(each,) for each in identities if each not in self._next and self._book.find(each) is not None]
         if not asked:
             then(None)
             return
-        left = len(asked)
-        failures: list[Failure] = []
+        FanIn(self._ask_newest, lambda _, failure: then(failure)).start(asked)
 
-        def found(failure: None | Failure) -> None:
-            nonlocal left
-            left -= 1
-            if failure is not None:
-                failures.append(failure)
-            if not left:
-                then(failures[0] if failures else None)
-
-        for identity in asked:
-            waiting = self._asking.setdefault(identity, [])
-            waiting.append(found)
-            if len(waiting) == 1:
-                self._newest(identity)
+    def _ask_newest(self, identity: str, then: Callable[[None | Failure], None]) -> None:
+        waiting = self._asking.setdefault(identity, [])
+        waiting.append(then)
+        if len(waiting) == 1:
+            self._newest(identity)
 
     def _newest(self, identity: str) -> None:
         """Read the serial number of the next attempt from the store, once after the store was opened."""

@@ -24,7 +24,6 @@ class _Tenancy:
     """Leases of one claim: a connection of its own, on which the commands of the owner wait.
 
     epoch   of the claim
-    owner   connection of the owner
     """
 
     def __init__(self, epoch: int, owner: ClientConnection) -> None:

@@ -21,14 +21,13 @@ from gateway.access.revocation import RightsCheck
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.waiting.long_questions import STEP_ITEMS
-from gateway.webhooks.subscriptions.claims import Claims
+from gateway.webhooks.subscriptions.claims import DELIVERING, Claims
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
 MEANWHILE_MS: Final = 60_000
 """Age up to which a consent takes precedence over PENDING from an owner, whose request may be older."""
 PAUSE_NS: Final = MILLISECOND_NS
 """Pause between two steps of a review."""
-DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
 
 
 @final

@@ -46,10 +46,7 @@ class Assembly:
     """An unfinished Block1 body.
 
     key      identity of the body: peer, method, path, queries, Request-Tag
-    shares   the shares of its peer and of its network
     due      monotonic ns of the drop
-    bytes    the blocks so far
-    size     number of these bytes
     charge   bytes counted in the budgets: `size`, ASSEMBLY_BYTES, and those of the key
     """
 

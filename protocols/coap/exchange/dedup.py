@@ -12,11 +12,11 @@ import math
 from collections import deque
 from typing import Final, final
 
+from domain.limits import SECOND_NS
 from protocols.coap.exchange import message_ids
 from protocols.coap.exchange.message_ids import EMPTY_ACK, EXECUTING, SLOT_BITS, SLOTS
 from protocols.coap.message import message
 
-SECOND_NS: Final = 1_000_000_000
 EXCHANGE_LIFETIME_S: Final = 247
 NON_LIFETIME_S: Final = 145
 PROTECTED_S: Final = 45

@@ -14,7 +14,7 @@ from typing import Final, Protocol, final
 from domain.access import Credentials
 from domain.limits import SECOND_NS
 from protocols.coap.exchange.dedup import network_of
-from protocols.coap.message.message import Pairs, join, uint
+from protocols.coap.message.message import CON, Pairs, encode, join, uint
 from protocols.coap.message.option import ABSENT, BLOCK1, Options
 from protocols.coap.oscore.seal import OVERHEAD, Seal
 
@@ -66,11 +66,8 @@ class Remote:
     outstanding    the confirmable message that waits for its ACK, None: none
     waiting        sources of the next confirmable messages, in order
     network        its network (`network_of`): limits of a network count all its ports and hosts
-    executing      number of its requests in execution
-    observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
     paid_ns        monotonic ns up to which its requests have used up its rate; an odd number: end of its silence
-    proof          proof of its session
     whole_bytes    largest payload of one message of a stream; 0: payloads above `block_bytes` are sent in blocks
     bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
     """
@@ -120,6 +117,20 @@ class Remote:
         self.paid_ns = paid_ns & ~1
         return PAID
 
+    def answered(self, mid: int, acknowledged: bool, now: int) -> Outbound | None:
+        """Source of the outstanding message with this id, after its ACK (`acknowledged`) or RST; None for a stray one.
+
+        An ACK verifies the address, unless STRAY_ACKS_MAX stray messages have come from it.
+        """
+        outstanding = self.outstanding
+        if outstanding is None or outstanding.mid != mid:
+            if (self.mid - mid) & 0xFFFF >= REPEATED_ACKS:
+                self.stray += 1
+            return None
+        if acknowledged and self.stray < STRAY_ACKS_MAX:
+            self.verified_ns = now + VERIFIED_NS
+        return outstanding.owner
+
     @property
     def idle(self) -> bool:
         """True when the remote may be forgotten: no outstanding or waiting message, no observation, no request."""
@@ -147,9 +158,6 @@ class Remote:
 class Transmission:
     """A confirmable message that waits for its ACK.
 
-    remote       the receiver
-    data         the datagram
-    owner        the source of the message
     timeout_ns   time until the next retransmission; each one doubles it
     attempts     retransmissions so far
     """
@@ -169,10 +177,7 @@ class Transmission:
 class Exchange:
     """One request in execution, and the ticket of its command.
 
-    remote         the sender
     confirmable    True: a CON, False: a NON
-    code           the method
-    mid            message id of the request
     key            key in the duplicate table; -1 for a request that may be executed twice
     acknowledged   an empty ACK was sent: the response is a separate confirmable message
     separate       encoded separate response, kept until it is sent
@@ -270,7 +275,4 @@ class Exchange:
         if self.separate is None:
             return None
         code, options, payload = self.separate
-        head = bytes((0x40 | len(self.token), code, mid >> 8, mid & 255))
-        if payload:
-            return b"".join((head, self.token, options, b"\xff", payload))
-        return head + self.token + options
+        return encode(CON, code, mid, self.token, options, payload)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from domain.ports import Entropy
 from protocols.adapter import Peer
-from protocols.coap.exchange.exchange import ALWAYS_NS, Remote
-
-LAP_NS: Final = 247_000_000_000
+from protocols.coap.exchange.exchange import ALWAYS_NS, EXCHANGE_LIFETIME_NS, Remote
 
 
 @final
@@ -34,7 +32,7 @@ class Remotes:
 
     def add(self, peer: Peer, now: int) -> Remote:
         """Remote of an address that is not in `young`: moved from `old`, or created."""
-        if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
+        if len(self.young) >= self.half or now - self.since_ns > EXCHANGE_LIFETIME_NS:
             self._next_generation(now)
         source = peer.source or peer.born_host
         remote = self.old.pop(source, None)

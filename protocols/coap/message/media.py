@@ -8,6 +8,7 @@ from protocols.coap.message.option import ABSENT
 
 OCTET_STREAM: Final = 42
 LINK_FORMAT: Final = 40
+CBOR: Final = 60
 UNREGISTERED: Final = "application/octet-stream; coap-content-format="
 
 TYPES: Final[dict[int, str]] = {

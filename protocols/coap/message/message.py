@@ -65,8 +65,6 @@ class Packet:
     """One decoded message.
 
     kind       CON, NON, ACK or RST
-    code       method or response code
-    mid        message id
     token      0 to 8 bytes
     options    (number, value) pairs, numbers ascending; a repeated option has a pair for each value
     payload    b"" for none

@@ -11,6 +11,8 @@ from typing import Final, final
 from protocols.coap.message import message
 from protocols.coap.message.message import Pairs
 
+KNOWN_OPTIONS_MAX: Final = 8_192
+KNOWN_OPTION_BYTES_MAX: Final = 512
 IF_MATCH: Final = 1
 URI_HOST: Final = 3
 ETAG: Final = 4
@@ -80,7 +82,6 @@ class Fault:
 class Options:
     """The decoded options of one request. A number is ABSENT (-1) without its option; Block values are raw.
 
-    raw              the encoded options
     path             Uri-Path options, in order
     query            Uri-Query options, in order
     observe          0 registers, 1 deregisters
@@ -199,3 +200,22 @@ def _number(options: Options, number: int, value: int) -> None:
         options.size1 = value
     else:
         options.no_response = value
+
+
+@final
+class KnownOptions:
+    """The decoded options of recent requests, by their encoded form: peers repeat them, and decoding is most of the work."""
+
+    __slots__ = ("by_bytes",)
+
+    def __init__(self) -> None:
+        self.by_bytes: dict[bytes, Options] = {}
+
+    def decode(self, pairs: Pairs, raw: bytes) -> Options:
+        """Decode options, and cache them for the next request with the same bytes."""
+        options = read(pairs, raw)
+        if options.plain and len(raw) <= KNOWN_OPTION_BYTES_MAX:
+            if len(self.by_bytes) >= KNOWN_OPTIONS_MAX:
+                self.by_bytes.clear()
+            self.by_bytes[raw] = options
+        return options

@@ -33,7 +33,6 @@ UNVERIFIED_EXPONENT: Final = 0
 class Feed:
     """One path with its observers, for one principal, and the ticket of its Watch.
 
-    registry     the observations that it belongs to
     key          (path, name of the principal): the observers of a feed have the same rights
     of_data      True: feed of a topic's data; it ends with the data
     member       the member of a consumer group that is its only observer; None: messages on the path are watched
@@ -74,23 +73,17 @@ class Feed:
 class Observation:
     """One observer of one path.
 
-    registry       the observations of the endpoint
-    feed           the path, with its values
-    remote         the observer's address
     token          token of the registration, repeated in every notification
     name           unique among the observations of the remote (`Exchange.observer`)
     seal           protection of its notifications; None: not protected
-    proof          proof of the registration
     owner          owner of its pinned values (`Exchange.owner`)
     options        options of the registration: Accept and Block2 apply to notifications
     next           number in the feed of the next value to send
     started        the 2.05 to the registration was sent: further messages become notifications
-    cancelled      the observation was removed
     proven         the observer has acknowledged a message: its address is verified for the life of the observation
     format         Content-Format of the first value that declared one; ABSENT before
     refusal        response code of the error that ends the observation: 4.06 for a value of another format, or the code of the
                    gateway's refusal; 0: none
-    refused        that error was sent
     check          a value for this observer alone, as a liveness check; None: none waits
     confirmed_ns   monotonic ns of its last acknowledgement, or of the registration
     check_ns       time without an acknowledgement after which a liveness check is due
@@ -192,13 +185,10 @@ class Observation:
 class Observations:
     """All observations of an endpoint. They share one rising sequence number of 24 bits (section 4.4).
 
-    audience     the observers of all endpoints and connections of the node
     by_remote    key of a remote -> name of an observation -> observation
     feeds        the observed paths, by key
     ready        observations with a new value to send
-    checks       the times of the liveness checks
     displaced    feeds of members whose message was dropped for the byte limit of all feeds
-    count        number of observations
     lost         values that observers have not got
     """
 

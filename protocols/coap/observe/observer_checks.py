@@ -15,7 +15,6 @@ STALE_MAX: Final = 4_096
 class Checked(Protocol):
     """An observer with a liveness check.
 
-    cancelled      True: the observation has ended
     check_ns       time without an acknowledgement after which a check is due
     check_serial   serial of its valid heap entry, 0 without one
     confirmed_ns   monotonic ns of its last acknowledgement

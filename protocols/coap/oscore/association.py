@@ -11,17 +11,26 @@ The first request of a device is answered 4.01 with Echo, since the process does
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from domain.access import ContextProof
 from domain.admin.oscore import RUN_BITS
-from domain.oscore import OscoreContext, OscoreContexts
+from domain.errors import Failure
+from domain.oscore import ALGORITHMS, Algorithm, OscoreContext, OscoreContexts
 from domain.ports import Entropy
 from protocols.coap.exchange.echo import Echoes
-from protocols.coap.oscore.keys import Keys
-from protocols.coap.oscore.window import ReplayWindow
+from protocols.coap.oscore import cose
 from protocols.setting import Setting
 
+CHACHA: Final = 24
+WINDOW: Final = 32
+"""Numbers in the window: a number may arrive up to WINDOW - 1 below the highest."""
 ASSOCIATIONS_MAX: Final = 16_384
 """Limit on contexts in use; the least recently used one is dropped, and its device is challenged again."""
 NUMBERS: Final = 1 << RUN_BITS
@@ -31,6 +40,93 @@ AHEAD: Final = NUMBERS // 2
 TURN_BITS: Final = 20
 """Low bits of the number of a holder, which count the windows of one run."""
 _SHARED: Final = "coap.oscore"
+
+
+@final
+class Claim:
+    """Ticket of a pending command about a security context (`domain.admin.oscore`).
+
+    settled   called with its outcome (a run or a failure) and the time in monotonic ns
+    """
+
+    __slots__ = ("settled",)
+
+    def __init__(self, settled: Callable[[int | Failure, int], None]) -> None:
+        self.settled = settled
+
+
+@final
+class Keys:
+    """Keys derived from a security context: the device's key opens requests, the node's key seals responses."""
+
+    __slots__ = ("_device", "_node", "algorithm", "common_iv", "device_id", "node_id")
+
+    def __init__(self, context: OscoreContext) -> None:
+        kind = ALGORITHMS[context.algorithm]
+        self.algorithm = context.algorithm
+        self.device_id = context.device_id
+        self.node_id = context.node_id
+        self.common_iv = derived(context, b"", "IV", kind.nonce_bytes)
+        self._device = _aead(context.algorithm, kind, derived(context, context.device_id, "Key", kind.key_bytes))
+        self._node = _aead(context.algorithm, kind, derived(context, context.node_id, "Key", kind.key_bytes))
+
+    def open(self, piv: bytes, ciphertext: bytes) -> bytes | None:
+        """Plaintext of a request (section 8.2); None: it was protected with another context, or changed."""
+        data = cose.additional_data(self.algorithm, self.device_id, piv)
+        try:
+            return self._device.decrypt(cose.nonce(self.common_iv, self.device_id, piv), ciphertext, data)
+        except (InvalidTag, ValueError):
+            return None
+
+    def seal(self, request_piv: bytes, piv: bytes, plaintext: bytes) -> bytes:
+        """Ciphertext of a response to the request with `request_piv` (section 8.3).
+
+        piv   Partial IV of this node; b"": use the nonce of the request, at most once
+        """
+        data = cose.additional_data(self.algorithm, self.device_id, request_piv)
+        if piv:
+            nonce = cose.nonce(self.common_iv, self.node_id, piv)
+        else:
+            nonce = cose.nonce(self.common_iv, self.device_id, request_piv)
+        return self._node.encrypt(nonce, plaintext, data)
+
+
+def derived(context: OscoreContext, ident: bytes, kind: str, size: int) -> bytes:
+    """Key or Common IV of a context (section 3.2.1)."""
+    info = cose.derivation(ident, context.id_context, context.algorithm, kind, size)
+    return HKDF(SHA256(), size, context.salt or None, info).derive(context.secret)
+
+
+def _aead(number: int, kind: Algorithm, key: bytes) -> AESCCM | AESGCM | ChaCha20Poly1305:
+    if number == CHACHA:
+        return ChaCha20Poly1305(key)
+    return AESCCM(key, kind.tag_bytes) if kind.nonce_bytes == 13 else AESGCM(key)
+
+
+@final
+class ReplayWindow:
+    """Received sequence numbers (RFC 8613, section 7.4). Those more than WINDOW - 1 below the highest count as received."""
+
+    __slots__ = ("_highest", "_seen")
+
+    def __init__(self, first: int) -> None:
+        """Begin with `first` and all numbers below it as received."""
+        self._highest = first
+        self._seen = (1 << WINDOW) - 1
+
+    def fresh(self, number: int) -> bool:
+        """True when the number was not received before."""
+        back = self._highest - number
+        return back < 0 or (back < WINDOW and not self._seen >> back & 1)
+
+    def mark(self, number: int) -> None:
+        """Mark a fresh number as received."""
+        ahead = number - self._highest
+        if ahead > 0:
+            self._seen = (self._seen << min(ahead, WINDOW) | 1) & ((1 << WINDOW) - 1)
+            self._highest = number
+        else:
+            self._seen |= 1 << -ahead
 
 
 @final

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from protocols.coap.message import cbor
+
 _HAS_CONTEXT: Final = 0x10
 _HAS_KID: Final = 0x08
 _RESERVED: Final = 0xE0
 PIV_BYTES_MAX: Final = 5
-_NULL: Final = b"\xf6"
 
 
 @final
@@ -72,28 +73,9 @@ def nonce(common_iv: bytes, sender: bytes, piv: bytes) -> bytes:
 
 def additional_data(algorithm: int, kid: bytes, piv: bytes) -> bytes:
     """The additional authenticated data (section 5.4) of a request with this kid and Partial IV, and of its responses."""
-    inner = b"\x85\x01\x81" + _head(0, algorithm) + octets(kid) + octets(piv) + octets(b"")
-    return b"\x83" + _text("Encrypt0") + octets(b"") + octets(inner)
+    return cbor.encode(["Encrypt0", b"", cbor.encode([1, [algorithm], kid, piv, b""])])
 
 
 def derivation(ident: bytes, id_context: bytes | None, algorithm: int, kind: str, size: int) -> bytes:
     """The `info` of HKDF for a key or for the Common IV (section 3.2.1). `kind`: Key or IV."""
-    context = _NULL if id_context is None else octets(id_context)
-    return b"\x85" + octets(ident) + context + _head(0, algorithm) + _text(kind) + _head(0, size)
-
-
-def octets(value: bytes) -> bytes:
-    """A byte string in CBOR (RFC 8949)."""
-    return _head(2, len(value)) + value
-
-
-def _text(value: str) -> bytes:
-    return _head(3, len(value)) + value.encode()
-
-
-def _head(major: int, argument: int) -> bytes:
-    if argument < 24:
-        return bytes((major << 5 | argument,))
-    if argument < 256:
-        return bytes((major << 5 | 24, argument))
-    return bytes((major << 5 | 25,)) + argument.to_bytes(2, "big")
+    return cbor.encode([ident, id_context, algorithm, kind, size])

@@ -18,13 +18,11 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.principal import GATEWAY
 from protocols.coap import status
-from protocols.coap.context_ticket import Claim
 from protocols.coap.exchange.exchange import VERIFIED_NS, Exchange
 from protocols.coap.message import message, option
-from protocols.coap.message.known_options import KnownOptions
-from protocols.coap.message.option import Fault
+from protocols.coap.message.option import Fault, KnownOptions
 from protocols.coap.oscore import cose
-from protocols.coap.oscore.association import Association, Associations
+from protocols.coap.oscore.association import Association, Associations, Claim
 from protocols.coap.oscore.seal import Seal
 from protocols.coap.responses import Responses
 
@@ -37,10 +35,7 @@ OUTER: Final = Fault(message.METHOD_NOT_ALLOWED, "OSCORE is inside POST or FETCH
 
 @final
 class Guard:
-    """Opens the protected requests of one endpoint or connection.
-
-    associations   the contexts in use
-    """
+    """Opens the protected requests of one endpoint or connection."""
 
     __slots__ = ("_known", "_outcomes", "_responder", "_waiting", "associations")
 

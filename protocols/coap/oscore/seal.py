@@ -7,21 +7,17 @@ from typing import Final, final
 
 from protocols.coap.message import message
 from protocols.coap.message.message import Pairs
+from protocols.coap.message.option import OBSERVE, OSCORE
 from protocols.coap.oscore import cose
 from protocols.coap.oscore.association import AHEAD, Association
 
-OBSERVE: Final = 6
-OSCORE: Final = 9
 OVERHEAD: Final = 32
 """Bytes that protection adds to a response, at most: code, marker, tag, and the OSCORE option."""
 
 
 @final
 class Seal:
-    """Protection of the responses and notifications to one request.
-
-    association   the security context of the request
-    """
+    """Protection of the responses and notifications to one request."""
 
     __slots__ = ("_code", "_piv", "_reserve", "_reusable", "association")
 

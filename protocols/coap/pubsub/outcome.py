@@ -12,19 +12,63 @@ from domain.event import Event
 from domain.limits import SECOND_NS
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option
+from protocols.coap.message.media import CBOR
 from protocols.coap.message.message import Pairs
 from protocols.coap.message.option import Fault
 from protocols.coap.observe.observations import Observation
 from protocols.coap.pubsub import representation
-from protocols.coap.pubsub.representation import CBOR, FORMAT, ROOT
-from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
+from protocols.coap.pubsub.representation import FORMAT, ROOT
 from protocols.coap.resources import translate
 from protocols.coap.resources.translate import Publication, Representation
 from protocols.coap.responder import Condition, Publishing
-from protocols.coap.responses import Responses
+from protocols.coap.responses import Responses, answers_pinned
 
 OF_DATA: Final = "\x00ps"
 """Prefix of the second part of the key of a feed of data, whose observers are notified of the removal of the data."""
+
+
+@final
+class DataStep:
+    """A request on the data of a topic that waits for the topic. `body`: the body to publish."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
+@final
+class Making:
+    """A pending creation of a topic."""
+
+    __slots__ = ()
+
+
+@final
+class Changing:
+    """A pending change of a topic."""
+
+    __slots__ = ()
+
+
+@final
+class Reading:
+    """A pending read of a topic. `keys`: the requested properties."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, keys: tuple[int, ...]) -> None:
+        self.keys = keys
+
+
+@final
+class Listing:
+    """A pending list of topics. `data`: True: the links lead to their data."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bool) -> None:
+        self.data = data
 
 
 @final
@@ -116,10 +160,7 @@ class TopicOutcomes:
         exchange.intent = None
         exchange.path = topic.name
         if options.block2 != option.ABSENT and options.block2 >> 4:
-            value = outcomes.pinned.get((exchange.owner, exchange.path), now)
-            if isinstance(value, Representation):
-                outcomes.content(exchange, value, option.ABSENT, now)
-            else:
+            if not answers_pinned(outcomes, exchange, now):
                 outcomes.later.append(QueryLatest(exchange, topic.name))
             return
         if options.observe in (0, 1):

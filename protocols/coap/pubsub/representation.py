@@ -8,13 +8,13 @@ from typing import Any, Final, final
 from domain.data_topic import RESOURCE_TYPE, DataTopic, TopicProperties
 from protocols.coap.message import cbor, message
 from protocols.coap.message.cbor import CborError, Tagged
+from protocols.coap.message.media import CBOR
 from protocols.coap.message.option import ABSENT, Fault, Options
 
 ROOT: Final = "ps"
 DATA: Final = "data"
 FORMAT: Final = 606
 """Content-Format of the draft."""
-CBOR: Final = 60
 NAME, TOPIC_DATA, KIND, CONTENT_FORMAT, TYPE, EXPIRES, SUBSCRIBERS, CHECK, INITIALIZE, FILTER = range(10)
 """Keys of the map: topic-name, topic-data, resource-type, topic-content-format, topic-type, expiration-date, max-subscribers,
 observer-check, initialize, conf-filter."""

@@ -20,13 +20,13 @@ from domain.message.message import RETAIN_SET, Message
 from protocols.coap.blockwise import blockwise
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option
+from protocols.coap.message.media import CBOR
 from protocols.coap.message.option import ABSENT, Fault
 from protocols.coap.pubsub import representation
-from protocols.coap.pubsub.representation import CBOR, DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
-from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
+from protocols.coap.pubsub.outcome import Changing, DataStep, Listing, Making, Reading
+from protocols.coap.pubsub.representation import DATA, FORMAT, INITIALIZE, NAME, ROOT, Given
 from protocols.coap.resources import translate
-from protocols.coap.resources.translate import Representation
-from protocols.coap.responses import Responses
+from protocols.coap.responses import Responses, answers_pinned
 
 CONF: Final = "core.ps.conf"
 _EMPTY: Final = TopicProperties()
@@ -184,10 +184,4 @@ class TopicResources:
     def _pinned(self, exchange: Exchange, now: int) -> bool:
         """Answer a later block of a pinned list. False: no list is pinned, or this is the first block."""
         options = exchange.options
-        if options.block2 == option.ABSENT or not options.block2 >> 4:
-            return False
-        value = self.outcomes.pinned.get((exchange.owner, exchange.path), now)
-        if not isinstance(value, Representation):
-            return False
-        self.outcomes.content(exchange, value, option.ABSENT, now)
-        return True
+        return options.block2 != option.ABSENT and options.block2 >> 4 > 0 and answers_pinned(self.outcomes, exchange, now)

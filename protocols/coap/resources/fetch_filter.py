@@ -11,10 +11,10 @@ from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.path import is_filter
 from domain.filter.path_filter import path_filter
 from protocols.coap.message import cbor, message
+from protocols.coap.message.media import CBOR
 from protocols.coap.message.option import ABSENT, Fault, Options
 from protocols.coap.resources import translate
 
-CBOR: Final = 60
 _KEYS: Final = {"path": "", "tag": TAG, "sql": SQL92}
 
 
@@ -22,7 +22,6 @@ _KEYS: Final = {"path": "", "tag": TAG, "sql": SQL92}
 class FetchFilter:
     """The selection of a FETCH.
 
-    path     the path of the resource
     pattern  MQTT filter of paths: "path" of the body, else exactly the path
     text     the filter expression with its kind; "" for none
     filter   the compiled expression; None: every message on the paths

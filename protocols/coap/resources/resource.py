@@ -22,8 +22,9 @@ from protocols.coap.resources import translate, wellknown
 from protocols.coap.resources.fetch_filter import FetchFilter
 from protocols.coap.resources.translate import NOTHING, Publication, Reception, Representation
 from protocols.coap.responder import Condition, Publishing, Responder
-from protocols.coap.responses import Responses
+from protocols.coap.responses import Responses, answers_pinned
 
+NOT_PINNED: Final = Fault(message.REQUEST_INCOMPLETE, "this message is not being read any more")
 _TOPICS: Final = [ROOT]
 
 
@@ -32,17 +33,15 @@ class Resources:
     """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
     identity   identity of the principal of a request; observers of one path with the same identity share a Watch
-    topics     resources of the publish-subscribe draft
     """
 
-    __slots__ = ("_topic_outcomes", "identity", "observations", "outcomes", "pinned", "responder", "topics")
+    __slots__ = ("_topic_outcomes", "identity", "observations", "outcomes", "responder", "topics")
 
     def __init__(self, responder: Responder, outcomes: Responses, identity: Callable[[Exchange], str]) -> None:
         self.identity = identity
         self.responder = responder
         self.outcomes = outcomes
         self.observations = outcomes.observations
-        self.pinned = outcomes.pinned
         self.topics = TopicResources(outcomes)
         self._topic_outcomes = TopicOutcomes(outcomes, identity)
 
@@ -139,31 +138,27 @@ class Resources:
             return ()
         exchange.path = path if asked is None else f"{path}?{asked.group}"
         number = options.block2 >> 4 if options.block2 != option.ABSENT else 0
-        if number:
-            value = self.pinned.get((exchange.owner, exchange.path), now)
-            if isinstance(value, Representation):
-                self.outcomes.content(exchange, value, option.ABSENT, now)
-                return ()
+        if number and answers_pinned(self.outcomes, exchange, now):
+            return ()
         if asked is not None:
             if number:
-                self.outcomes.fault(exchange, Fault(message.REQUEST_INCOMPLETE, "this message is not being read any more"), now)
+                self.outcomes.fault(exchange, NOT_PINNED, now)
                 return ()
-            if not self.responder.enter(exchange, now):
-                return ()
-            if self.responder.room(exchange, 0, now) < translate.LEASE_BYTES + len(asked.group):
-                # Checked before the lease: a message leased to a forged address would wait for the end of the lease.
-                self.responder.challenge(exchange, now)
-                return ()
-            if options.observe in (0, 1) and self.responder.confirms:
-                joined = self._join(exchange, asked, None, now)
-                if joined is not None:
-                    return joined
-            return self._receive(exchange, asked, None)
+            return self._for_group(exchange, asked, None, now) if self.responder.enter(exchange, now) else ()
         if number or options.observe not in (0, 1):
             return (QueryLatest(exchange, path),)
         return self._observe(exchange, path, now)
 
-    def _receive(self, exchange: Exchange, asked: Reception, wanted: Filter | None) -> Sequence[Command]:
+    def _for_group(self, exchange: Exchange, asked: Reception, wanted: Filter | None, now: int) -> Sequence[Command]:
+        """Lease one message for a group, or let the peer join it."""
+        if self.responder.room(exchange, 0, now) < translate.LEASE_BYTES + len(asked.group):
+            # Checked before the lease: a message leased to a forged address would wait for the end of the lease.
+            self.responder.challenge(exchange, now)
+            return ()
+        if exchange.options.observe in (0, 1) and self.responder.confirms:
+            joined = self._join(exchange, asked, wanted, now)
+            if joined is not None:
+                return joined
         exchange.intent = asked
         receive = Receive(
             exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms, filter=wanted, from_first=asked.from_first
@@ -188,21 +183,11 @@ class Resources:
         if asked is not None:
             exchange.path += asked.group
         if options.block2 != option.ABSENT and options.block2 >> 4:
-            value = self.pinned.get((exchange.owner, exchange.path), now)
-            if isinstance(value, Representation):
-                self.outcomes.content(exchange, value, option.ABSENT, now)
-            else:
-                self.outcomes.fault(exchange, Fault(message.REQUEST_INCOMPLETE, "this message is not being read any more"), now)
+            if not answers_pinned(self.outcomes, exchange, now):
+                self.outcomes.fault(exchange, NOT_PINNED, now)
             return ()
         if asked is not None:
-            if self.responder.room(exchange, 0, now) < translate.LEASE_BYTES + len(asked.group):
-                self.responder.challenge(exchange, now)
-                return ()
-            if options.observe in (0, 1) and self.responder.confirms:
-                joined = self._join(exchange, asked, wanted, now)
-                if joined is not None:
-                    return joined
-            return self._receive(exchange, asked, wanted)
+            return self._for_group(exchange, asked, wanted, now)
         if options.observe not in (0, 1):
             self.outcomes.fault(exchange, Fault(message.UNPROCESSABLE, "FETCH with Observe, or for a group"), now)
             return ()

@@ -228,7 +228,6 @@ class Representation:
     etag        8 bytes derived from the message id; b"" without a value
     format      Content-Format; ABSENT when the media type has no number
     expire_ms   epoch ms of its expiry; 0: never
-    body        the payload
     location    Location-Query options of its lease, or the Location-Path of a message for a FETCH; else empty
     """
 

@@ -1,16 +1,20 @@
-"""Responses over a stream: one message each, as soon as they are ready, without message ids (RFC 8323, 3.3)."""
+"""Responses and notifications over a stream: one message each, when they are ready, without message ids (RFC 8323, 3.3)."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final, final
 
 from protocols.coap.exchange.exchange import Exchange, Remote
 from protocols.coap.message import message
 from protocols.coap.message.frame import Framing
 from protocols.coap.message.message import Pairs
-from protocols.coap.observe.observations import Observation
+from protocols.coap.observe.observations import Observation, Observations
+from protocols.coap.responses import Responses
 from protocols.coap.stream.streams import Streams
 
+NOTIFIED_BYTES: Final = 64 * 1024
+"""Bytes of notifications encoded per turn."""
 READS: Final = (message.GET, message.FETCH)
 """Methods whose responses are values, which may be large. The method of a protected request is not known when it starts."""
 HEAD_BYTES: Final = 8
@@ -21,9 +25,6 @@ HEAD_BYTES: Final = 8
 class StreamReplier:
     """The `Responder` of one connection.
 
-    streams             shared state of all connections
-    framing             encodes messages
-    out                 encoded messages that wait to be written
     unwritten           bytes of `out`
     open                requests in execution, oldest first -> True when counted in `reads`
     reads               number of requests in execution that may be answered with values
@@ -106,9 +107,36 @@ class StreamReplier:
     def separate(self, exchange: Exchange) -> None:
         """Do nothing: a stream has no acknowledgements."""
 
-    def notify(self, observation: Observation, now: int) -> bool:
-        """Always True: the connection sends notifications when its peer reads."""
-        return True
-
     def abandon(self, observation: Observation, now: int) -> None:
         """Do nothing: notifications are encoded only when they are written."""
+
+
+@final
+class StreamNotifier:
+    """Encodes the notifications of one connection."""
+
+    __slots__ = ("_observations", "_outcomes", "_replier", "ready")
+
+    def __init__(self, replier: StreamReplier, outcomes: Responses, observations: Observations) -> None:
+        self._replier = replier
+        self._outcomes = outcomes
+        self._observations = observations
+        self.ready: deque[Observation] = deque()
+
+    def notify(self, now: int) -> bool:
+        """Encode notifications, one of each observer in turn; True when more are left for the next turn."""
+        replier = self._replier
+        before = replier.unwritten
+        while self.ready and replier.unwritten - before < NOTIFIED_BYTES:
+            observation = self.ready.popleft()
+            found = observation.notification(now)
+            if found is not None:
+                replier.write(found[0], observation.token, found[1], found[2])
+            if observation.refused and not observation.cancelled:
+                self._outcomes.later.extend(self._outcomes.cancel(observation, now))
+            elif not observation.cancelled:
+                if observation.waiting:
+                    self.ready.append(observation)
+                else:
+                    self._observations.settled(observation)
+        return len(self.ready) > 0

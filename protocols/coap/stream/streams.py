@@ -6,7 +6,7 @@ from typing import Final, final
 
 from protocols.adapter import Peer
 from protocols.coap.exchange.exchange import ALWAYS_NS, Remote
-from protocols.coap.message.known_options import KnownOptions
+from protocols.coap.message.option import KnownOptions
 from protocols.coap.observe.observations import Observations
 from protocols.coap.oscore.association import Associations
 from protocols.coap.settings import CoapSettings
@@ -25,9 +25,6 @@ class Streams:
 
     assemblies     unfinished Block1 bodies, of datagrams too
     pinned         values that peers read block by block, of datagrams too
-    observations   the observers of all connections
-    known          the decoded options of recent requests
-    associations   security contexts of OSCORE in use
     """
 
     __slots__ = (
@@ -38,10 +35,10 @@ class Streams:
         self.setting = setting
         self.config = config
         self.known = KnownOptions()
-        holdings = shared_limits_of(setting, config)
-        self.assemblies = holdings.assemblies
-        self.pinned = holdings.pinned
-        self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
+        shared = shared_limits_of(setting, config)
+        self.assemblies = shared.assemblies
+        self.pinned = shared.pinned
+        self.observations = Observations(config, self.pinned, setting.wall_ms, shared.audience)
         self.associations = Associations.of(setting)
         self._serial = 0
         self._sweep_ns = 0

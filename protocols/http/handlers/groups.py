@@ -10,7 +10,7 @@ from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, Li
 from domain.admin.position import PositionsReset, Progress, QueryProgress, ResetPositions
 from domain.admin.subscription import Redriven
 from domain.errors import ErrorCode
-from domain.event import Done, Event
+from domain.event import Event
 from domain.topic import Group
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import group, number, parameters, topic
@@ -127,10 +127,6 @@ class PutGroupDocument(Handler):
         )
         return PutGroup(ticket, made), None
 
-    def finish(self, event: Event) -> Response:
-        """Done or Refused."""
-        return Response(204, []) if isinstance(event, Done) else super().finish(event)
-
 
 @final
 class RemoveGroup(Handler):
@@ -143,10 +139,6 @@ class RemoveGroup(Handler):
         """DeleteGroup."""
         parameters(self._match)
         return DeleteGroup(ticket, group(self._match)), None
-
-    def finish(self, event: Event) -> Response:
-        """Done or Refused."""
-        return Response(204, []) if isinstance(event, Done) else super().finish(event)
 
 
 @final

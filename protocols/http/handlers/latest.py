@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, final
 
 from domain.command import DeleteLatest, QueryLatest
-from domain.event import Done, Event, LatestValue
+from domain.event import Event, LatestValue
 from domain.message.record import Record
 from protocols.cloudevents.http import AVRO, PROTOBUF, STRUCTURED_JSON
 from protocols.http.argument import parameters
@@ -62,9 +62,3 @@ class RemoveLatest(Handler):
         """DeleteLatest."""
         parameters(self._match)
         return DeleteLatest(ticket, self._match.path or self._match.topic), None
-
-    def finish(self, event: Event) -> Response:
-        """Done or Refused."""
-        if isinstance(event, Done):
-            return Response(204, [])
-        return super().finish(event)

@@ -26,7 +26,7 @@ from domain.admin.subscription import (
 )
 from domain.command import Command
 from domain.errors import ErrorCode
-from domain.event import Done, Event
+from domain.event import Event
 from domain.principal import GATEWAY
 from domain.subscription.document import decode, document, parse
 from domain.subscription.filters import SubscriptionError
@@ -52,14 +52,20 @@ def _shown(record: bytes) -> dict[str, Any]:
 
 
 class SubscriptionHandler(Handler):
-    """A request about subscriptions. 200 with the subscription, or with the result of the command."""
+    """A request about a subscription; without content or parameters it is `command` with its id."""
 
     __slots__ = ()
     body_max = BODY_BYTES_MAX
+    command: ClassVar[type[QuerySubscriptions | DeleteSubscription | TestSubscription]] = QuerySubscriptions
 
     @property
     def _id(self) -> str:
         return self._match.names["id"]
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """`command`."""
+        parameters(self._match)
+        return self.command(ticket, self._id), None
 
     def finish(self, event: Event) -> Response:
         """SubscriptionFound, AttemptList, Redriven or Done."""
@@ -72,8 +78,6 @@ class SubscriptionHandler(Handler):
             return Response(200, [JSON, PRIVATE], orjson.dumps(out))
         if isinstance(event, Redriven):
             return Response(200, [JSON], orjson.dumps({"redriven": event.count}))
-        if isinstance(event, Done):
-            return Response(204, [])
         return super().finish(event)
 
 
@@ -169,11 +173,6 @@ class GetSubscription(SubscriptionHandler):
     description: ClassVar[str] = "One subscription, without its credential."
     __slots__ = ()
 
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """QuerySubscriptions."""
-        parameters(self._match)
-        return QuerySubscriptions(ticket, self._id), None
-
 
 @final
 class GetSubscriptions(SubscriptionHandler):
@@ -209,11 +208,7 @@ class RemoveSubscription(SubscriptionHandler):
 
     description: ClassVar[str] = "204. What has not been delivered is not delivered any more."
     __slots__ = ()
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """DeleteSubscription."""
-        parameters(self._match)
-        return DeleteSubscription(ticket, self._id), None
+    command = DeleteSubscription
 
 
 @final
@@ -295,15 +290,11 @@ class TestDelivery(SubscriptionHandler):
         "`:test`: one event of type `io.headgate.test` to the sink, outside the log; the answer has its attempt."
     )
     __slots__ = ()
+    command = TestSubscription
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
         self.long_poll = True
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """TestSubscription."""
-        parameters(self._match)
-        return TestSubscription(ticket, self._id), None
 
 
 @final

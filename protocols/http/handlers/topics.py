@@ -19,7 +19,7 @@ from domain.admin.topic import (
     TopicList,
 )
 from domain.errors import ErrorCode
-from domain.event import Done, Event
+from domain.event import Event
 from domain.topic import Topic
 from protocols.http.argument import number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
@@ -52,14 +52,18 @@ def _document(found: Topic) -> dict[str, object]:
 
 
 class _TopicsHandler(Handler):
-    """A request about topics, without content."""
+    """A request about topics; without content or parameters it is `command` with the topic."""
 
     __slots__ = ()
+    command: ClassVar[type[QueryTopic | QueryBounds | DeleteTopic]] = QueryTopic
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """`command`."""
+        parameters(self._match)
+        return self.command(ticket, topic(self._match)), None
 
     def finish(self, event: Event) -> Response:
         """200 with a JSON object; 204 after a change."""
-        if isinstance(event, Done):
-            return Response(204, [])
         if isinstance(event, TopicFound):
             out: dict[str, object] = _document(event.topic)
         elif isinstance(event, Bounds):
@@ -111,11 +115,6 @@ class GetTopic(_TopicsHandler):
     )
     __slots__ = ()
 
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """QueryTopic, which creates nothing."""
-        parameters(self._match)
-        return QueryTopic(ticket, topic(self._match)), None
-
 
 @final
 class PutTopicDocument(_TopicsHandler):
@@ -159,11 +158,7 @@ class RemoveTopic(_TopicsHandler):
 
     description: ClassVar[str] = "DELETE: 204; the topic is deleted with its messages."
     __slots__ = ()
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """DeleteTopic."""
-        parameters(self._match)
-        return DeleteTopic(ticket, topic(self._match)), None
+    command = DeleteTopic
 
 
 @final
@@ -172,11 +167,7 @@ class GetQueues(_TopicsHandler):
 
     description: ClassVar[str] = "First offset (`min`) and next offset (`max`) of each queue of a topic."
     __slots__ = ()
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """QueryBounds."""
-        parameters(self._match)
-        return QueryBounds(ticket, topic(self._match)), None
+    command = QueryBounds
 
 
 def _attributes(found: object) -> tuple[dict[str, str], list[str]]:

@@ -8,7 +8,7 @@ import orjson
 
 from domain.command import Send
 from domain.errors import ErrorCode
-from domain.event import Done, Event, Sent
+from domain.event import Event, Sent
 from domain.message import property as properties
 from domain.message.message import RETAIN_NONE, SYS_PREPARED
 from domain.transaction import COMMIT, ROLLBACK, EndTransaction, Recalled, RecallMessage
@@ -67,10 +67,6 @@ class EndHandler(Handler):
         """EndTransaction."""
         parameters(self._match)
         return EndTransaction(ticket, topic(self._match), self._match.names["transaction"], self.outcome), None
-
-    def finish(self, event: Event) -> Response:
-        """Done or Refused."""
-        return Response(204, []) if isinstance(event, Done) else super().finish(event)
 
 
 @final

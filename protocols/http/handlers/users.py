@@ -20,7 +20,7 @@ from domain.admin.user import (
     UserList,
 )
 from domain.errors import ErrorCode
-from domain.event import Done, Event
+from domain.event import Event
 from domain.oscore import AES_CCM_16_64_128, OscoreContext
 from protocols.http.argument import flag as query_flag
 from protocols.http.argument import parameters
@@ -39,19 +39,23 @@ POLICY_MEMBERS: Final = ("resource", "actions", "decision", "sources", "default"
 
 
 class UsersHandler(Handler):
-    """A request about users. No answer has a password."""
+    """A request about a user; without content or parameters it is `command` with the name. No answer has a password."""
 
     __slots__ = ()
     body_max = BODY_BYTES_MAX
+    command: ClassVar[type[DeleteUser | QueryOscoreContext | DeleteOscoreContext]] = DeleteUser
 
     @property
     def _name(self) -> str:
         return self._match.names["user"]
 
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """`command`."""
+        parameters(self._match)
+        return self.command(ticket, self._name), None
+
     def finish(self, event: Event) -> Response:
         """204 after a change; 200 with policies."""
-        if isinstance(event, Done):
-            return Response(204, [])
         if isinstance(event, GrantList):
             found = [_policy(each) for grant in event.grants for each in grant.policies]
             return Response(200, [JSON, PRIVATE], orjson.dumps({"policies": found}))
@@ -154,11 +158,6 @@ class RemoveUser(UsersHandler):
     description: ClassVar[str] = "DELETE: 204; the user is gone with its policies, and its connections are closed."
     __slots__ = ()
 
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """DeleteUser."""
-        parameters(self._match)
-        return DeleteUser(ticket, self._name), None
-
 
 @final
 class GetPolicies(UsersHandler):
@@ -222,11 +221,7 @@ class GetContext(UsersHandler):
         "The OSCORE context of a user: `device_id node_id id_context algorithm`, never its secret; 404 when there is none."
     )
     __slots__ = ()
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """QueryOscoreContext."""
-        parameters(self._match)
-        return QueryOscoreContext(ticket, self._name), None
+    command = QueryOscoreContext
 
     def finish(self, event: Event) -> Response:
         """OscoreContextFound or Refused."""
@@ -279,8 +274,4 @@ class RemoveContext(UsersHandler):
 
     description: ClassVar[str] = "DELETE: 204; the user has no OSCORE context any more."
     __slots__ = ()
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """DeleteOscoreContext."""
-        parameters(self._match)
-        return DeleteOscoreContext(ticket, self._name), None
+    command = DeleteOscoreContext

@@ -42,7 +42,6 @@ class Heads:
 
     _starts   request line -> method and target
     _lines    line of a field -> its name in lower case, and its value
-    _names    name of a field as sent -> in lower case
     """
 
     __slots__ = ("_lines", "_names", "_starts")

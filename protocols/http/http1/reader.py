@@ -53,11 +53,9 @@ class Reader:
     stopped           True: the last of `done` is refused (syntax, size, unwanted content); nothing more is parsed
     begun             True: a part of the next request has arrived
     current           the request whose head has arrived and whose content is not complete
-    expects           True: the client waits for 100 (Continue)
     size              bytes of content of the current request so far
     share             the bytes of content that arrived in several pieces, until their request has become a command
     _segments         bytes for `resume`: further requests or chunks
-    _at               position in the first of them
     _parser           llhttp for heads, calling the `on_` methods; None: it is made for the next head that is not plain
     _tail             the last three bytes of an incomplete head
     _empty_lines      ends of heads since the last request that had none before them

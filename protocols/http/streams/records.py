@@ -29,7 +29,6 @@ RECORD_BYTES_MAX: Final = limits.ENVELOPE_BYTES_MAX
 class Record:
     """A record that is a message.
 
-    due_ms    its delivery time; 0: at once
     once      its key, with the digest of the record; None: it has none
     """
 
@@ -50,7 +49,6 @@ class RecordBatch:
     each is a command of its own, in the same order.
 
     results    of all records, in order; None: not known yet
-    _records   those that are messages
     _each      True: each of these has a command of its own
     _left      commands without an answer
     """

@@ -45,7 +45,6 @@ _DURATIONS: Final = {"ack": "", "nack": "delay_ms", "extend": "invisible_ms"}
 class SocketFlow(Flow):
     """`Source` in a WebSocket.
 
-    _outline   cuts received bytes into pieces for one turn each
     _later     such pieces
     _text      the parts of an incomplete message
     """

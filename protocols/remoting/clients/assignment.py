@@ -28,8 +28,6 @@ Queue = tuple[str, int]
 class AssignmentRequest:
     """A client's request for its queues.
 
-    client_id     client id
-    topic         topic name
     strategy      name of the strategy: AVG or AVG_BY_CIRCLE
     broadcasting  True: the client reads all queues
     """

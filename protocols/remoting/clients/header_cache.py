@@ -12,7 +12,6 @@ HEADER_CACHE_MAX: Final = 4_096
 class HeaderPrefix:
     """The decoded prefix of a header: the ext fields that a producer repeats for one queue.
 
-    topic     topic name
     queue_id  queue id; -1: the broker chooses the queue
     sys_flag  sysFlag as it is stored
     queues    defaultTopicQueueNums: number of queues of a topic that this message creates
@@ -34,8 +33,6 @@ class HeaderCache:
     prefixes  encoded prefix -> decoded prefix
     suffixes  encoded suffixes
     """
-
-    __slots__ = ("prefixes", "suffixes")
 
     def __init__(self) -> None:
         self.prefixes: dict[bytes, HeaderPrefix] = {}

@@ -5,12 +5,11 @@ RocketMQ's PopLiteMessageRequestHeader, LiteSubscriptionCtlRequestBody, NotifyUn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from domain import lite
 from domain.admin.lite import (
-    DispatchLite,
     LiteClient,
     LiteGroup,
     LiteLag,
@@ -19,11 +18,8 @@ from domain.admin.lite import (
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
-    QueryLiteNode,
-    QueryLiteParent,
-    QueryLiteTopic,
 )
-from domain.event import Event, Leased, Received
+from domain.event import Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.message.receipt import ORDERED_REVIVE_QUEUE
@@ -31,8 +27,7 @@ from domain.message.record import Record
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import without_origin
-from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, first_refusal, success
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.bean import Bean
 from protocols.remoting.wire.frame import Frame, encode
@@ -64,8 +59,7 @@ def pop(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _popped(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Received)
+def _popped(_client: Client, ticket: Ticket, event: Received) -> bytes:
     fields = {
         "popTime": str(event.pop_ms),
         "invisibleTime": str(event.invisible_ms),
@@ -84,7 +78,7 @@ def subscribe(_client: Client, frame: Frame) -> Outcome:
     found = bean.beans(bean.read(frame.body), "subscriptionSet") if frame.body else []
     if not 0 < len(found) <= SUBSCRIPTIONS_MAX:
         raise RequestError(codes.ILLEGAL_OPERATION, f"{len(found)} subscriptions, 1 to {SUBSCRIPTIONS_MAX} are allowed")
-    multi = MultiTicket(Ticket(frame, success), len(found), _first_refusal)
+    multi = MultiTicket(Ticket(frame, success), len(found), first_refusal)
     return [_subscription(multi.part(at), each) for at, each in enumerate(found)]
 
 
@@ -116,14 +110,6 @@ def _start(option: Bean) -> OffsetOption:
         raise RequestError(codes.INVALID_PARAMETER, f"the offset option {kind[:80]!r} is unknown") from error
 
 
-def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    for event in events:
-        failure = getattr(event, "failure", None)
-        if failure is not None:
-            return ticket.reply(response_code(failure, ticket.code), remark=failure.text)
-    return ticket.reply(codes.SUCCESS)
-
-
 def notify_unsubscribe(opaque: int, event: LiteTaken) -> bytes:
     """Request code 200073, oneway: another client has taken the lite topic over."""
     fields = {"liteTopic": event.lite, "consumerGroup": event.group, "clientId": event.client_id}
@@ -141,13 +127,8 @@ def leased_queue(topic: str, leased: Leased) -> str:
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
-def node(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200074 -> QueryLiteNode."""
-    return (QueryLiteNode(Ticket(frame, _node)),)
-
-
-def _node(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteNode)
+def node(_client: Client, ticket: Ticket, event: LiteNode) -> bytes:
+    """Reply of 200074: a GetBrokerLiteInfoResponseBody."""
     body = {
         "storeType": "headgate",
         "maxLmqNum": 0x7FFFFFFF,
@@ -163,13 +144,8 @@ def _node(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def parent(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200075 -> QueryLiteParent."""
-    return (QueryLiteParent(Ticket(frame, _parent), Arguments(frame).text("topic")),)
-
-
-def _parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteParent)
+def parent(_client: Client, ticket: Ticket, event: LiteParent) -> bytes:
+    """Reply of 200075: a GetParentTopicInfoResponseBody."""
     body = {
         "topic": event.topic,
         "ttl": event.minutes,
@@ -180,14 +156,8 @@ def _parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def topic(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200076 -> QueryLiteTopic."""
-    args = Arguments(frame)
-    return (QueryLiteTopic(Ticket(frame, _topic), args.text("parentTopic"), args.text("liteTopic")),)
-
-
-def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteTopic)
+def topic(_client: Client, ticket: Ticket, event: LiteTopic) -> bytes:
+    """Reply of 200076: a GetLiteTopicInfoResponseBody."""
     body = {
         "parentTopic": event.topic,
         "liteTopic": event.lite,
@@ -211,8 +181,7 @@ def client(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _of_client(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteClient)
+def _of_client(_client: Client, ticket: Ticket, event: LiteClient) -> bytes:
     body = {
         "parentTopic": event.topic,
         "group": event.group,
@@ -231,8 +200,7 @@ def group(_client: Client, frame: Frame) -> Outcome:
     return (QueryLiteGroup(Ticket(frame, _group), args.text("group"), args.text("liteTopic", ""), args.number("topK", 20)),)
 
 
-def _group(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, LiteGroup)
+def _group(_client: Client, ticket: Ticket, event: LiteGroup) -> bytes:
     body: dict[str, object] = {
         "group": event.group,
         "parentTopic": event.topic,
@@ -255,9 +223,3 @@ def _group(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def _lag(each: LiteLag) -> Mapping[str, object]:
     return {"liteTopic": each.lite, "lagCount": each.count, "earliestUnconsumedTimestamp": each.oldest_ms}
-
-
-def dispatch(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200079 -> DispatchLite."""
-    args = Arguments(frame)
-    return (DispatchLite(Ticket(frame, success), args.text("group"), args.text("clientId", "")),)

@@ -26,7 +26,6 @@ from protocols.remoting import codes
 from protocols.remoting.client import GROUPS_PER_CONNECTION_MAX, Client
 from protocols.remoting.clients import assignment
 from protocols.remoting.clients.pull import compiled
-from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame, encode
@@ -107,7 +106,7 @@ def _alive(_client: Client, ticket: Ticket, _event: Event) -> bytes:
 def _all_alive(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     for event in events:
         if isinstance(event, Refused):
-            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+            return ticket.refused(event.failure)
     return _alive(client, ticket, events[0])
 
 
@@ -121,13 +120,8 @@ def leave(client: Client, frame: Frame) -> Outcome:
     return (Leave(Ticket(frame, success), args.text("clientID"), group, producer),)
 
 
-def members(_client: Client, frame: Frame) -> Outcome:
-    """Request code 38 -> QueryMembers: the client ids of a group, by which clients assign queues themselves."""
-    return (QueryMembers(Ticket(frame, _members), Arguments(frame).text("consumerGroup")),)
-
-
-def _members(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Members)
+def members(_client: Client, ticket: Ticket, event: Members) -> bytes:
+    """Reply of 38: the client ids of a group, by which clients assign queues themselves."""
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumerIdList": event.client_ids}))
 
 
@@ -137,16 +131,7 @@ def members_changed(opaque: int, event: MembersChanged) -> bytes:
 
 
 def lock(_client: Client, frame: Frame) -> Outcome:
-    """Request code 41 -> LockQueues: locks queues for an orderly consumer."""
-    return _locking(frame, unlock=False)
-
-
-def unlock(_client: Client, frame: Frame) -> Outcome:
-    """Request code 42 -> LockQueues: unlocks queues of an orderly consumer."""
-    return _locking(frame, unlock=True)
-
-
-def _locking(frame: Frame, *, unlock: bool) -> Outcome:
+    """Request codes 41, 42 -> LockQueues: locks or unlocks queues for an orderly consumer."""
     found = bean.read(frame.body)
     queues = [
         (bean.text(each, "brokerName"), bean.text(each, "topic"), bean.number(each, "queueId"))
@@ -156,12 +141,12 @@ def _locking(frame: Frame, *, unlock: bool) -> Outcome:
     client_id = bean.text(found, "clientId")
     if not group or not client_id:
         raise RequestError(codes.INVALID_PARAMETER, "a lock without consumerGroup or clientId")
+    unlock = frame.code == codes.UNLOCK_QUEUES
     render = success if unlock else _locked
     return (LockQueues(Ticket(frame, render), group, client_id, queues, unlock, wait=not frame.oneway),)
 
 
-def _locked(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Locked)
+def _locked(_client: Client, ticket: Ticket, event: Locked) -> bytes:
     held = [fastjson.queue(broker, topic, queue_id) for broker, topic, queue_id in event.queues]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"lockOKMQSet": held}))
 
@@ -207,14 +192,13 @@ def assign(_client: Client, frame: Frame) -> Outcome:
 
 def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     mode, found, route = events
-    asked = ticket.request_data
-    assert isinstance(asked, assignment.AssignmentRequest)
+    asked: assignment.AssignmentRequest = ticket.request_data
     for each in (route, mode):
         if isinstance(each, Refused):
             if each.failure.code is ErrorCode.TOPIC_NOT_FOUND:
                 # After an error, the client would assign queues itself from now on, in both modes.
                 return ticket.reply(codes.SUCCESS, body=b"{}")
-            return ticket.reply(response_code(each.failure, ticket.code), remark=each.failure.text)
+            return ticket.refused(each.failure)
     assert isinstance(route, RouteFound)
     assert isinstance(mode, RequestMode)
     brokers = assignment.readable(route.queues)

@@ -11,11 +11,10 @@ from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import CommitOffsets, QueryOffset
 from domain.errors import ErrorCode
-from domain.event import Event, Offset, Refused
+from domain.event import Offset, Refused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import queue_of, without_origin
-from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Ticket, success
 from protocols.remoting.wire.frame import Frame
 
@@ -37,17 +36,10 @@ def update(_client: Client, frame: Frame) -> Outcome:
     return (CommitOffsets(Ticket(frame, success), args.text("consumerGroup"), [place], wait=not frame.oneway),)
 
 
-def maximum(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30 -> QueryBounds: the offset that the next message gets."""
+def bound(_client: Client, frame: Frame) -> Outcome:
+    """Request codes 30, 31 -> QueryBounds: the offset that the next message gets; that of the first message still stored."""
     args = Arguments(frame)
-    multi = MultiTicket(Ticket(frame, success, 2), 1, _bound)
-    return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
-
-
-def minimum(_client: Client, frame: Frame) -> Outcome:
-    """Request code 31 -> QueryBounds: the offset of the first message that is still stored."""
-    args = Arguments(frame)
-    multi = MultiTicket(Ticket(frame, success, 1), 1, _bound)
+    multi = MultiTicket(Ticket(frame, success, 2 if frame.code == codes.GET_MAX_OFFSET else 1), 1, _bound)
     return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
@@ -72,32 +64,28 @@ def view(_client: Client, frame: Frame) -> Outcome:
     return (ViewMessage(Ticket(frame, _viewed), Arguments(frame).number("offset")),)
 
 
-def offset(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def offset(_client: Client, ticket: Ticket, event: Offset) -> bytes:
     """Offset -> a reply."""
-    assert isinstance(event, Offset)
     return ticket.reply(codes.SUCCESS, {"offset": str(event.offset)})
 
 
-def _bound(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    event = events[0]
+def _bound(_client: Client, ticket: Ticket, events: Sequence[Bounds | Refused]) -> bytes:
+    (event,) = events
     if isinstance(event, Refused):
         return _refusal_reply(ticket, event, "offset", 0)
-    assert isinstance(event, Bounds)
-    assert isinstance(ticket.request_data, int)
     found = event.queues[0][ticket.request_data] if event.queues else 0
     return ticket.reply(codes.SUCCESS, {"offset": str(found)})
 
 
-def _found(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    event = events[0]
+def _found(client: Client, ticket: Ticket, events: Sequence[Offset | Refused]) -> bytes:
+    (event,) = events
     return _refusal_reply(ticket, event, "offset", 0) if isinstance(event, Refused) else offset(client, ticket, event)
 
 
-def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    event = events[0]
+def _earliest(_client: Client, ticket: Ticket, events: Sequence[EarliestStoreTime | Refused]) -> bytes:
+    (event,) = events
     if isinstance(event, Refused):
         return _refusal_reply(ticket, event, "timestamp", -1)
-    assert isinstance(event, EarliestStoreTime)
     return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
 
 
@@ -105,9 +93,8 @@ def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> b
     """The reply to a refusal: SUCCESS with `nothing` in field `name` when the queue does not exist, else the refusal."""
     if event.failure.code in _NO_SUCH_QUEUE:
         return ticket.reply(codes.SUCCESS, {name: str(nothing)}, remark=event.failure.text)
-    return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+    return ticket.refused(event.failure)
 
 
-def _viewed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Viewed)
+def _viewed(_client: Client, ticket: Ticket, event: Viewed) -> bytes:
     return ticket.reply(codes.SUCCESS, body=without_origin(event.record))

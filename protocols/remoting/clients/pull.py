@@ -8,7 +8,7 @@ from domain import lite
 from domain.address import is_group
 from domain.command import Pull
 from domain.errors import Failure
-from domain.event import Event, Pulled
+from domain.event import Pulled
 from domain.filter.filter import TAG, Filter
 from domain.limits import PROPERTIES_BYTES_MAX, WAIT_MS_MAX
 from domain.message import property as properties
@@ -97,9 +97,8 @@ def compiled(client: Client, expression: str, kind: str) -> Filter | None:
     return found
 
 
-def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def pulled(_client: Client, ticket: Ticket, event: Pulled) -> bytes:
     """Pulled -> a reply: one header, then the stored records."""
-    assert isinstance(event, Pulled)
     code, remark = _STATUS[event.status]
     fields = {
         "suggestWhichBrokerId": str(event.reader) if type(event) is PulledBy else "0",

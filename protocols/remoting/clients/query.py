@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain.admin.message import MessagesFound, QueryMessages
-from domain.admin.topic import ConsumersFound, QueryConsumers
-from domain.event import Event
+from domain.admin.topic import ConsumersFound
 from domain.message.record import Record
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -36,8 +35,7 @@ def by_key(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, MessagesFound)
+def _found(_client: Client, ticket: Ticket, event: MessagesFound) -> bytes:
     if not event.records:
         return ticket.reply(codes.QUERY_NOT_FOUND, remark="can not find message, maybe time range not correct")
     newest = Record(event.records[0])
@@ -48,12 +46,7 @@ def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, fields, b"".join(without_origin(record) for record in event.records))
 
 
-def consumers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 300 -> QueryConsumers."""
-    return (QueryConsumers(Ticket(frame, _consumed), Arguments(frame).text("topic")),)
-
-
-def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, ConsumersFound)
+def consumers(_client: Client, ticket: Ticket, event: ConsumersFound) -> Rendering:
+    """Reply of 300: a GroupList."""
     body = yield from fastjson.listing(b"groupList", event.groups)
     return ticket.reply(codes.SUCCESS, body=body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.command import AwaitMessages, Command, Extend, Receive
-from domain.event import Event, Leased, MessagesWaiting, Received
+from domain.event import Leased, MessagesWaiting, Received
 from domain.filter.filter import TAG, Filter
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.message.receipt import RETRY_NONE, Receipt
@@ -50,9 +50,7 @@ def _filter(client: Client, args: Arguments, group: str, topic: str) -> Filter |
     return compiled(client, known.expression, known.expression_type) if known is not None else None
 
 
-def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Received)
-    assert isinstance(ticket.request_data, tuple)
+def _received(_client: Client, ticket: Ticket, event: Received) -> bytes:
     _, topic, ordered = ticket.request_data
     messages = event.messages
     if not messages:
@@ -80,7 +78,6 @@ def return_leases(ticket: Ticket, event: Received) -> Sequence[Command]:
 
     `ticket` is that of a POP request of this module or of `lite`.
     """
-    assert isinstance(ticket.request_data, tuple)
     group, topic, _ = ticket.request_data
     returned: dict[str, list[Receipt]] = {}
     for leased in event.messages:
@@ -119,7 +116,6 @@ def notify(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _notified(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, MessagesWaiting)
+def _notified(_client: Client, ticket: Ticket, event: MessagesWaiting) -> bytes:
     fields = {"hasMsg": "true" if event.there else "false", "pollingFull": "true" if event.full else "false"}
     return ticket.reply(codes.SUCCESS, fields)

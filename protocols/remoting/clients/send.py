@@ -14,7 +14,7 @@ from domain import limits
 from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS, is_pop_retry_topic
 from domain.command import Send, SendRetry
 from domain.errors import Failure
-from domain.event import Event, Sent
+from domain.event import Sent
 from domain.message import property as properties
 from domain.message.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from domain.octets import uint32
@@ -310,9 +310,8 @@ _QUEUE: Final = b"\x00\x07queueId"
 _OFFSET: Final = b"\x00\x0bqueueOffset"
 
 
-def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
+def sent(client: Client, ticket: Ticket, event: Sent) -> bytes:
     """Sent -> a reply. msgId has the offset message ids of all messages, queueOffset is that of the first message."""
-    assert isinstance(event, Sent)
     placed = event.placed[0]
     unique = placed.message_id.encode()
     if len(event.placed) == 1:

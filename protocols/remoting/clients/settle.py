@@ -19,7 +19,6 @@ from domain.message.receipt import Receipt
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients import lite, pop
-from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 from protocols.remoting.wire import bean
 from protocols.remoting.wire.frame import Frame
@@ -47,8 +46,7 @@ def _receipt(args: Arguments) -> Receipt:
     return found
 
 
-def _settled(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Settled)
+def _settled(_client: Client, ticket: Ticket, event: Settled) -> bytes:
     return _outcome(ticket, [event])
 
 
@@ -60,7 +58,7 @@ def _outcome(ticket: Ticket, events: Sequence[Event]) -> bytes:
             failures = event.outcomes
         for failure in failures:
             if failure is not None:
-                return ticket.reply(response_code(failure, ticket.code), remark=failure.text)
+                return ticket.refused(failure)
     return ticket.reply(codes.SUCCESS)
 
 
@@ -130,11 +128,10 @@ def extend(_client: Client, frame: Frame) -> Outcome:
     return (Extend(ticket, group, lite.queue_of(args, topic), [receipt], invisible_ms),)
 
 
-def _extended(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Extended)
+def _extended(_client: Client, ticket: Ticket, event: Extended) -> bytes:
     outcome = event.outcomes[0]
     if isinstance(outcome, Failure):
-        return ticket.reply(response_code(outcome, ticket.code), remark=outcome.text)
+        return ticket.refused(outcome)
     fields = {
         "popTime": str(outcome.pop_ms),
         "invisibleTime": str(outcome.invisible_ms),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from domain.address import offset_message_id, physical_offset_of
-from domain.event import Event
 from domain.message.record import Record
 from domain.transaction import (
     COMMIT,
@@ -14,7 +13,6 @@ from domain.transaction import (
     CheckTransaction,
     EndTransaction,
     Recalled,
-    RecallMessage,
     ResumeTransaction,
 )
 from protocols.remoting import codes
@@ -70,12 +68,6 @@ def check_request(client: Client, opaque: int, event: CheckTransaction) -> bytes
     return encode(codes.CHECK_TRANSACTION, opaque, fields=fields, body=event.record, flag=FLAG_ONEWAY)
 
 
-def recall(_client: Client, frame: Frame) -> Outcome:
-    """Request code 370 -> RecallMessage: deletes a delayed message before its delivery time."""
-    args = Arguments(frame)
-    return (RecallMessage(Ticket(frame, _recalled), args.text("topic"), args.text("recallHandle")),)
-
-
-def _recalled(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Recalled)
+def recall(_client: Client, ticket: Ticket, event: Recalled) -> bytes:
+    """Reply of 370: the delayed message is deleted before its delivery time."""
     return ticket.reply(codes.SUCCESS, {"msgId": event.message_id})

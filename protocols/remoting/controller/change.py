@@ -6,7 +6,6 @@ from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, CleanReplicas, ElectLeader, RegisterReplica
 from domain.controller.group import UNKNOWN
 from domain.controller.request import ChangeGroup, GroupChanged
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import sync_state
@@ -25,8 +24,7 @@ def alter(_client: Client, frame: Frame) -> Outcome:
     return (ChangeGroup(Ticket(frame, _altered), AlterSet(args.text("brokerName"), leader, epoch, set_epoch, members)),)
 
 
-def _altered(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupChanged)
+def _altered(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
     answer = event.answer
     if answer.refusal is not None or answer.group is None:
         return refused(ticket, answer.refusal or GroupRefusal.UNKNOWN_GROUP)
@@ -46,8 +44,7 @@ def elect(_client: Client, frame: Frame) -> Outcome:
     return (ChangeGroup(Ticket(frame, _elected), change),)
 
 
-def _elected(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupChanged)
+def _elected(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
     refusal, group = event.answer.refusal, event.answer.group
     if group is None or refusal not in (None, GroupRefusal.LEADER_VALID):
         return refused(ticket, refusal or GroupRefusal.NOT_REGISTERED)
@@ -80,8 +77,7 @@ def register(_client: Client, frame: Frame) -> Outcome:
     return (ChangeGroup(Ticket(frame, _registered), change),)
 
 
-def _registered(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupChanged)
+def _registered(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
     group = event.answer.group
     if event.answer.refusal is not None or group is None:
         return refused(ticket, event.answer.refusal or GroupRefusal.NOT_REGISTERED)
@@ -104,8 +100,7 @@ def clean(_client: Client, frame: Frame) -> Outcome:
     return (ChangeGroup(Ticket(frame, _cleaned), change),)
 
 
-def _cleaned(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupChanged)
+def _cleaned(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
     refusal = event.answer.refusal
     return ticket.reply(codes.SUCCESS) if refusal is None else refused(ticket, refusal)
 
@@ -120,8 +115,7 @@ def apply_id(_client: Client, frame: Frame) -> Outcome:
     return (ChangeGroup(Ticket(frame, _applied, (change.cluster, change.group)), change),)
 
 
-def _applied(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupChanged)
+def _applied(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
     group = event.answer.group
     if event.answer.refusal is not None or group is None:
         return refused(ticket, event.answer.refusal or GroupRefusal.ID_TAKEN)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from domain.controller.request import QueryController, QueryControllers, QueryControllerSettings
 from protocols.remoting import codes
 from protocols.remoting.controller import change, heartbeat, inquiry, own, peer, settings
-from protocols.remoting.dispatch import Reader
+from protocols.remoting.ticket import Reader, request
 
 READERS: Final[Mapping[int, Reader]] = {
     codes.BROKER_HEARTBEAT: heartbeat.beat,
@@ -15,10 +16,10 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.ELECT_MASTER: change.elect,
     codes.REGISTER_REPLICA: change.register,
     codes.GET_REPLICA_INFO: inquiry.replica_info,
-    codes.GET_CONTROLLER_METADATA: inquiry.controllers,
+    codes.GET_CONTROLLER_METADATA: request(QueryControllers, inquiry.controllers),
     codes.GET_SYNC_STATE_DATA: inquiry.sync_states,
     codes.UPDATE_CONTROLLER_CONFIG: settings.configure,
-    codes.GET_CONTROLLER_CONFIG: settings.configuration,
+    codes.GET_CONTROLLER_CONFIG: request(QueryControllerSettings, settings.configuration),
     codes.CLEAN_BROKER_DATA: change.clean,
     codes.GET_NEXT_BROKER_ID: inquiry.next_id,
     codes.APPLY_BROKER_ID: change.apply_id,
@@ -26,6 +27,6 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.TELL_CONTROLLER: peer.notify,
     codes.LIST_STORE_GROUPS: own.list_groups,
     codes.CHANGE_STORE_GROUP: own.change_group,
-    codes.GET_CONTROLLER: own.controller,
+    codes.GET_CONTROLLER: request(QueryController, own.controller),
     codes.CHANGE_CONTROLLERS: own.change_controllers,
 }

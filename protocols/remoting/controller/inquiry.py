@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import FIRST_ID, StoreGroup, StoreReplica
-from domain.controller.request import ControllersFound, GroupsFound, QueryControllers, QueryGroups
-from domain.event import Event
+from domain.controller.request import ControllersFound, GroupsFound, QueryGroups
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import sync_state
@@ -20,8 +19,7 @@ def replica_info(_client: Client, frame: Frame) -> Outcome:
     return (QueryGroups(Ticket(frame, _replica_info), [Arguments(frame).text("brokerName")]),)
 
 
-def _replica_info(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupsFound)
+def _replica_info(_client: Client, ticket: Ticket, event: GroupsFound) -> bytes:
     if event.refusal is not None or not event.groups:
         return refused(ticket, event.refusal or GroupRefusal.UNKNOWN_GROUP)
     group = event.groups[0][0]
@@ -37,9 +35,7 @@ def next_id(_client: Client, frame: Frame) -> Outcome:
     return (QueryGroups(Ticket(frame, _next_id, (cluster, name)), [name]),)
 
 
-def _next_id(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupsFound)
-    assert isinstance(ticket.request_data, tuple)
+def _next_id(_client: Client, ticket: Ticket, event: GroupsFound) -> bytes:
     if event.refusal is not None:
         return refused(ticket, event.refusal)
     cluster, name = ticket.request_data
@@ -58,8 +54,7 @@ def sync_states(_client: Client, frame: Frame) -> Outcome:
     return (QueryGroups(Ticket(frame, _sync_states), [each for each in names if isinstance(each, str)]),)
 
 
-def _sync_states(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupsFound)
+def _sync_states(_client: Client, ticket: Ticket, event: GroupsFound) -> bytes:
     if event.refusal is not None:
         return refused(ticket, event.refusal)
     table = {group.name: _state(group, alive) for group, alive in event.groups}
@@ -87,13 +82,8 @@ def _identity(group: StoreGroup, replica: StoreReplica, alive: frozenset[int]) -
     }
 
 
-def controllers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 1005: which controller leads. Brokers and tools ask it first, of any of them."""
-    return (QueryControllers(Ticket(frame, _controllers)),)
-
-
-def _controllers(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ControllersFound)
+def controllers(_client: Client, ticket: Ticket, event: ControllersFound) -> bytes:
+    """Reply of 1005: which controller leads. Brokers and tools ask it first, of any of them."""
     fields = {
         "group": event.group,
         "controllerLeaderId": event.leader,

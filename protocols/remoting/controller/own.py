@@ -8,10 +8,8 @@ from domain.controller.request import (
     ControllerFound,
     GroupChanged,
     ListStoreGroups,
-    QueryController,
     StoreGroupsListed,
 )
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import change_form, group_form
@@ -27,8 +25,7 @@ def list_groups(_client: Client, frame: Frame) -> Outcome:
     return (ListStoreGroups(Ticket(frame, _listed), bean.text(found, "after"), bean.texts(found, "names")),)
 
 
-def _listed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, StoreGroupsListed)
+def _listed(_client: Client, ticket: Ticket, event: StoreGroupsListed) -> bytes:
     if event.refusal is not None:
         return refused(ticket, event.refusal)
     groups = [group_form.write(group, heard) for group, heard in event.groups]
@@ -41,9 +38,8 @@ def change_group(_client: Client, frame: Frame) -> Outcome:
     return (ChangeGroup(Ticket(frame, _changed), change),)
 
 
-def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _changed(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
     """The present state of the group goes with refusals too, so that a refused client learns the leader."""
-    assert isinstance(event, GroupChanged)
     refusal, group = event.answer.refusal, event.answer.group
     body = b""
     if group is not None:
@@ -53,13 +49,8 @@ def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(TABLE[refusal], {"refusal": refusal.name}, body, refusal.value)
 
 
-def controller(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30024 -> QueryController."""
-    return (QueryController(Ticket(frame, _controller)),)
-
-
-def _controller(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ControllerFound)
+def controller(_client: Client, ticket: Ticket, event: ControllerFound) -> bytes:
+    """Reply of 30024."""
     found: dict[str, object] = {
         "node": str(event.node),
         "term": event.term,
@@ -81,8 +72,7 @@ def change_controllers(_client: Client, frame: Frame) -> Outcome:
     return (ChangeControllers(Ticket(frame, _controllers_changed), args.text("address"), args.flag("remove")),)
 
 
-def _controllers_changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ControllersChanged)
+def _controllers_changed(_client: Client, ticket: Ticket, event: ControllersChanged) -> bytes:
     if event.refusal is None:
         return ticket.reply(codes.SUCCESS)
     return ticket.reply(TABLE[event.refusal], {"refusal": event.refusal.name}, remark=event.why)

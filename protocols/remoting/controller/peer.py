@@ -7,7 +7,6 @@ from typing import Final
 
 from domain.address import endpoint_of
 from domain.controller.peer import ControllerGreeted, GreetController, TellController
-from domain.event import Event
 from domain.limits import CONTROLLERS_MAX
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -47,8 +46,7 @@ def greet(_client: Client, frame: Frame) -> Outcome:
     return (GreetController(Ticket(frame, _greeted), *read(given)),)
 
 
-def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ControllerGreeted)
+def _greeted(_client: Client, ticket: Ticket, event: ControllerGreeted) -> bytes:
     return ticket.reply(codes.SUCCESS, fields(event.node, event.founders, event.book, event.level))
 
 

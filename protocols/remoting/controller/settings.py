@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from domain.controller.request import ChangeControllerSettings, ControllerSettingsFound, QueryControllerSettings
-from domain.event import Event
+from domain.controller.request import ChangeControllerSettings, ControllerSettingsFound
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.ticket import Outcome, RequestError, Ticket, success
-from protocols.remoting.tools.node import properties
+from protocols.remoting.ticket import Outcome, Ticket, success
+from protocols.remoting.tools.node import changes
 from protocols.remoting.wire.frame import Frame
 
 CHANGEABLE: Final[Mapping[str, str]] = {
@@ -25,13 +24,8 @@ FIXED: Final[Mapping[str, str]] = {
 """Settings with the same value on every controller, by the names that tools read."""
 
 
-def configuration(_client: Client, frame: Frame) -> Outcome:
-    """Request code 1010 -> QueryControllerSettings. The reply has the settings and FIXED, under Apache's names."""
-    return (QueryControllerSettings(Ticket(frame, _configuration)),)
-
-
-def _configuration(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ControllerSettingsFound)
+def configuration(_client: Client, ticket: Ticket, event: ControllerSettingsFound) -> bytes:
+    """Reply of 1010: the settings and FIXED, under Apache's names."""
     text = "".join(f"{name}={value}\n" for name, value in FIXED.items())
     text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
     return ticket.reply(codes.SUCCESS, body=text.encode())
@@ -39,11 +33,5 @@ def _configuration(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def configure(_client: Client, frame: Frame) -> Outcome:
     """Request code 1009 -> ChangeControllerSettings; response code 16 for settings that cannot be changed."""
-    wanted = properties(frame.body)
-    if not wanted:
-        raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
-    fixed = [name for name in wanted if name not in CHANGEABLE]
-    if fixed:
-        text = f"{', '.join(fixed)[:200]}: cannot be changed; while it runs, a controller can change "
-        raise RequestError(codes.NO_PERMISSION, text + ", ".join(CHANGEABLE))
+    wanted = changes(frame, CHANGEABLE, "cannot be changed; while it runs, a controller can change")
     return (ChangeControllerSettings(Ticket(frame, success), {CHANGEABLE[name]: value for name, value in wanted.items()}),)

@@ -1,4 +1,4 @@
-"""The body SyncStateSet, and the fields that name a leader (RocketMQ's SyncStateSet, ElectMasterResponseHeader).
+"""The body SyncStateSet, the fields that name a leader, and code 1008 (RocketMQ's SyncStateSet, ElectMasterResponseHeader).
 
 {"syncStateSet":[1,2],"syncStateSetEpoch":3}; of groups with nodes of Headgate also "incarnations":{"1":"…","2":"…"}, of the
 members, and "group", the whole group (group_form.py).
@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from domain.controller.group import SetMember, StoreGroup
+from protocols.remoting import codes
 from protocols.remoting.controller import group_form
 from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import FLAG_ONEWAY
 
 APACHE_INCARNATION: Final = "apache"
 """The incarnation of every log of Apache's brokers."""
@@ -39,3 +42,8 @@ def leader_fields(group: StoreGroup) -> dict[str, str]:
     """The fields of the leader, without those of a leader when nobody leads."""
     leader = {"masterBrokerId": str(group.leader), "masterAddress": group.address(group.leader)} if group.leader else {}
     return {**leader, "masterEpoch": str(group.leader_epoch), "syncStateSetEpoch": str(group.set_epoch)}
+
+
+def role_changed(group: StoreGroup, opaque: int) -> bytes:
+    """Request code 1008, which names the leader to a replica. It has no reply, and may be lost: brokers ask every 5 s."""
+    return encode(codes.ROLE_CHANGED, opaque, fields=leader_fields(group), body=body(group), flag=FLAG_ONEWAY)

@@ -89,7 +89,7 @@ def _registered(broker: Registration) -> dict[str, str]:
 
 
 def _bean(version: DataVersion) -> Mapping[str, int]:
-    return {"counter": version.counter, "stateVersion": version.state, "timestamp": version.timestamp_ms}
+    return fastjson.data_version(version.timestamp_ms, version.counter, version.state)
 
 
 def _plain(version: DataVersion, topics: Mapping[str, TopicQueues]) -> bytes:

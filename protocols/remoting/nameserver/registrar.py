@@ -55,8 +55,6 @@ class Registrar:
     _goal        the version that the pages under way lead to
     _names       topics of a registration of changes that are still to be sent; None: the pages are the whole table
     _cursor      the last topic of the whole table that was sent
-    _page        number of the next page
-    _is_last     True: the page that was sent is the last
     _step        counts pages of 103 that are not the last: each has a version of its own, which is below zero
     _waiting     opaque of the request that waits for its answer, and the function that takes the answer
     """

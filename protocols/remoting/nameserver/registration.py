@@ -7,7 +7,6 @@ from collections.abc import Generator
 from typing import Final, final
 
 from domain.address import is_topic
-from domain.event import Event
 from domain.message.crc32 import crc32
 from domain.nameserver.route import (
     BrokerRegistered,
@@ -81,8 +80,7 @@ def _registration(args: Arguments, broker: str, version: DataVersion, topics: di
     )
 
 
-def _registered(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, BrokerRegistered)
+def _registered(_client: Client, ticket: Ticket, event: BrokerRegistered) -> bytes:
     body = fastjson.dumps({"table": dict(event.order)}) if event.order else b""
     return ticket.reply(codes.SUCCESS, {"haServerAddr": event.ha_address, "masterAddr": event.master}, body)
 
@@ -124,8 +122,7 @@ def _rows(body: bytes, broker: str) -> Generator[None, None, tuple[dict[str, Top
     return topics, gone
 
 
-def _paged(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, PageRegistered)
+def _paged(_client: Client, ticket: Ticket, event: PageRegistered) -> bytes:
     return ticket.reply(codes.SUCCESS, {"taken": "true" if event.taken else "false"})
 
 
@@ -161,13 +158,6 @@ def unregister(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def renew(_client: Client, frame: Frame) -> Outcome:
-    """Request code 904 -> RenewBroker."""
-    args = Arguments(frame)
-    command = RenewBroker(Ticket(frame, success), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"))
-    return (command,)
-
-
 def compare(_client: Client, frame: Frame) -> Outcome:
     """Request code 322 -> RenewBroker with the broker's data version. Flag of the reply: the broker must register."""
     args = Arguments(frame)
@@ -178,12 +168,11 @@ def compare(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, BrokerRenewed)
+def _compared(_client: Client, ticket: Ticket, event: BrokerRenewed) -> bytes:
     body = b""
     if event.version is not None:
         known = event.version
-        body = fastjson.dumps({"counter": known.counter, "stateVersion": known.state, "timestamp": known.timestamp_ms})
+        body = fastjson.dumps(fastjson.data_version(known.timestamp_ms, known.counter, known.state))
     return ticket.reply(codes.SUCCESS, {"changed": "true" if event.changed else "false"}, body)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from domain.admin.topic import Bounds, QueryBounds
+from domain.admin.topic import Bounds
 from domain.command import HoldQueues
-from domain.event import Event
 from domain.node import GreetNode, NodeFrameOut, NodeGreeted
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -14,11 +13,6 @@ from protocols.remoting.clients.pull import EPOCH_FIELD
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY
-
-
-def bounds(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30000 -> QueryBounds: the epoch of a topic, and the bounds of its queues, at one moment."""
-    return (QueryBounds(Ticket(frame, _bounds), Arguments(frame).text("topic")),)
 
 
 def hold(_client: Client, frame: Frame) -> Outcome:
@@ -37,8 +31,7 @@ def greet(_client: Client, frame: Frame) -> Outcome:
     return (GreetNode(Ticket(frame, _greeted), frame.body),)
 
 
-def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, NodeGreeted)
+def _greeted(_client: Client, ticket: Ticket, event: NodeGreeted) -> bytes:
     return ticket.reply(codes.SUCCESS, body=event.greeting)
 
 
@@ -47,7 +40,7 @@ def node_frame(opaque: int, event: NodeFrameOut) -> bytes:
     return encode(codes.NODE_FRAME, opaque, body=event.body, flag=FLAG_ONEWAY, serialize=BINARY)
 
 
-def _bounds(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Bounds)
+def bounds(_client: Client, ticket: Ticket, event: Bounds) -> bytes:
+    """Reply of 30000: the epoch of a topic, and the bounds of its queues, at one moment."""
     body = {"epoch": event.epoch, "queues": event.queues}
     return ticket.reply(codes.SUCCESS, body=json.dumps(body, separators=(",", ":")).encode())

@@ -1,4 +1,4 @@
-"""One relayed connection: its frames become commands undecoded, and answers of servers are written unchanged."""
+"""Relayed connections: their frames become commands undecoded, and answers of servers are written unchanged."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ class RelayConnection(FramedTransport[FrameSlice]):
     """The connection of a client.
 
     _authority   checks the signature of each request; None: only the servers check it
-    _refused     counts a refusal
-    _peer        address and certificate of the client
-    _local_port  the port of the gateway that the client has connected to
     _wanted      False: the relay takes no frames for now
     """
 
@@ -74,3 +71,19 @@ class RelayConnection(FramedTransport[FrameSlice]):
             if not event.reading:
                 self.reading = False
             self._read_on(now)
+
+
+@final
+class RelayAdapter:
+    """The adapter of remoting in a gateway that relays it, in place of `protocols.remoting.adapter`."""
+
+    def __init__(self, setting: Setting, config: RemotingSettings, checked: bool = False) -> None:
+        """`checked`: the signatures of requests are checked here too, where access is controlled."""
+        self.name = "remoting"
+        self._setting = setting
+        self._config = config
+        self._authority = setting.authority if checked else None
+
+    def connect(self, peer: Peer, now: int) -> RelayConnection:
+        """The state of a new connection. The protocol has no handshake."""
+        return RelayConnection(self._setting, self._config, self._authority, peer, now)

@@ -13,7 +13,6 @@ from protocols.remoting.relayed.frame_slice import FrameSlice
 class RelayFrames(Command):
     """Whole frames of a client, in the order in which they came. No event answers it: replies come as RelayOutput, at any time.
 
-    local_port   the port of the gateway that the client has connected to
     frames       requests, and replies to requests of servers
     """
 

@@ -24,13 +24,10 @@ JAVA: Final = LANGUAGES[LANGUAGE_JAVA]
 class FrameSlice:
     """One frame within received bytes.
 
-    data        the received bytes
     start, end  the place of the frame in them
     body_at     the place of its body
     serialize   encoding of its header: JSON or BINARY
     code        request code as it was sent, or response code
-    opaque      number of the request
-    flag        FLAG_RESPONSE and FLAG_ONEWAY
     """
 
     __slots__ = ("_fields", "body_at", "code", "data", "end", "flag", "opaque", "serialize", "start")

@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain import address, attribute
-from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
-from domain.admin.topic import ChangeTopic, DeleteTopic, ListTopics, QueryTopic, TopicChange, TopicFound, TopicList
-from domain.event import Event, Refused
+from domain.admin.group import GroupFound, GroupList, PutGroup, Readable, SetReadable
+from domain.admin.topic import ChangeTopic, TopicChange, TopicFound, TopicList
 from domain.topic import PERM_READ, Group, Topic
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, RequestError, Ticket, first_refusal, success
 from protocols.remoting.tools import retry_policy
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.bean import Bean
@@ -73,7 +71,7 @@ def put_topics(_client: Client, frame: Frame) -> Outcome:
     """Request code 18 -> a ChangeTopic for each topic of the list. The reply is SUCCESS or the first refusal."""
     found = bean.beans(bean.read(frame.body), "topicConfigList")
     changes = [_change(each) for each in found]
-    multi = MultiTicket(Ticket(frame, success), _counted(changes), _first_refusal)
+    multi = MultiTicket(Ticket(frame, success), _counted(changes), first_refusal)
     return [ChangeTopic(multi.part(at), change) for at, change in enumerate(changes)]
 
 
@@ -81,14 +79,6 @@ def _counted(listed: Sequence[object]) -> int:
     if not 0 < len(listed) <= LIST_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"the list has {len(listed)} elements, 1 to {LIST_MAX} are allowed")
     return len(listed)
-
-
-def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    """The reply: the first refusal among the events, or SUCCESS."""
-    for event in events:
-        if isinstance(event, Refused):
-            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
-    return ticket.reply(codes.SUCCESS)
 
 
 def _change(config: Bean) -> TopicChange:
@@ -106,18 +96,8 @@ def _change(config: Bean) -> TopicChange:
     )
 
 
-def delete_topic(_client: Client, frame: Frame) -> Outcome:
-    """Request code 215 -> DeleteTopic."""
-    return (DeleteTopic(Ticket(frame, success), Arguments(frame).text("topic")),)
-
-
-def topic(_client: Client, frame: Frame) -> Outcome:
-    """Request code 351 -> QueryTopic."""
-    return (QueryTopic(Ticket(frame, _topic), Arguments(frame).text("topic")),)
-
-
-def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, TopicFound)
+def topic(_client: Client, ticket: Ticket, event: TopicFound) -> bytes:
+    """Reply of 351: a TopicConfig bean."""
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_topic_config(event.topic)))
 
 
@@ -134,31 +114,20 @@ def _topic_config(topic: Topic) -> Mapping[str, object]:
     }  # fmt: skip
 
 
-def topics(_client: Client, frame: Frame) -> Outcome:
-    """Request code 21 -> ListTopics."""
-    return (ListTopics(Ticket(frame, _topics)),)
-
-
-def _topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, TopicList)
-    version = fastjson.dumps(_version(max((each.created_ms for each in event.topics), default=0)))
-    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (version, fastjson.dumps(_version(0)))
+def topics(_client: Client, ticket: Ticket, event: TopicList) -> Rendering:
+    """Reply of 21."""
+    version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.topics), default=0)))
+    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (
+        version,
+        fastjson.dumps(fastjson.data_version()),
+    )
     table = yield from fastjson.members((each.name, _topic_config(each)) for each in event.topics)
     body = b"".join((head, *table, b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'))
     return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, body)
 
 
-def _version(timestamp_ms: int) -> Mapping[str, int]:
-    return {"counter": 0, "stateVersion": 0, "timestamp": timestamp_ms}
-
-
-def system_topics(_client: Client, frame: Frame) -> Outcome:
-    """Request code 305 -> ListTopics. The reply has the system topics."""
-    return (ListTopics(Ticket(frame, _system)),)
-
-
-def _system(client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, TopicList)
+def system_topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
+    """Reply of 305: the names of the system topics."""
     own = (client.node.cluster, client.node.broker)
     return _named(ticket, event, lambda each: each.name in own or address.is_system_topic(each.name))
 
@@ -175,13 +144,8 @@ def _named(ticket: Ticket, event: TopicList, matches: Callable[[Topic], bool]) -
     return ticket.reply(codes.SUCCESS, body=body)
 
 
-def unit_topics(_client: Client, frame: Frame) -> Outcome:
-    """Request codes 311, 312, 313 -> ListTopics. The reply has the topics whose sysFlag matches UNIT_FLAGS."""
-    return (ListTopics(Ticket(frame, _unit)),)
-
-
-def _unit(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, TopicList)
+def unit_topics(_client: Client, ticket: Ticket, event: TopicList) -> Rendering:
+    """Reply of 311, 312, 313: the topics whose sysFlag matches UNIT_FLAGS."""
     mask, wanted = UNIT_FLAGS[ticket.code]
     return _named(ticket, event, lambda each: each.sys_flag & mask == wanted)
 
@@ -194,7 +158,7 @@ def put_group(_client: Client, frame: Frame) -> Outcome:
 def put_groups(_client: Client, frame: Frame) -> Outcome:
     """Request code 225 -> a PutGroup for each group of the list. The reply is SUCCESS or the first refusal."""
     groups = [_group(each) for each in bean.beans(bean.read(frame.body), "groupConfigList")]
-    multi = MultiTicket(Ticket(frame, success), _counted(groups), _first_refusal)
+    multi = MultiTicket(Ticket(frame, success), _counted(groups), first_refusal)
     return [PutGroup(multi.part(at), group) for at, group in enumerate(groups)]
 
 
@@ -216,13 +180,8 @@ def _group(config: Bean) -> Group:
     )
 
 
-def group(_client: Client, frame: Frame) -> Outcome:
-    """Request code 352 -> QueryGroup."""
-    return (QueryGroup(Ticket(frame, _found), Arguments(frame).text("group")),)
-
-
-def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, GroupFound)
+def group(_client: Client, ticket: Ticket, event: GroupFound) -> bytes:
+    """Reply of 352: a SubscriptionGroupConfig bean."""
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_group_config(event.group)))
 
 
@@ -245,24 +204,14 @@ def _group_config(group: Group) -> Mapping[str, object]:
     }
 
 
-def groups(_client: Client, frame: Frame) -> Outcome:
-    """Request code 201 -> ListGroups."""
-    return (ListGroups(Ticket(frame, _groups)),)
-
-
-def _groups(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, GroupList)
-    version = fastjson.dumps(_version(max((each.created_ms for each in event.groups), default=0)))
+def groups(_client: Client, ticket: Ticket, event: GroupList) -> Rendering:
+    """Reply of 201."""
+    version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.groups), default=0)))
     forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
     table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)
     head = b'{"dataVersion":%b,"forbiddenTable":{' % version
     body = b"".join((head, *forbidden, b'},"subscriptionGroupTable":{', *table, b"}}"))
     return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, body)
-
-
-def delete_group(_client: Client, frame: Frame) -> Outcome:
-    """Request code 207 -> DeleteGroup."""
-    return (DeleteGroup(Ticket(frame, success), Arguments(frame).text("groupName")),)
 
 
 def set_readable(_client: Client, frame: Frame) -> Outcome:
@@ -273,9 +222,7 @@ def set_readable(_client: Client, frame: Frame) -> Outcome:
     return (SetReadable(Ticket(frame, _readable, (group_name, name)), group_name, name, wanted),)
 
 
-def _readable(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Readable)
-    assert isinstance(ticket.request_data, tuple)
+def _readable(_client: Client, ticket: Ticket, event: Readable) -> bytes:
     group_name, name = ticket.request_data
     body = {"group": group_name, "readable": event.readable, "topic": name}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))

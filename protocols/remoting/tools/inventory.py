@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.admin.group import CountWaitingMessages, ListRequestModes, RequestModeList, WaitingCount
+from domain.admin.group import CountWaitingMessages, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.ticket import Arguments, Outcome, Rendering, Ticket, success
@@ -22,19 +21,14 @@ NO_CORRECTION: Final = 0x7FFFFFFFFFFFFFFF
 """The correction of a queue in which the compared group is behind the other groups: no correction."""
 
 
-def positions(_client: Client, frame: Frame) -> Outcome:
-    """Request code 43 -> QueryBacklog."""
-    return (QueryBacklog(Ticket(frame, _positions)),)
-
-
-def _positions(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, Backlog)
+def positions(_client: Client, ticket: Ticket, event: Backlog) -> Rendering:
+    """Reply of 43: a ConsumerOffsetSerializeWrapper."""
     table: dict[str, dict[str, int]] = {}
     for at, (group, topic, queue_id, position) in enumerate(_each(event), 1):
         table.setdefault(f"{topic}@{group}", {})[str(queue_id)] = position
         if at % fastjson.BATCH == 0:
             yield
-    version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0})
+    version = fastjson.dumps(fastjson.data_version())
     offsets = yield from fastjson.members(table.items())
     return ticket.reply(codes.SUCCESS, body=b"".join((b'{"dataVersion":%b,"offsetTable":{' % version, *offsets, b"}}")))
 
@@ -47,9 +41,7 @@ def corrections(_client: Client, frame: Frame) -> Outcome:
     return (QueryBacklog(Ticket(frame, _corrections, asked)),)
 
 
-def _corrections(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, Backlog)
-    assert isinstance(ticket.request_data, tuple)
+def _corrections(_client: Client, ticket: Ticket, event: Backlog) -> Rendering:
     wanted, compared, excluded = ticket.request_data
     least: dict[int, int] = {}
     own: dict[int, int] = {}
@@ -76,13 +68,8 @@ def _each(event: Backlog) -> Iterator[tuple[str, str, int, int]]:
     )
 
 
-def modes(_client: Client, frame: Frame) -> Outcome:
-    """Request code 402 -> ListRequestModes."""
-    return (ListRequestModes(Ticket(frame, _modes)),)
-
-
-def _modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, RequestModeList)
+def modes(_client: Client, ticket: Ticket, event: RequestModeList) -> bytes:
+    """Reply of 402."""
     table: dict[str, dict[str, object]] = {}
     for topic, group, mode, share in event.modes:
         body = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share, "topic": topic}
@@ -99,8 +86,7 @@ def waiting(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _waiting(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, WaitingCount)
+def _waiting(_client: Client, ticket: Ticket, event: WaitingCount) -> bytes:
     return ticket.reply(codes.SUCCESS, {"pollingNum": str(event.count)})
 
 

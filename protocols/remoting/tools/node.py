@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound, QueryNodeCounters, QueryNodePolicy
-from domain.event import Event
+from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
@@ -63,13 +62,8 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _LETTERS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def configuration(_client: Client, frame: Frame) -> Outcome:
-    """Request code 26 -> QueryNodePolicy. The reply has the policy and FIXED, under the names of Apache's broker."""
-    return (QueryNodePolicy(Ticket(frame, _configuration)),)
-
-
-def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, NodePolicyFound)
+def configuration(client: Client, ticket: Ticket, event: NodePolicyFound) -> bytes:
+    """Reply of 26: the policy and FIXED, under the names of Apache's broker."""
     own = client.node
     controlled = str(own.authority is not None).lower()
     text = (
@@ -80,20 +74,25 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     )
     text += "".join(f"{name}={value}\n" for name, value in FIXED.items())
     text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
-    version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0}).decode()
+    version = fastjson.dumps(fastjson.data_version()).decode()
     return ticket.reply(codes.SUCCESS, {"version": version}, text.encode())
 
 
 def configure(_client: Client, frame: Frame) -> Outcome:
     """Request code 25 -> ChangeNodePolicy; response code 16 for settings that are read at start."""
+    wanted = changes(frame, CHANGEABLE, "read at start from the configuration; while it runs, the broker can change")
+    return (ChangeNodePolicy(Ticket(frame, success), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+
+
+def changes(frame: Frame, changeable: Collection[str], reason: str) -> dict[str, str]:
+    """The settings in the body. Raises RequestError without any, and with `reason` for one that is not `changeable`."""
     wanted = properties(frame.body)
     if not wanted:
         raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
-    fixed = [name for name in wanted if name not in CHANGEABLE]
+    fixed = [name for name in wanted if name not in changeable]
     if fixed:
-        text = f"{', '.join(fixed)[:200]}: read at start from the configuration; while it runs, the broker can change "
-        raise RequestError(codes.NO_PERMISSION, text + ", ".join(CHANGEABLE))
-    return (ChangeNodePolicy(Ticket(frame, success), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+        raise RequestError(codes.NO_PERMISSION, f"{', '.join(fixed)[:200]}: {reason} {', '.join(changeable)}")
+    return wanted
 
 
 def properties(body: bytes) -> dict[str, str]:
@@ -122,13 +121,8 @@ def clean(_client: Client, frame: Frame) -> Outcome:
     return Ticket(frame, success).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
 
 
-def runtime(_client: Client, frame: Frame) -> Outcome:
-    """Request code 28 -> QueryNodeCounters."""
-    return (QueryNodeCounters(Ticket(frame, _runtime)),)
-
-
-def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, NodeCounters)
+def runtime(client: Client, ticket: Ticket, event: NodeCounters) -> bytes:
+    """Reply of 28."""
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.node.wall_ms())}))
 
 

@@ -10,17 +10,15 @@ from domain.admin.client import (
     ClientPositions,
     ConsumeDirectly,
     ConsumptionResult,
-    QueryClientPositions,
     QueryRunningInfo,
     RunningInfo,
 )
-from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
+from domain.admin.position import PositionsReset, ResetPositions
 from domain.client_inquiry import SendReply
-from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients import callback, send
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame
 
@@ -41,29 +39,13 @@ def reset(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _reset(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, PositionsReset)
-    assert isinstance(ticket.request_data, tuple)
+def _reset(client: Client, ticket: Ticket, event: PositionsReset) -> bytes:
     topic, listed = ticket.request_data
     return ticket.reply(codes.SUCCESS, body=callback.reset_body(client.node, topic, event.offsets, listed=listed))
 
 
-def clone(_client: Client, frame: Frame) -> Outcome:
-    """Request code 314 -> ClonePositions."""
-    args = Arguments(frame)
-    topic = args.text("topic", "")
-    return (ClonePositions(Ticket(frame, success), args.text("srcGroup"), args.text("destGroup"), topic),)
-
-
-def status(_client: Client, frame: Frame) -> Outcome:
-    """Request code 223 -> QueryClientPositions. Field `clientAddr` holds a client id."""
-    args = Arguments(frame)
-    command = QueryClientPositions(Ticket(frame, _status), args.text("topic"), args.text("group"), args.text("clientAddr", ""))
-    return (command,)
-
-
-def _status(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ClientPositions)
+def status(_client: Client, ticket: Ticket, event: ClientPositions) -> bytes:
+    """Reply of 223."""
     members = b",".join(
         fastjson.dumps(name)
         + b":"
@@ -95,8 +77,7 @@ def consume(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _client_text(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, RunningInfo | ConsumptionResult)
+def _client_text(_client: Client, ticket: Ticket, event: RunningInfo | ConsumptionResult) -> bytes:
     return ticket.reply(codes.SUCCESS, body=event.text)
 
 

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.admin.replica import QueryReplica, ReplicaFound
-from domain.event import Event
+from domain.admin.replica import ReplicaFound
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.ticket import Outcome, Ticket
+from protocols.remoting.ticket import Ticket
 from protocols.remoting.wire import fastjson
-from protocols.remoting.wire.frame import Frame
 
 ALONE: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"
 NO_END: Final = 0x7FFFFFFFFFFFFFFF
 """End of the newest epoch, until another one begins."""
 
 
-def status(_client: Client, frame: Frame) -> Outcome:
-    """Request code 907 -> QueryReplica."""
-    return (QueryReplica(Ticket(frame, _status)),)
-
-
-def _status(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ReplicaFound)
+def status(client: Client, ticket: Ticket, event: ReplicaFound) -> bytes:
+    """Reply of 907: a HARuntimeInfo bean."""
     following = {
         "activated": True,
         "lastReadTimestamp": client.node.wall_ms(),
@@ -53,13 +46,8 @@ def _status(client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def epochs(_client: Client, frame: Frame) -> Outcome:
-    """Request code 1007 -> QueryReplica."""
-    return (QueryReplica(Ticket(frame, _epochs)),)
-
-
-def _epochs(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ReplicaFound)
+def epochs(client: Client, ticket: Ticket, event: ReplicaFound) -> bytes:
+    """Reply of 1007: an EpochEntryCache bean."""
     if not event.replicated:
         return ticket.reply(codes.NOT_SUPPORTED, remark=ALONE)
     ends = [*(begin for _, begin in event.eras[1:]), NO_END]

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain.admin.broker import FlowRate, QueryRates, Rates
-from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
-from domain.admin.group import ConsumedTopics, QueryConsumedTopics
+from domain.admin.broker import FlowRate, Rates
+from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections
+from domain.admin.group import ConsumedTopics
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
-from domain.admin.topic import QueryTopicState, TopicState
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueueTimeSpan, TimeSpans
+from domain.admin.topic import TopicState
 from domain.command import Pull
-from domain.event import Event, Pulled
+from domain.event import Pulled
 from domain.filter.tag import tag_hash
 from domain.limits import RECEIVE_MESSAGES_MAX
 from domain.membership import Subscription
@@ -34,16 +34,9 @@ ROWS_MAX: Final = 256
 """Queue index rows that one request can read."""
 
 
-def topic(_client: Client, frame: Frame) -> Outcome:
-    """Request code 202 -> QueryTopicState."""
-    name = Arguments(frame).text("topic")
-    return (QueryTopicState(Ticket(frame, _topic, name), name),)
-
-
-def _topic(client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, TopicState)
-    assert isinstance(ticket.request_data, str)
-    name = ticket.request_data
+def topic(client: Client, ticket: Ticket, event: TopicState) -> Rendering:
+    """Reply of 202: a TopicStatsTable."""
+    (name,) = ticket.request_data
     table = yield from fastjson.keyed_members(
         (
             fastjson.queue(client.node.broker, name, queue_id),
@@ -61,8 +54,7 @@ def progress(_client: Client, frame: Frame) -> Outcome:
     return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", ""), times=True),)
 
 
-def _progress(client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, Progress)
+def _progress(client: Client, ticket: Ticket, event: Progress) -> Rendering:
     stats = yield from _stats(client, event.queues, event.times, event.given, event.per_second)
     return ticket.reply(codes.SUCCESS, body=b"".join(stats))
 
@@ -95,8 +87,7 @@ def backlog(_client: Client, frame: Frame) -> Outcome:
     return (QueryBacklog(Ticket(frame, _backlog), Arguments(frame).flag("isOrder")),)
 
 
-def _backlog(client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, Backlog)
+def _backlog(client: Client, ticket: Ticket, event: Backlog) -> Rendering:
     behind = working = size = 0
     pieces = [b'{"brokerAddr":%b,"consumeStatsList":[' % fastjson.dumps(client.node.address)]
     for at, (name, queues) in enumerate(sorted(event.groups.items()), 1):
@@ -114,17 +105,9 @@ def _backlog(client: Client, ticket: Ticket, event: Event) -> Rendering:
     return ticket.reply(codes.SUCCESS, body=b"".join(pieces))
 
 
-def spans(_client: Client, frame: Frame) -> Outcome:
-    """Request code 303 -> QueryTimeSpans."""
-    args = Arguments(frame)
-    name = args.text("topic")
-    return (QueryTimeSpans(Ticket(frame, _spans, name), name, args.text("group")),)
-
-
-def _spans(client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, TimeSpans)
-    name = ticket.request_data
-    assert isinstance(name, str)
+def spans(client: Client, ticket: Ticket, event: TimeSpans) -> Rendering:
+    """Reply of 303."""
+    name, _ = ticket.request_data
     body = yield from fastjson.listing(b"consumeTimeSpanSet", (_span(client, name, span) for span in event.spans))
     return ticket.reply(codes.SUCCESS, body=body)
 
@@ -140,13 +123,8 @@ def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object
     }
 
 
-def consumers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 203 -> QueryConnections."""
-    return (QueryConnections(Ticket(frame, _consumers), Arguments(frame).text("consumerGroup")),)
-
-
-def _consumers(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Connections)
+def consumers(_client: Client, ticket: Ticket, event: Connections) -> bytes:
+    """Reply of 203: a ConsumerConnection bean."""
     body = {
         "connectionSet": [_connection(each) for each in event.clients],
         "consumeFromWhere": event.from_where,
@@ -182,25 +160,14 @@ def _subscription(subscription: Subscription) -> Mapping[str, object]:
     }
 
 
-def producers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 204 -> QueryProducers of one group."""
-    name = Arguments(frame).text("producerGroup")
-    return (QueryProducers(Ticket(frame, _producers, name), name),)
-
-
-def _producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Producers)
+def producers(_client: Client, ticket: Ticket, event: Producers) -> bytes:
+    """Reply of 204: the producers of one group."""
     clients = [_connection(each) for clients in event.groups.values() for each in clients]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"connectionSet": clients}))
 
 
-def all_producers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 328 -> QueryProducers of all groups."""
-    return (QueryProducers(Ticket(frame, _all_producers)),)
-
-
-def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Producers)
+def all_producers(_client: Client, ticket: Ticket, event: Producers) -> bytes:
+    """Reply of 328: the producers of all groups."""
     data = {
         name: [
             {
@@ -217,13 +184,8 @@ def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"data": data}))
 
 
-def consumed(_client: Client, frame: Frame) -> Outcome:
-    """Request code 343 -> QueryConsumedTopics."""
-    return (QueryConsumedTopics(Ticket(frame, _consumed), Arguments(frame).text("group")),)
-
-
-def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
-    assert isinstance(event, ConsumedTopics)
+def consumed(_client: Client, ticket: Ticket, event: ConsumedTopics) -> Rendering:
+    """Reply of 343: a TopicList."""
     body = yield from fastjson.listing(b"topicList", event.topics)
     return ticket.reply(codes.SUCCESS, body=body)
 
@@ -235,9 +197,7 @@ def subscription(_client: Client, frame: Frame) -> Outcome:
     return (QueryConnections(Ticket(frame, _subscribed, asked), asked[0]),)
 
 
-def _subscribed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Connections)
-    assert isinstance(ticket.request_data, tuple)
+def _subscribed(_client: Client, ticket: Ticket, event: Connections) -> bytes:
     group, name = ticket.request_data
     body: dict[str, object] = {"group": group, "topic": name}
     for each in event.subscriptions:
@@ -246,14 +206,8 @@ def _subscribed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def rates(_client: Client, frame: Frame) -> Outcome:
-    """Request code 315 -> QueryRates."""
-    args = Arguments(frame)
-    return (QueryRates(Ticket(frame, _rates), args.text("statsName"), args.text("statsKey")),)
-
-
-def _rates(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Rates)
+def rates(_client: Client, ticket: Ticket, event: Rates) -> bytes:
+    """Reply of 315: a BrokerStatsData bean."""
     body = {"statsDay": _rate(event.day), "statsHour": _rate(event.hour), "statsMinute": _rate(event.minute)}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
@@ -273,8 +227,7 @@ def rows(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _rows(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Pulled)
+def _rows(_client: Client, ticket: Ticket, event: Pulled) -> bytes:
     body = {
         "maxQueueIndex": event.max_offset,
         "minQueueIndex": event.min_offset,
@@ -305,8 +258,7 @@ def peek(_client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _peeked(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Peeked)
+def _peeked(client: Client, ticket: Ticket, event: Peeked) -> bytes:
     if not event.records:
         return ticket.reply(codes.PULL_NOT_FOUND, remark="there is nothing at the group's position")
     fields = {

@@ -99,6 +99,11 @@ def queue(broker: str, topic: str, queue_id: int) -> dict[str, object]:
     return {"brokerName": broker, "queueId": queue_id, "topic": topic}
 
 
+def data_version(timestamp_ms: int = 0, counter: int = 0, state: int = 0) -> dict[str, int]:
+    """A DataVersion bean."""
+    return {"counter": counter, "stateVersion": state, "timestamp": timestamp_ms}
+
+
 def keyed(pairs: Iterable[tuple[Mapping[str, object], object]]) -> bytes:
     """Encode a map whose keys are objects: `{{"brokerName":…}:{…},…}`."""
     return b"{" + b",".join(dumps(key) + b":" + dumps(value) for key, value in pairs) + b"}"

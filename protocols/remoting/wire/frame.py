@@ -59,7 +59,6 @@ class FrameBuffer(ABC, Generic[AnyFrame]):
             malformed one, returns nothing more, and the connection has to be closed
     held    bytes received of an incomplete frame; 0 when there is none
     _limit  longest frame in bytes, its 4 length bytes included; a longer one is FAULT_LENGTH
-    _parts  chunks of the incomplete frame, `held` bytes in all
     _need   bytes that are needed before the frame can be looked at again
     """
 

@@ -92,12 +92,20 @@ class Header:
             found = split(self.ext)
             if found is None:
                 return None
-            self._fields = {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in found.items()}
+            self._fields = {text(key): text(value) for key, value in found.items()}
         return self._fields
 
     def set_fields(self, fields: dict[str, str]) -> None:
         """Replace the ext fields."""
         self._fields = fields
+
+
+def text(encoded: bytes) -> str:
+    """UTF-8 as text; what is malformed is replaced. Strict decoding is compiled to one call."""
+    try:
+        return encoded.decode()
+    except UnicodeDecodeError:
+        return encoded.decode("utf-8", "replace")
 
 
 def split(ext: bytes) -> dict[bytes, bytes] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain.errors import Failure, lacks_descriptor
+from domain.errors import lacks_descriptor
 from domain.ports import Clock, Timer
 from store.log.batch import Header
 from store.opening.recovered_log import RecoveredLog
@@ -26,6 +26,7 @@ class AppliedLog:
         self.confirmed = log.recovery.applied
         self._log = log
         self._raw = raw
+        self.faults = raw.faults
         self._clock = clock
         self._timer: Timer | None = None
         self._stopped = False
@@ -52,26 +53,9 @@ class AppliedLog:
         """CheckpointedLog.state_bytes."""
         return self._log.recovery.state_bytes
 
-    @property
-    def broken(self) -> Failure | None:
-        """CheckpointedLog.broken."""
-        return self._raw.broken
-
-    def refusal(self) -> Failure | None:
-        """CheckpointedLog.refusal."""
-        return self._raw.broken or self._raw.full
-
     def when_synced(self, done: Callable[[], None]) -> None:
         """CheckpointedLog.when_synced."""
         self._raw.sync(done)
-
-    def stop(self, what: str, error: OSError) -> None:
-        """CheckpointedLog.stop."""
-        self._raw.stop(what, error)
-
-    def fill(self, what: str, error: OSError) -> None:
-        """CheckpointedLog.fill."""
-        self._raw.failed(what, error)
 
     # Applying
 
@@ -117,7 +101,7 @@ class AppliedLog:
         except OSError as error:
             whole = not lacks_descriptor(error)
             if whole:
-                self._raw.stop("a read of the log", error)
+                self.faults.stop("a read of the log", error)
         log.ledger.replay.finish()
         if whole and self.end < min(most, self._raw.behind):
             log.suspects.add(self.end)

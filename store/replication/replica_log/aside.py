@@ -15,13 +15,13 @@ from domain.ports import Clock, Disk, File
 from domain.store.store_event import StoreEventKind
 from store.checkpoint.derived_damage import ASIDE
 from store.events import StoreEvents
-from store.log.segment import FOLDER, NEW, Segments, file_name
+from store.log.copying import COPY_BYTES, NEW
+from store.log.segment import FOLDER, Segments, file_name
 from store.replication.replica_log.raw_log import RawLog
 from store.steps import COST_MAX, Turns
 
 BEHIND: Final = f"{ASIDE}/behind"
 """Folder of the log of a replica whose leader has meanwhile deleted all of it by retention."""
-_COPY_BYTES: Final = 1024 * 1024
 _HEADER_COST: Final = 8
 _NOT_CONTINUED: Final = "the log of the leader does not have them"
 _DELETED_THERE: Final = "the leader has deleted all of them by retention"
@@ -63,8 +63,8 @@ class LostLog:
             return
         copy = self._copy = self._disk.open(self._name + NEW)
         copy.truncate(0)
-        for at in range(self.begin, segment.end, _COPY_BYTES):
-            copy.append(segment.file.read(at - segment.base, min(_COPY_BYTES, segment.end - at)))
+        for at in range(self.begin, segment.end, COPY_BYTES):
+            copy.append(segment.file.read(at - segment.base, min(COPY_BYTES, segment.end - at)))
             yield COST_MAX
 
     def finish(self, done: Callable[[OSError | None], None]) -> None:
@@ -140,7 +140,7 @@ class SetAside:
         def failed(error: OSError) -> None:
             lost.close()
             self._raw.when_room(lambda: self._cut(position, folder, done))
-            self._raw.failed("setting the end of the log aside", error)
+            self._raw.faults.failed("setting the end of the log aside", error)
 
         self._turns.run(lost.copy(), copied, failed)
 

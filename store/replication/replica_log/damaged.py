@@ -7,7 +7,8 @@ anywhere                the rest is set aside, and the remaining part becomes an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from functools import partial
+from typing import final
 
 from domain.errors import StoreError
 from domain.ports import Clock, Disk
@@ -16,14 +17,13 @@ from domain.replication.ports import DamagedPart, PartRefusedError
 from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.log import promise as promises
+from store.log.copying import in_steps, salvaged, write_copy
 from store.log.mending import SegmentMending
 from store.log.promise import Promise
-from store.log.segment import FOLDER, NEW, Segments, file_name
+from store.log.segment import FOLDER, Segments, file_name
 from store.log.segment_ends import find_gaps
 from store.log.survey import DamageError
 from store.replication.replica_log.beginning import OURS, SUCCESSOR
-
-_COPY_BYTES: Final = 1024 * 1024
 
 
 @final
@@ -99,20 +99,11 @@ class DamagedReplica:
         return folder
 
     def _copy(self, name: str, target: str) -> None:
-        source, copy = self._disk.open(name), self._disk.open(target + NEW)
+        source = self._disk.open(name)
         try:
-            copy.truncate(0)
-            for at in range(0, source.size(), _COPY_BYTES):
-                size = min(_COPY_BYTES, source.size() - at)
-                try:
-                    data = source.read(at, size)
-                except OSError:
-                    data = b""
-                copy.append(data + bytes(size - len(data)))
+            write_copy(self._disk, target, in_steps(partial(salvaged, source.read), 0, source.size()))
         finally:
             source.close()
-            copy.close()
-        self._disk.rename(target + NEW, target)
 
     def close(self) -> None:
         """DamagedLog.close."""

@@ -126,12 +126,12 @@ class Follower:
     @property
     def broken(self) -> Failure | None:
         """FollowerLog.broken."""
-        return self._raw.broken or self._log.commit.broken
+        return self._raw.faults.broken or self._log.commit.faults.broken
 
     @property
     def full(self) -> Failure | None:
         """FollowerLog.full."""
-        return self._raw.full
+        return self._raw.faults.full
 
     @property
     def work(self) -> LogWork:
@@ -209,8 +209,8 @@ class Follower:
     def promote(self, epoch: int) -> LeaderStore:
         """FollowerLog.promote."""
         raw, log = self._raw, self._log
-        if raw.broken is not None:
-            raise StoreError(raw.broken.text, "")
+        if raw.faults.broken is not None:
+            raise StoreError(raw.faults.broken.text, "")
         if raw.synced < raw.written or not raw.idle:
             raise StoreError("the log of a replica has to be durable before it leads", "")
         self._view.close()
@@ -259,12 +259,12 @@ class Follower:
 
     def _second(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
-        if self._raw.broken is not None:
+        if self._raw.faults.broken is not None:
             return
         self._look_for_room()
         index = self._log.index
         if not self._spills.busy:
-            self._spills.run(index.spill(), lambda: None, lambda error: self._raw.failed("a write of the index", error))
+            self._spills.run(index.spill(), lambda: None, lambda error: self._raw.faults.failed("a write of the index", error))
         if not self._scrub.busy:
             self._scrub.run_unwatched(self._scrubs.second())
         self._checkpointer.check()

@@ -13,6 +13,7 @@ from domain.store.store_event import StoreEventKind
 from store.log import batch
 from store.log.confirmation import Confirmation
 from store.log.segment import FOLDER, file_name
+from store.log.segment_ends import whole_batches
 from store.opening.parts import StoreParts
 from store.replication.replica_log.eras import listed
 from store.replication.replica_log.mendable import MendableSegments
@@ -62,8 +63,8 @@ class StoredLeaderLog:
     def work(self) -> LogWork:
         """LeaderLog.work."""
         commit = self._commit
-        errors = self._events.counts[StoreEventKind.UNREADABLE] + commit.timeouts.count + self._confirmation.late
-        return commit.syncs.reported(errors)
+        errors = self._events.counts[StoreEventKind.UNREADABLE] + commit.syncs.timeouts.count + self._confirmation.late
+        return commit.syncs.work.reported(errors)
 
     @property
     def recent(self) -> int:
@@ -74,12 +75,12 @@ class StoredLeaderLog:
     @property
     def broken(self) -> Failure | None:
         """LeaderLog.broken."""
-        return None if self._commit.closed else self._commit.broken
+        return None if self._commit.closed else self._commit.faults.broken
 
     @property
     def full(self) -> Failure | None:
         """LeaderLog.full."""
-        return self._commit.full or self._admission.full
+        return self._commit.faults.full or self._admission.full
 
     def eras(self) -> list[Era]:
         """LeaderLog.eras."""
@@ -95,33 +96,13 @@ class StoredLeaderLog:
         segment = self._segments.at(position)
         if segment is None:
             raise StoreError(f"the log does not have {position}: it begins at {self.first}", FOLDER)
-        data = segment.file.read(position - segment.base, min(max(size, batch.HEADER_BYTES), segment.end - position))
-        whole = 0 if proven else batch.whole_bytes(data, position)
-        if whole:
-            return data if whole == len(data) else data[:whole]
-        at = 0
-        while at < len(data):
-            front = data[at : at + batch.HEADER_BYTES]
-            if batch.is_filler(front):
-                return data[: at + batch.FILLER_BYTES]
-            found = batch.header(front, position + at)
-            if found is None and len(front) < batch.HEADER_BYTES and at:
-                break
-            if found is None or found.is_gap:
-                raise self._damaged(segment.base, position + at)
-            if at + found.size > len(data):
-                if at:
-                    break
-                data = segment.file.read(position - segment.base, found.size)
-            if proven and not batch.holds(data[at : at + found.size], found):
-                raise self._damaged(segment.base, position + at)
-            at += found.size
-        return data if at == len(data) else data[:at]
-
-    def _damaged(self, base: int, position: int) -> StoreError:
-        self._scrubs.suspects.add(position)
-        name = file_name(FOLDER, base)
-        return StoreError(f"{name} cannot be replicated at byte {position - base:,}: it is damaged, or records are lost", name)
+        data = whole_batches(segment, position, segment.end, max(size, batch.HEADER_BYTES), proven)
+        if not data:
+            self._scrubs.suspects.add(position)
+            name = file_name(FOLDER, segment.base)
+            text = f"{name} cannot be replicated at byte {position - segment.base:,}: it is damaged, or records are lost"
+            raise StoreError(text, name)
+        return data
 
     def follow_progress(self, notified: Callable[[], None]) -> None:
         """LeaderLog.follow_progress."""

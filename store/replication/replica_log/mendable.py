@@ -8,10 +8,10 @@ from typing import final
 from domain.ports import Clock
 from domain.replication.message import PART_BYTES_MAX, PartRefusal
 from domain.replication.ports import DamagedPart, PartRefusedError
-from store.log import batch
 from store.log.mending import SegmentMending
 from store.log.scrub import Scrubber
 from store.log.segment import Segments
+from store.log.segment_ends import whole_batches
 from store.reads.repair_waits import RepairWaits
 
 
@@ -72,31 +72,11 @@ class MendableSegments:
         if segment is None or position >= end:
             raise PartRefusedError(PartRefusal.NOT_CONFIRMED)
         try:
-            data = segment.file.read(position - segment.base, min(PART_BYTES_MAX, min(end, segment.end) - position))
-            size = _whole(data, position)
-            if not size:
-                found = batch.header(data, position)
-                if found is not None and not found.is_gap and position + found.size <= min(end, segment.end):
-                    data = segment.file.read(position - segment.base, found.size)
-                    size = _whole(data, position)
+            data = whole_batches(segment, position, min(end, segment.end), PART_BYTES_MAX)
         except OSError as error:
             self._scrubber.suspects.add(position)
             raise PartRefusedError(PartRefusal.DAMAGED) from error
-        if not size:
+        if not data:
             self._scrubber.suspects.add(position)
             raise PartRefusedError(PartRefusal.DAMAGED)
-        return data[:size]
-
-
-def _whole(data: bytes, position: int) -> int:
-    """Number of bytes at the begin of `data`, the log from `position` on, that are whole batches, with a filler behind them."""
-    at = 0
-    while at < len(data):
-        front = data[at : at + batch.HEADER_BYTES]
-        if batch.is_filler(front):
-            return at + batch.FILLER_BYTES
-        found = batch.header(front, position + at)
-        if found is None or found.is_gap or not batch.holds(data[at : at + found.size], found):
-            return at
-        at += found.size
-    return at
+        return data

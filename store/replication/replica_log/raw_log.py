@@ -2,33 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Disk
 from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError, UnknownFormatError
-from domain.store.store_event import StoreEventKind
 from store.disk_full.errors import is_full, probe
-from store.disk_full.wait import FullDisk
+from store.disk_full.faults import WriteFaults
 from store.events import StoreEvents
 from store.log import batch
 from store.log.batch import Header
 from store.log.promise import PromiseMark
 from store.log.segment import Segments
-from store.log.sync_work import SyncWork
+from store.log.syncs import SyncWork
 from store.replication.replica_log.eras import LogEras
-from store.replication.replica_log.fresh import FreshBatches
 
+FRESH_BYTES: Final = 16 * 1024 * 1024
 _AGAIN_NS: Final = 1_000_000_000
 """Time until a retry of a cut."""
+
+
+@final
+class FreshBatches:
+    """The newest batches in the order of the log: at most `FRESH_BYTES`, but at least one."""
+
+    __slots__ = ("_bytes", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Header, bytes]] = deque()
+        self._bytes = 0
+
+    def add(self, batches: Sequence[tuple[Header, bytes]]) -> None:
+        """Add batches that were written at the end of the log and have correct CRCs."""
+        for found in batches:
+            self._waiting.append(found)
+            self._bytes += found[0].size
+        while self._bytes > FRESH_BYTES and len(self._waiting) > 1:
+            self._bytes -= self._waiting.popleft()[0].size
+
+    def has(self, position: int) -> bool:
+        """True when the batch at `position`, the end of the applied log, is here. Forgets older ones."""
+        waiting = self._waiting
+        while waiting and waiting[0][0].position < position:
+            self._bytes -= waiting.popleft()[0].size
+        return bool(waiting) and waiting[0][0].position == position
+
+    def first(self) -> tuple[Header, bytes]:
+        """Oldest batch; there must be one."""
+        return self._waiting[0]
+
+    def clear(self) -> None:
+        """Forget all batches: the log is cut."""
+        self._waiting.clear()
+        self._bytes = 0
 
 
 class _Part(NamedTuple):
     """Unit of a write: batches of one epoch, or a filler.
 
-    end       its end in the received bytes
     batches   (header, bytes) of its batches; empty for a filler
     """
 
@@ -42,7 +76,6 @@ class RawLog:
 
     synced    position below which the log is durable
     fresh     its newest batches, which are not applied
-    broken    failure of the disk, after which the log takes no more bytes; None while it works
     _unrolled True: the last file has its filler, and the next file does not exist yet
     """
 
@@ -58,15 +91,13 @@ class RawLog:
         """All of the log is durable; its last batch ends at `behind`. Raises OSError."""
         self._disk = disk
         self._segments = segments
-        self._room = FullDisk(clock, events, self._write_again, self.stop)
+        self.faults = WriteFaults(clock, events, "the replica takes nothing", self._write_again, self._faulted)
         self._unrolled = False
-        self.mark = PromiseMark(disk, clock, self.stop)
-        self._events = events
+        self.mark = PromiseMark(disk, clock, self.faults.stop)
         self._eras = LogEras(segments, behind)
         self.synced = segments.end
         self.fresh = FreshBatches()
         self.store_ms = store_ms
-        self.broken: Failure | None = None
         self.syncs = SyncWork()
         self._clock = clock
         self._cutting = False
@@ -110,10 +141,11 @@ class RawLog:
 
     def append(self, position: int, data: bytes) -> None:
         """Write bytes at `position`, the end. Raises ReplicaDataError, and writes nothing, if a batch is cut off or damaged."""
-        if self.broken is not None:
+        if self.faults.broken is not None:
             return
-        if self.full is not None:
-            raise ReplicaDataError(self.full.text)
+        full = self.faults.full
+        if full is not None:
+            raise ReplicaDataError(full.text)
         if position != self.written:
             raise ReplicaDataError(f"bytes at {position} do not follow a log that ends at {self.written}")
         parts = self._parts(position, data)
@@ -134,8 +166,9 @@ class RawLog:
                     self._segments.active.newest_ms = self.store_ms
                     self.fresh.add(batches)
         except OSError as error:
-            self.failed("a write of the log", error)
-            if (full := self._room.failure) is not None:  # not `self.full`: compiled code takes it for the None above
+            self.faults.failed("a write of the log", error)
+            full = self.faults.full
+            if full is not None:
                 raise ReplicaDataError(full.text) from error
 
     def _parts(self, position: int, data: bytes) -> list[_Part]:
@@ -176,11 +209,11 @@ class RawLog:
             self._segments.roll()
         except OSError as error:
             if not is_full(error):
-                self.stop("a new file of the log", error)
+                self.faults.stop("a new file of the log", error)
 
     def sync(self, done: Callable[[], None]) -> None:
         """Make all bytes written before this call durable; then call `done`, which is never called if the disk fails."""
-        if self.broken is not None:
+        if self.faults.broken is not None:
             return
         if self.syncs.since_ns or self._cutting:
             self._waiting.append(done)
@@ -194,7 +227,7 @@ class RawLog:
                 self._segments.close()
                 return
             if error is not None:
-                self.stop("a sync of the log", error)
+                self.faults.stop("a sync of the log", error)
                 return
             self.synced = max(self.synced, min(target, self.written))
             self.mark.synced(self.synced, self.store_ms, self._segments.active.base)
@@ -216,7 +249,7 @@ class RawLog:
 
         def lowered() -> None:
             self._cutting = False
-            if self.broken is not None or self._closed:
+            if self.faults.broken is not None or self._closed:
                 return
             try:
                 self._segments.cut(position, aside)
@@ -225,7 +258,7 @@ class RawLog:
                     self._cutting = True
                     self._clock.call_at(self._clock.monotonic_ns() + _AGAIN_NS, lowered)
                 else:
-                    self.stop("a cut of the log", error)
+                    self.faults.stop("a cut of the log", error)
                 return
             self._unrolled = False
             self._eras.cut(position)
@@ -239,29 +272,17 @@ class RawLog:
         """Delete the segments before the one at `base`, after the mark allows the log to begin there; then call `done`."""
 
         def marked() -> None:
-            if self.broken is not None or self._closed:
+            if self.faults.broken is not None or self._closed:
                 return
             try:
                 while self._segments.first < base:
                     self._segments.drop_first()
             except OSError as error:
-                self.stop("a deletion of the log", error)
+                self.faults.stop("a deletion of the log", error)
                 return
             done()
 
         self.mark.raise_first(base, marked)
-
-    @property
-    def full(self) -> Failure | None:
-        """Failure while the disk has no room; None while it has."""
-        return self._room.failure
-
-    def failed(self, what: str, error: OSError) -> None:
-        """Handle the failure of `what`, a write that was undone: wait for room on a full disk, else break the log."""
-        if not is_full(error):
-            self.stop(what, error)
-        elif self.broken is None and self.full is None:
-            self._room.begin(what, error)
 
     def when_room(self, again: Callable[[], None]) -> None:
         """Call `again` once when the disk that is full has room."""
@@ -277,16 +298,10 @@ class RawLog:
         for again in retries:
             self._clock.call_soon(again)
 
-    def stop(self, what: str, error: OSError) -> None:
-        """Break the log: `what` has failed with `error`."""
-        if self.broken is None:
-            reason = f"{what} failed ({error.strerror or error}): the replica takes nothing until it is restarted"
-            self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
-            remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
-            self._events.notify(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
-        self._waiting.clear()
-        self._room.end()
-        self.mark.close()
+    def _faulted(self, failure: Failure, for_good: bool) -> None:
+        if for_good:
+            self._waiting.clear()
+            self.mark.close()
 
     def close(self) -> None:
         """Close the files; a running sync closes them at its end."""
@@ -297,6 +312,6 @@ class RawLog:
     def release(self) -> None:
         """Stop all writes, and leave the files to another owner."""
         self._closed = True
-        self._room.end()
-        self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")
+        self.faults.end()
+        self.faults.broken = self.faults.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")
         self.mark.close()

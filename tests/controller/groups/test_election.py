@@ -12,6 +12,11 @@ from domain.controller.health import Fitness
 from tests.controller.groups.sample import NAME, group_of, incarnation, led, member, members, registered, says, start
 
 
+@pytest.fixture
+def groups() -> StoreGroups:
+    return led((1, 2))
+
+
 @pytest.mark.parametrize(
     ("live", "leader"),
     [
@@ -62,8 +67,7 @@ def test_positions_that_were_said_are_kept() -> None:
     assert [(each.epoch, each.position) for each in group_of(groups).replicas] == [(1, 100), (4, 70), (4, 60)]
 
 
-def test_a_leader_that_is_alive_stays_unless_another_is_designated() -> None:
-    groups = led((1, 2))
+def test_a_leader_that_is_alive_stays_unless_another_is_designated(groups: StoreGroups) -> None:
     before = group_of(groups)
     for change in (
         ElectLeader(NAME, (says(1), says(2, position=900))),
@@ -91,16 +95,14 @@ def test_a_leader_that_is_alive_stays_unless_another_is_designated() -> None:
     ],
     ids=["not in the set", "asks, not in the set", "dead", "another log", "old epoch", "unknown asker", "unknown"],
 )
-def test_an_election_that_is_refused_changes_no_leader(change: ElectLeader, refusal: GroupRefusal) -> None:
-    groups = led((1, 2))
+def test_an_election_that_is_refused_changes_no_leader(groups: StoreGroups, change: ElectLeader, refusal: GroupRefusal) -> None:
     before = group_of(groups)
     assert groups.apply(change).refusal is refusal
     after = group_of(groups)
     assert (after.leader, after.leader_epoch, after.members, after.set_epoch) == (1, 1, before.members, before.set_epoch)
 
 
-def test_nobody_leads_when_no_member_is_alive_and_the_set_stays() -> None:
-    groups = led((1, 2))
+def test_nobody_leads_when_no_member_is_alive_and_the_set_stays(groups: StoreGroups) -> None:
     assert groups.apply(ElectLeader(NAME, (says(3),), leader_epoch=1)).refusal is GroupRefusal.NO_CANDIDATE
     group = group_of(groups)
     assert (group.leader, group.leader_epoch, group.members, group.set_epoch) == (0, 2, members(1, 2), 2)
@@ -127,8 +129,7 @@ def test_who_asks_first_leads_though_it_was_not_heard_yet() -> None:
     assert groups.apply(ElectLeader(NAME, asker=2)).refusal is GroupRefusal.ELECTION_FAILED
 
 
-def test_a_new_incarnation_is_not_elected_before_it_has_joined() -> None:
-    groups = led((1, 2))
+def test_a_new_incarnation_is_not_elected_before_it_has_joined(groups: StoreGroups) -> None:
     start(groups, 2, life=2)
     answer = groups.apply(ElectLeader(NAME, (says(2, epoch=9, position=900, life=2), says(2, epoch=9, position=900))))
     assert answer.refusal is GroupRefusal.NO_CANDIDATE
@@ -166,8 +167,7 @@ def test_a_member_that_kept_its_log_is_waited_for() -> None:
     assert group_of(groups).members == members(3)
 
 
-def test_a_wiped_disk_never_wins_and_is_not_waited_for() -> None:
-    groups = led((1, 2))
+def test_a_wiped_disk_never_wins_and_is_not_waited_for(groups: StoreGroups) -> None:
     start(groups, 1, life=2)
     start(groups, 2, life=2)
     live = (says(1, epoch=9, position=999, life=2), says(2, life=2))
@@ -179,8 +179,7 @@ def test_a_wiped_disk_never_wins_and_is_not_waited_for() -> None:
     assert group_of(groups).members == (member(2, 2),)
 
 
-def test_the_longest_log_of_all_does_not_lead_when_it_is_a_learner_by_now() -> None:
-    groups = led((1, 2))
+def test_the_longest_log_of_all_does_not_lead_when_it_is_a_learner_by_now(groups: StoreGroups) -> None:
     lose_power(groups, 1)
     start(groups, 2, life=2, continues=incarnation(2), learner=True)
     live = (says(1, position=70, life=2), says(2, position=90, life=2))

@@ -21,8 +21,12 @@ def heard(groups: StoreGroups, now_ms: int, *ids: int) -> Heartbeats:
     return beats
 
 
-def test_a_replica_is_alive_until_its_own_timeout() -> None:
-    groups = led((1, 2))
+@pytest.fixture
+def groups() -> StoreGroups:
+    return led((1, 2))
+
+
+def test_a_replica_is_alive_until_its_own_timeout(groups: StoreGroups) -> None:
     beats = heard(groups, START, 1, 2)
     assert beats.live(group_of(groups), START + 3_000) == (says(1), says(2))
     beats.heard(NAME, says(2, position=200), 3_000, CONNECTIONS[2], START + 3_000)
@@ -38,16 +42,14 @@ def test_timeouts_have_bounds() -> None:
         assert beats.is_dead(NAME, 1, START + meant + 1)
 
 
-def test_a_controller_that_has_just_started_deposes_nobody() -> None:
-    groups = led((1, 2))
+def test_a_controller_that_has_just_started_deposes_nobody(groups: StoreGroups) -> None:
     beats = heard(groups, START, 2)
     assert beats.due(groups, START + TIMEOUT_MS) == []
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START + TIMEOUT_MS)
     assert beats.due(groups, START + TIMEOUT_MS + 1) == [group_of(groups)]
 
 
-def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once() -> None:
-    groups = led((1, 2))
+def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once(groups: StoreGroups) -> None:
     beats = heard(groups, START, 1, 2)
     assert beats.due(groups, START + 1) == []
     beats.closed(CONNECTIONS[2], START + 1)
@@ -61,8 +63,7 @@ def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once() -> Non
     assert beats.due(groups, START + 1) == []
 
 
-def test_an_election_that_nobody_can_win_is_not_asked_for() -> None:
-    groups = led((1, 2))
+def test_an_election_that_nobody_can_win_is_not_asked_for(groups: StoreGroups) -> None:
     beats = heard(groups, START + 90_000, 3)
     assert beats.due(groups, START + 90_000) == [], "3 is not in the set, and who leads may live"
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START + 90_000)
@@ -75,8 +76,7 @@ def test_a_group_without_a_leader_yet_waits_for_a_replica_that_asks() -> None:
     assert heard(groups, START + 90_000, 1, 2, 3).due(groups, START + 90_000) == []
 
 
-def test_a_leader_that_was_deposed_as_it_started_again_is_followed_by_an_election() -> None:
-    groups = led((1, 2))
+def test_a_leader_that_was_deposed_as_it_started_again_is_followed_by_an_election(groups: StoreGroups) -> None:
     start(groups, 1)
     assert heard(groups, START, 1, 2).due(groups, START) == [group_of(groups)]
 
@@ -143,8 +143,7 @@ def test_who_was_not_heard_while_this_controller_stood_still_may_live() -> None:
     assert beats.lost_all(NAME, 1, 1_000, now)
 
 
-def test_a_second_process_of_a_replica_is_not_heard_while_the_first_is_alive() -> None:
-    groups = led((1, 2))
+def test_a_second_process_of_a_replica_is_not_heard_while_the_first_is_alive(groups: StoreGroups) -> None:
     beats = Heartbeats(START)
     beats.heard(NAME, says(1), 3_000, CONNECTIONS[1], START, "a")
     beats.heard(NAME, says(1, position=999), 3_000, CONNECTIONS[2], START + 10, "b")
@@ -163,8 +162,7 @@ def test_a_second_process_of_a_replica_is_not_heard_while_the_first_is_alive() -
     assert not beats.runs_elsewhere(NAME, 1, "a", START + 3_051), "it has not been heard for its time"
 
 
-def test_why_a_replica_does_not_follow_is_told() -> None:
-    groups = led((1, 2))
+def test_why_a_replica_does_not_follow_is_told(groups: StoreGroups) -> None:
     beats = Heartbeats(START)
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START, "a", "another history")
     assert [each.refuses for each in beats.words(group_of(groups), START)] == ["another history"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet, ElectLeader
 from domain.controller.group import SetMember
@@ -14,8 +15,12 @@ from tests.controller.groups.sample import NAME, group_of, led, member, members,
 GROW = AlterSet(NAME, 1, 1, 2, members(1, 2, 3))
 
 
-def test_the_leader_adds_and_removes_members() -> None:
-    groups = led((1, 2))
+@pytest.fixture
+def groups() -> StoreGroups:
+    return led((1, 2))
+
+
+def test_the_leader_adds_and_removes_members(groups: StoreGroups) -> None:
     answer = groups.apply(GROW)
     assert answer.refusal is None
     assert answer.group is not None
@@ -43,8 +48,7 @@ def test_the_leader_adds_and_removes_members() -> None:
         (replace(GROW, members=(*members(1, 2), SetMember(3, ""))), GroupRefusal.INVALID),
     ],
 )
-def test_a_change_that_is_refused_changes_nothing(change: AlterSet, refusal: GroupRefusal) -> None:
-    groups = led((1, 2))
+def test_a_change_that_is_refused_changes_nothing(groups: StoreGroups, change: AlterSet, refusal: GroupRefusal) -> None:
     before = group_of(groups)
     assert groups.apply(change).refusal is refusal
     assert group_of(groups) == before
@@ -54,21 +58,18 @@ def test_a_member_may_stay_that_is_dead() -> None:
     assert led((1, 2)).apply(replace(GROW, dead=(1, 2))).refusal is None
 
 
-def test_a_learner_never_joins() -> None:
-    groups = led((1, 2))
+def test_a_learner_never_joins(groups: StoreGroups) -> None:
     start(groups, 3, learner=True)
     assert groups.apply(GROW).refusal is GroupRefusal.NOT_A_REPLICA
 
 
-def test_a_log_that_was_replaced_on_the_way_does_not_join() -> None:
-    groups = led((1, 2))
+def test_a_log_that_was_replaced_on_the_way_does_not_join(groups: StoreGroups) -> None:
     start(groups, 3, life=2)
     assert groups.apply(GROW).refusal is GroupRefusal.NOT_A_REPLICA
     assert groups.apply(replace(GROW, members=(*members(1, 2), member(3, 2)))).refusal is None
 
 
-def test_two_logs_of_one_replica_are_not_both_members() -> None:
-    groups = led((1, 2))
+def test_two_logs_of_one_replica_are_not_both_members(groups: StoreGroups) -> None:
     start(groups, 2, life=2)
     change = AlterSet(NAME, 1, 1, 2, (*members(1, 2), member(2, 2)))
     assert groups.apply(change).refusal is GroupRefusal.NOT_A_REPLICA
@@ -80,8 +81,7 @@ def test_who_has_no_leader_has_nobody_to_ask() -> None:
     assert groups.apply(AlterSet(NAME, 0, 0, 0, members(1))).refusal is GroupRefusal.NOT_THE_LEADER
 
 
-def test_a_deposed_leader_is_fenced() -> None:
-    groups = led((1, 2))
+def test_a_deposed_leader_is_fenced(groups: StoreGroups) -> None:
     assert groups.apply(ElectLeader(NAME, (says(2),))).refusal is None
     assert groups.apply(AlterSet(NAME, 1, 1, 2, members(1))).refusal is GroupRefusal.NOT_THE_LEADER
     assert groups.apply(AlterSet(NAME, 1, 2, 3, members(1))).refusal is GroupRefusal.NOT_THE_LEADER

@@ -13,6 +13,11 @@ from domain.controller.group import GROUPS_MAX, NUMBER_MAX, REPLICAS_MAX, UNKNOW
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, members, registered, says, start
 
 
+@pytest.fixture
+def groups() -> StoreGroups:
+    return led((1, 2))
+
+
 def test_ids_ascend_from_one_and_are_not_given_twice() -> None:
     groups = StoreGroups()
     assert groups.next_id(NAME) == 1
@@ -83,22 +88,19 @@ def test_registration_renews_address_and_position() -> None:
     assert (found.epoch, found.position) == (UNKNOWN, UNKNOWN)
 
 
-def test_a_leader_that_starts_again_is_deposed() -> None:
-    groups = led((1, 2))
+def test_a_leader_that_starts_again_is_deposed(groups: StoreGroups) -> None:
     start(groups, 1)
     group = group_of(groups)
     assert (group.leader, group.leader_epoch, group.members) == (0, 2, members(1, 2))
 
 
-def test_a_follower_that_starts_again_changes_nothing_for_the_leader() -> None:
-    groups = led((1, 2))
+def test_a_follower_that_starts_again_changes_nothing_for_the_leader(groups: StoreGroups) -> None:
     before = group_of(groups)
     start(groups, 2)
     assert group_of(groups) == before
 
 
-def test_another_incarnation_is_not_in_sync_and_the_set_keeps_the_old_one() -> None:
-    groups = led((1, 2))
+def test_another_incarnation_is_not_in_sync_and_the_set_keeps_the_old_one(groups: StoreGroups) -> None:
     start(groups, 2, life=2)
     group = group_of(groups)
     found = group.replica(2)
@@ -113,16 +115,14 @@ def test_another_incarnation_is_not_in_sync_and_the_set_keeps_the_old_one() -> N
     [(incarnation(2), incarnation(2)), ("", ""), ("something", "")],
     ids=["a power failure", "a wiped disk", "a log that it did not have"],
 )
-def test_a_log_that_goes_on_from_a_member_is_its_heir(continues: str, continues_log: str) -> None:
-    groups = led((1, 2))
+def test_a_log_that_goes_on_from_a_member_is_its_heir(groups: StoreGroups, continues: str, continues_log: str) -> None:
     start(groups, 2, life=2, continues=continues)
     found = group_of(groups).replica(2)
     assert found is not None
     assert found.continues_log == continues_log
 
 
-def test_an_heir_of_an_heir_is_one_and_a_wiped_disk_ends_it() -> None:
-    groups = led((1, 2))
+def test_an_heir_of_an_heir_is_one_and_a_wiped_disk_ends_it(groups: StoreGroups) -> None:
     start(groups, 2, life=2, continues=incarnation(2))
     start(groups, 2, life=3, continues=incarnation(2, 2))
     assert group_of(groups).replicas[1].continues_log == incarnation(2)
@@ -131,8 +131,7 @@ def test_an_heir_of_an_heir_is_one_and_a_wiped_disk_ends_it() -> None:
     assert group_of(groups).replicas[1].continues_log == ""
 
 
-def test_a_member_that_becomes_a_learner_leaves_the_set() -> None:
-    groups = led((1, 2))
+def test_a_member_that_becomes_a_learner_leaves_the_set(groups: StoreGroups) -> None:
     start(groups, 2, learner=True)
     group = group_of(groups)
     assert (group.members, group.set_epoch, group.leader) == (members(1), 3, 1)
@@ -151,15 +150,15 @@ def test_a_member_that_becomes_a_learner_leaves_the_set() -> None:
         (CleanReplicas(NAME, (9,)), None),
     ],
 )
-def test_a_removal_that_is_refused_changes_nothing(change: CleanReplicas, refusal: GroupRefusal | None) -> None:
-    groups = led((1, 2))
+def test_a_removal_that_is_refused_changes_nothing(
+    groups: StoreGroups, change: CleanReplicas, refusal: GroupRefusal | None
+) -> None:
     before = group_of(groups)
     assert groups.apply(change).refusal is refusal
     assert group_of(groups) == before
 
 
-def test_a_member_that_is_removed_leaves_the_set_and_a_leader_its_office() -> None:
-    groups = led((1, 2))
+def test_a_member_that_is_removed_leaves_the_set_and_a_leader_its_office(groups: StoreGroups) -> None:
     assert groups.apply(CleanReplicas(NAME, (2,), live=(1, 3))).refusal is None
     group = group_of(groups)
     assert (group.members, group.set_epoch, group.leader, group.leader_epoch) == (members(1), 3, 1, 1)
@@ -170,8 +169,7 @@ def test_a_member_that_is_removed_leaves_the_set_and_a_leader_its_office() -> No
     assert [each.id for each in group.replicas] == [2, 3]
 
 
-def test_a_group_that_comes_back_has_higher_epochs_than_before() -> None:
-    groups = led((1, 2))
+def test_a_group_that_comes_back_has_higher_epochs_than_before(groups: StoreGroups) -> None:
     answer = groups.apply(CleanReplicas(NAME, even_living=True))
     assert (answer.refusal, answer.group, len(groups), groups.floor) == (None, None, 0, 2)
     groups.apply(ApplyId(NAME, CLUSTER, 1, "node-1", "h:1"))
@@ -199,8 +197,7 @@ def process(run: str, *before: str, incarnation_of: int = 1) -> RegisterReplica:
     return RegisterReplica(NAME, CLUSTER, 1, f"{run}:1", incarnation(incarnation_of), run=run, runs_before=before)
 
 
-def test_of_a_directory_and_its_copy_the_one_that_registers_first_goes_on() -> None:
-    groups = led((1, 2))
+def test_of_a_directory_and_its_copy_the_one_that_registers_first_goes_on(groups: StoreGroups) -> None:
     assert groups.apply(process("a")).refusal is None
     assert groups.apply(process("b", "a")).refusal is None, "the next start of the same directory"
     before = group_of(groups)
@@ -214,9 +211,8 @@ def test_of_a_directory_and_its_copy_the_one_that_registers_first_goes_on() -> N
     assert (found.run, found.address) == ("e", "e:1")
 
 
-def test_a_directory_whose_log_is_gone_registers_and_one_that_says_it_continues_the_log_does_not() -> None:
+def test_a_directory_whose_log_is_gone_registers_and_one_that_says_it_continues_the_log_does_not(groups: StoreGroups) -> None:
     """After a power failure a log has another identity, which continues the one before: a copy elsewhere says so, too."""
-    groups = led((1, 2))
     assert groups.apply(process("a")).refusal is None
     wiped = process("b", incarnation_of=9)
     assert groups.apply(replace(wiped, continues=incarnation(1))).refusal is GroupRefusal.COPIED
@@ -226,8 +222,7 @@ def test_a_directory_whose_log_is_gone_registers_and_one_that_says_it_continues_
     assert (found.run, found.continues_log) == ("b", "")
 
 
-def test_a_process_of_a_version_before_names_no_run_and_registers() -> None:
-    groups = led((1, 2))
+def test_a_process_of_a_version_before_names_no_run_and_registers(groups: StoreGroups) -> None:
     assert groups.apply(process("a")).refusal is None
     assert groups.apply(process("")).refusal is None
     assert groups.apply(process("z")).refusal is None, "it was upgraded again"

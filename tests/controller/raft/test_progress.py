@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.raft.entry import EntryKind, LogEntry
-from controller.raft.progress import FollowerProgress, Replicating
+from controller.raft.replication import FollowerProgress, Replicating
 from controller.raft.settings import RaftSettings
 
 SETTINGS = RaftSettings(inflight_messages_max=2, inflight_bytes_max=1000)

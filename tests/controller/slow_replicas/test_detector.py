@@ -15,11 +15,15 @@ from domain.controller.health import Fitness, Standing
 from tests.controller.slow_replicas.group import ENOUGH, SECOND_MS, ToldGroup
 
 
+@pytest.fixture
+def told() -> ToldGroup:
+    return ToldGroup()
+
+
 @pytest.mark.parametrize(
     ("figure", "value"), [("sync_us", 400_000), ("ack_us", 900_000), ("turn_us", 3_000_000), ("errors", 3)]
 )
-def test_leadership_leaves_a_leader_whose_figure_is_out_of_the_ordinary(figure: str, value: int) -> None:
-    told = ToldGroup()
+def test_leadership_leaves_a_leader_whose_figure_is_out_of_the_ordinary(told: ToldGroup, figure: str, value: int) -> None:
     assert told.run(ENOUGH) == []
     told.slow(1, **{figure: value})
     decided = told.run(30)
@@ -29,8 +33,7 @@ def test_leadership_leaves_a_leader_whose_figure_is_out_of_the_ordinary(figure: 
     assert decided[0].excesses[0].level > decided[0].excesses[0].bound
 
 
-def test_nobody_is_moved_for_a_slow_moment() -> None:
-    told = ToldGroup()
+def test_nobody_is_moved_for_a_slow_moment(told: ToldGroup) -> None:
     told.run(ENOUGH)
     for _ in range(10):
         told.slow(1, sync_us=2_000_000)
@@ -40,8 +43,7 @@ def test_nobody_is_moved_for_a_slow_moment() -> None:
     assert told.verdicts == []
 
 
-def test_a_cause_that_all_share_moves_nobody() -> None:
-    told = ToldGroup()
+def test_a_cause_that_all_share_moves_nobody(told: ToldGroup) -> None:
     told.run(ENOUGH)
     for replica in (1, 2, 3):
         told.slow(replica, sync_us=800_000)
@@ -62,8 +64,7 @@ def test_the_target_is_the_member_with_the_best_figures() -> None:
     assert decided[0].target == 3
 
 
-def test_a_member_that_is_dead_or_slow_itself_is_no_target() -> None:
-    told = ToldGroup()
+def test_a_member_that_is_dead_or_slow_itself_is_no_target(told: ToldGroup) -> None:
     told.run(ENOUGH)
     told.alive.discard(("broker-a", 2))
     told.slow(3, errors=5)
@@ -127,8 +128,7 @@ def test_figures_of_nobody_and_of_groups_that_are_gone_are_forgotten() -> None:
     assert len(detector._histories) == 3
 
 
-def test_figures_that_are_old_say_nothing() -> None:
-    told = ToldGroup()
+def test_figures_that_are_old_say_nothing(told: ToldGroup) -> None:
     told.run(ENOUGH)
     told.slow(1, sync_us=900_000)
     told.run(3)
@@ -168,8 +168,7 @@ def test_a_follower_to_which_the_path_is_slow_is_passed_over_and_returns() -> No
     assert told.run(PROBES + 10) == [Returned("broker-a", 3)]
 
 
-def test_paths_that_are_all_slow_and_the_path_to_the_only_follower_move_nobody() -> None:
-    told = ToldGroup()
+def test_paths_that_are_all_slow_and_the_path_to_the_only_follower_move_nobody(told: ToldGroup) -> None:
     told.run(ENOUGH)
     told.paths = dict.fromkeys(told.paths, 600_000)
     assert told.run(60) == []
@@ -179,8 +178,7 @@ def test_paths_that_are_all_slow_and_the_path_to_the_only_follower_move_nobody()
     assert two.run(60) == []
 
 
-def test_a_path_that_nobody_measures_any_more_says_nothing() -> None:
-    told = ToldGroup()
+def test_a_path_that_nobody_measures_any_more_says_nothing(told: ToldGroup) -> None:
     told.run(ENOUGH)
     told.paths[3] = 600_000
     told.run(3)
@@ -188,8 +186,7 @@ def test_a_path_that_nobody_measures_any_more_says_nothing() -> None:
     assert told.run(60) == []
 
 
-def test_only_the_leader_says_how_its_paths_are() -> None:
-    told = ToldGroup()
+def test_only_the_leader_says_how_its_paths_are(told: ToldGroup) -> None:
     told.run(ENOUGH)
     said = told.figures[2]._replace(paths=((3, 900_000),))
     for _ in range(30):
@@ -197,8 +194,7 @@ def test_only_the_leader_says_how_its_paths_are() -> None:
         assert told.run(1) == []
 
 
-def test_a_follower_outside_the_sync_state_set_is_not_judged() -> None:
-    told = ToldGroup()
+def test_a_follower_outside_the_sync_state_set_is_not_judged(told: ToldGroup) -> None:
     told.group = replace(told.group, members=told.group.members[:2])
     told.run(ENOUGH)
     told.slow(3, sync_us=900_000)
@@ -223,8 +219,7 @@ def test_leadership_leaves_a_leader_whose_clock_is_off_and_it_does_not_lead_unti
 
 
 @pytest.mark.parametrize("off_ms", [-480, 480])
-def test_clocks_within_the_bound_change_nothing(off_ms: int) -> None:
-    told = ToldGroup()
+def test_clocks_within_the_bound_change_nothing(told: ToldGroup, off_ms: int) -> None:
     told.clocks[1] = off_ms
     assert told.run(120) == []
 
@@ -247,8 +242,7 @@ def test_two_clocks_do_not_tell_which_one_is_off() -> None:
     assert told.run(60) == []
 
 
-def test_heartbeats_that_are_late_make_no_clock_seem_off() -> None:
-    told = ToldGroup()
+def test_heartbeats_that_are_late_make_no_clock_seem_off(told: ToldGroup) -> None:
     told.delays = (0, 700, 900, 1_200)
     assert not [each for each in told.run(120) if isinstance(each, ClockOff)]
 

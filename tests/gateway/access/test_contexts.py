@@ -23,8 +23,8 @@ from domain.event import Done, Event, Refused
 from domain.oscore import OscoreContext
 from domain.principal import Principal
 from domain.store.store_ports import StateChange
+from gateway.access.administration import ContextAdministration
 from gateway.access.authority import Access
-from gateway.access.context_administration import ContextAdministration
 from gateway.access.contexts import SKIPPED, SPACE
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection

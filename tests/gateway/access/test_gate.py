@@ -106,6 +106,11 @@ class Scene:
         assert isinstance(event, Refused)
         return event.failure
 
+    def refusal(self, user: str, command: Command) -> ErrorCode | None:
+        """The code of the refusal of a command; None: it has passed."""
+        failure = self.ask(user, command)
+        return None if failure is None else failure.code
+
     def carry_out(self, user: str, command: Any) -> Any:
         """Carry out an administrative command of `user`; returns its event."""
         command.principal = self.principal(user)
@@ -159,9 +164,7 @@ def test_sending_consuming_and_asking(scene: Scene) -> None:
         QueryTopic(1, "other"),
         ListUsers(1),
     ):
-        failure = scene.ask("alice", refused)
-        assert failure is not None
-        assert failure.code is ErrorCode.NOT_ALLOWED
+        assert scene.refusal("alice", refused) is ErrorCode.NOT_ALLOWED
         assert scene.ask("root", refused) is None
 
 
@@ -181,9 +184,7 @@ def test_a_heartbeat_needs_its_groups_and_their_topics(scene: Scene) -> None:
 
 
 def test_who_is_nobody_is_refused_and_the_gateway_itself_never(scene: Scene) -> None:
-    failure = scene.ask("", Send(1, [Message("t1", b"")]))
-    assert failure is not None
-    assert failure.code is ErrorCode.NOT_AUTHENTICATED
+    assert scene.refusal("", Send(1, [Message("t1", b"")])) is ErrorCode.NOT_AUTHENTICATED
     ours = Send(1, [Message("t1", b"")])
     ours.principal = GATEWAY
     assert scene.ask("", ours) is None
@@ -244,8 +245,7 @@ def test_changes_count_at_once(scene: Scene) -> None:
     def sends() -> ErrorCode | None:
         command = Send(1, [Message("t1", b"")])
         command.principal = held
-        failure = scene.ask("", command)
-        return None if failure is None else failure.code
+        return scene.refusal("", command)
 
     assert sends() is None
     scene.carry_out("root", DeletePolicies(1, "alice", "Topic:t*"))
@@ -318,8 +318,7 @@ def test_a_token_that_runs_out_ends_its_principal(scene: Scene) -> None:
         scene.now_ms = now_ms
         command = Send(1, [Message("t1", b"")])
         command.principal = held
-        failure = scene.ask("", command)
-        assert (None if failure is None else failure.code) is expected
+        assert scene.refusal("", command) is expected
 
 
 def test_anonymous_clients_are_one_user() -> None:

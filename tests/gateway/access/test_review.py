@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.admin.topic import PutTopic
-from domain.command import AwaitMessages, Command, FollowTopic, Watch
+from domain.command import AwaitMessages, Command, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import MessagesWaiting, Refused, WatchedMessages, WatchStarted
 from domain.lite import ReceiveLite
@@ -103,30 +103,3 @@ def test_a_poll_of_lite_topics_that_is_not_granted_any_more_is_refused_and_takes
     lite_stage.send(place, "a", "1")
     assert recorder.take() == []
     assert lite_stage.notified(place.ask(lite_stage.poll(), recorder)) == ["1"]
-
-
-def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> None:
-    recorders = [EventRecorder() for _ in range(REVIEWED_PER_TURN // 50 + 2)]
-    for number, recorder in enumerate(recorders):
-        lite_stage.subscribe(place, recorder, f"c{number}", "a")
-        for _ in range(50):
-            place.handler.handle(recorder.connection, lite_stage.poll(f"c{number}", wait_ms=5_000))
-    place.clock.run_for(1)
-    for review in place.handler.reviews:
-        review(lambda _, __: GONE)
-    assert sum(len(recorder.recorded) for recorder in recorders) == REVIEWED_PER_TURN
-    place.clock.run_for(10)
-    assert sum(len(recorder.recorded) for recorder in recorders) == 50 * len(recorders)
-
-
-def test_many_readers_of_topics_are_judged_so_many_a_turn(bench: Bench) -> None:
-    bench.ask(PutTopic(1, Topic("T", 1, 1)))
-    readers = [EventRecorder() for _ in range(REVIEWED_PER_TURN + 50)]
-    for reader in readers:
-        bench.handler.handle(reader.connection, FollowTopic(1, "T", {}, "last", -1, 0, 32, 1 << 18, 5_000))
-    bench.clock.run_for(1)
-    assert bench.handler.following.waiting() == len(readers)
-    bench.handler.following.review(lambda _, __: GONE)
-    assert sum(len(reader.recorded) for reader in readers) == REVIEWED_PER_TURN
-    bench.clock.run_for(10)
-    assert [reader.take() for reader in readers] == [[Refused(1, GONE)]] * len(readers)

@@ -26,12 +26,9 @@ def scene(stage: Bench) -> Scene:
 
 @pytest.mark.parametrize("outcome", [COMMIT, ROLLBACK])
 def test_only_who_may_send_may_decide(scene: Scene, outcome: str) -> None:
-    refused = scene.ask("bob", EndTransaction(1, "pg", "one", outcome))
-    assert refused is not None
-    assert refused.code is ErrorCode.NOT_ALLOWED
-    by_offset = scene.ask("bob", EndTransaction(1, "whatever", "another", outcome, offset=0))
-    assert by_offset is not None
-    assert by_offset.code is ErrorCode.NOT_ALLOWED
+    assert scene.refusal("bob", EndTransaction(1, "pg", "one", outcome)) is ErrorCode.NOT_ALLOWED
+    by_offset = EndTransaction(1, "whatever", "another", outcome, offset=0)
+    assert scene.refusal("bob", by_offset) is ErrorCode.NOT_ALLOWED
     assert scene.ask("alice", EndTransaction(2, "pg", "one", outcome)) is None
     assert scene.ask("root", EndTransaction(3, "pg", "one", outcome)) is None
 
@@ -47,7 +44,5 @@ def test_what_is_not_open_is_nobody_s(scene: Scene, stage: Bench) -> None:
 
 def test_without_the_store_decisions_are_for_super_users(scene: Scene) -> None:
     scene.gate = Gate(scene.access, scene.sink)
-    refused = scene.ask("alice", EndTransaction(1, "pg", "one", COMMIT))
-    assert refused is not None
-    assert refused.code is ErrorCode.NOT_ALLOWED
+    assert scene.refusal("alice", EndTransaction(1, "pg", "one", COMMIT)) is ErrorCode.NOT_ALLOWED
     assert scene.ask("root", EndTransaction(1, "pg", "one", COMMIT)) is None

@@ -16,6 +16,7 @@ from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.queue_choice import CHOICES
 from gateway.node.settings_tables import read
 from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_polls import LiveTails
@@ -150,13 +151,10 @@ class ClusterGateway(Broker):
         dispatcher = Dispatcher(
             store=store, clock=clock, entropy=entropy, cluster="c", broker="b", policy=self.policy, tails=tails
         )  # fmt: skip
-        self.sessions = Sessions(
-            store, clock, dispatcher.sending, dispatcher.receiving, dispatcher.groups,
-            dispatcher.dead_letters, dispatcher.registry, self.policy, dispatcher.questions, store.tail.watch,
-        )  # fmt: skip
+        self.sessions = Sessions(store, clock, dispatcher, self.policy, AttachedSessions(), store.tail.watch)
         dispatcher.add(self.sessions)
         store.log.listen(self.sessions)
-        store.tail.follow_lost(self.sessions.went_back)
+        store.tail.pulls.follow_lost(self.sessions.went_back)
         self.handler = store.before(dispatcher)  # type: ignore[assignment]
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)
         self.adapter = MqttAdapter(setting, read(MqttSettings, "mqtt", self.options, {}))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.mqtt.connect import Disconnect
-from protocols.mqtt.packet import PUBACK
-from protocols.mqtt.property import NONE, RECEIVE_MAXIMUM
+from protocols.mqtt.property import NONE, PUBACK, RECEIVE_MAXIMUM
 from protocols.mqtt.publish import Ack
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes

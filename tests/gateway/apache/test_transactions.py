@@ -13,11 +13,9 @@ from domain.message.receipt import Receipt
 from domain.message.record import encode
 from domain.store.store_request import PullRequest, ReadRequest
 from gateway.apache import transactions as module
-from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
-from gateway.apache.pulls import RocketmqPulls
-from gateway.apache.timers import RocketmqTimers
-from gateway.apache.transactions import RocketmqTransactions
+from gateway.apache.store import RocketmqDeadLetters, RocketmqPulls
+from gateway.apache.transactions import RocketmqTimers, RocketmqTransactions
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from protocols.remoting.wire.frame import encode as encode_frame
@@ -45,7 +43,7 @@ def world() -> World:
 def transactions(world: World) -> RocketmqTransactions:
     for each in world.cluster.brokers.values():
         each.on(codes.END_TRANSACTION, lambda frame: (codes.SUCCESS, {"a": "b"}, b""))
-    return RocketmqTransactions(world.brokers)
+    return RocketmqTransactions(world.brokers, lambda group: None)
 
 
 def end(world: World, transactions: RocketmqTransactions, commit: bool, group: str = "p", key: str = "M1") -> Failure | None:
@@ -230,11 +228,12 @@ def test_groups_in_use_are_told_to_all_brokers_in_batches(world: World) -> None:
     beats = RocketmqHeartbeats(
         world.brokers, world.map, world.clock, "node-1", world.leases.reading, there.__contains__
     )  # fmt: skip
-    world.leases.on_read = lambda group, topic: beats.reads()
     beats.start()
     beats.produces("p")
     for at in range(150):
         world.leases.lease(world.request(group=f"g{at}"), lambda _: None)
+    assert len(world.begun) == 150
+    beats.reads()
     world.clock.run_for(20)
     for server in world.cluster.brokers.values():
         bodies = [orjson.loads(each.body) for each in server.requests if each.code == codes.HEARTBEAT]

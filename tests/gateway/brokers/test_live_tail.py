@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.message.record import Record
-from gateway.brokers.live_tail import QUEUES_MAX, Tail
+from gateway.brokers.live_tail import QUEUES_MAX
 from protocols.remoting import codes
 from tests.gateway.brokers.test_message_log import World as LogWorld
 from tests.gateway.brokers.test_message_log import stored
@@ -21,11 +21,14 @@ class World(LogWorld):
     def __init__(self) -> None:
         super().__init__()
         self.got: list[tuple[str, int, bytes]] = []
-        self.tail = Tail(self.servers, self.map, self.clock, self.arrived)
-        self.log.tail = self.tail
+        self.tail = self.log.tail
+        self.log.listen(self)
 
     def arrived(self, topic: str, place: int, records: Sequence[bytes]) -> None:
         self.got += [(topic, place, Record(data).body) for data in records]
+
+    def freed(self, group: str, topic: str) -> None:
+        raise AssertionError(f"no lease is here: {group}, {topic}")
 
     def ready(self, pattern: str = "T/#") -> Failure | None:
         answers: list[Failure | None] = []

@@ -95,8 +95,9 @@ class World(MapWorld):
         local = self.driver.store
         self.once = OnceKeys(local.state, self.clock)
         choice = CHOICES["round-robin"](self.servers, self.map, "")
-        self.appends = Appends(self.servers, self.map, local.log, choice, self.clock)
-        self.log = RocketmqLog(self.servers, self.map, self.appends, self.once)
+        self.halves: list[tuple[object, ...]] = []
+        appends = Appends(self.servers, self.map, local.log, choice, self.clock, lambda *row: self.halves.append(row))
+        self.log = RocketmqLog(self.servers, self.map, appends, self.once, self.clock)
         assert self.ensure() is None
 
     def message(self, body: bytes = b"x", place: int = 0, props: bytes = b"", **more: Any) -> Message:
@@ -227,10 +228,8 @@ def test_all_brokers_are_gone(world: World) -> None:
 
 
 def test_a_half_message_is_told_before_it_is_answered(world: World) -> None:
-    told: list[tuple[object, ...]] = []
-    world.appends.half_stored = lambda *row: told.append(row)
     sure(world.append(world.message(props=b"PGROUP\x01pg\x02", sys_flag=SYS_PREPARED)))
-    assert told == [("pg", "ID", "T", "broker-a", 0, 1_000)]
+    assert world.halves == [("pg", "ID", "T", "broker-a", 0, 1_000)]
     assert "TRAN_MSG\x01true" in world.queues["broker-a"].sends[0]["i"]
 
 

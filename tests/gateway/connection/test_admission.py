@@ -78,7 +78,7 @@ class Bouncer:
 
 def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
     bench = Bench()
-    admission_check = bench.context.admission_check = Bouncer(1)
+    admission_check = bench.context.limits.admission_check = Bouncer(1)
     bench.open()
     other, transport = bench.another(), FakeTransport()
     other.connection_made(transport)
@@ -92,18 +92,10 @@ def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
     assert admission_check.inside == []
 
 
-def test_connection_that_speaks_for_others_is_not_asked_at_the_door() -> None:
-    bench = Bench()
-    bench.context.admission_check = Bouncer(0)
-    bench.context.is_proxy = lambda host: host == "10.1.2.3"
-    bench.open()
-    assert not bench.transport.aborted
-
-
 def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:
     bench = Bench().open()
-    bench.pump.throttle(bench.clock.monotonic_ns() + SECOND_NS)
-    bench.pump.throttle(bench.clock.monotonic_ns() + 1)
+    bench.pump.driver.throttle(bench.clock.monotonic_ns() + SECOND_NS)
+    bench.pump.driver.throttle(bench.clock.monotonic_ns() + 1)
     assert not bench.transport.reading
     bench.clock.run_ns(SECOND_NS // 2)
     assert not bench.transport.reading
@@ -117,7 +109,7 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
     bench.connection.when = bench.clock.monotonic_ns() + SECOND_NS
     bench.pump.client.answer(Done(1))
     bench.clock.run_turn()
-    bench.pump.throttle(bench.clock.monotonic_ns() + 5 * SECOND_NS)
+    bench.pump.driver.throttle(bench.clock.monotonic_ns() + 5 * SECOND_NS)
     bench.connection.at_expiry = [Disconnected("keep-alive")]
     bench.clock.run_ns(SECOND_NS)
     assert ReadingResumed() in bench.connection.answered
@@ -126,8 +118,8 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
 def test_expelled_connection_says_its_word_and_ends() -> None:
     bench = Bench().open()
     failure = Failure(ErrorCode.NOT_ALLOWED, "gone")
-    bench.pump.revoke_access(failure)
-    bench.pump.revoke_access(failure)
+    bench.pump.driver.revoke_access(failure)
+    bench.pump.driver.revoke_access(failure)
     bench.clock.run_turn()
     assert bench.connection.answered == [AccessRevoked(failure)]
     assert bench.transport.writes == [b"answer"]
@@ -155,7 +147,7 @@ def sent_by(principal: Principal | None) -> Send:
 
 def test_a_client_counts_among_the_unknown_until_a_command_of_somebody_comes_or_it_goes() -> None:
     bench = Bench(controlled=True).open()
-    shares = bench.context.unauthenticated
+    shares = bench.context.limits.unauthenticated
     assert shares is not None
     assert shares.bytes_held == 1
     for principal, held in ((None, 1), (GATEWAY, 1), (Principal("alice", "10.0.0.1"), 0)):
@@ -174,8 +166,8 @@ def test_a_client_that_others_know_is_none_of_the_unknown() -> None:
     bench.pump.client.known_elsewhere = True
     bench.connection.commands = [sent_by(None)]
     bench.pump.data_received(b"x")
-    assert bench.context.unauthenticated is not None
-    assert bench.context.unauthenticated.bytes_held == 0
+    assert bench.context.limits.unauthenticated is not None
+    assert bench.context.limits.unauthenticated.bytes_held == 0
 
 
 def test_one_unknown_client_too_many_is_closed_and_counted() -> None:

@@ -12,27 +12,10 @@ from domain.message.message import Message
 from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
+from gateway.observe.counters import CounterRegistry
 from tests.connection_driver import RecordingDriver
 
 REFUSED = Failure(ErrorCode.NOT_ALLOWED, "no")
-
-
-class Counts:
-    """Keeps what is counted."""
-
-    def __init__(self) -> None:
-        self.protocol = "mqtt"
-        self.messages_in = 0
-        self.events: list[Event] = []
-        self.ends: list[tuple[str, bool]] = []
-
-    def answered(self, event: Event) -> None:
-        """Counts.answered."""
-        self.events.append(event)
-
-    def disconnected(self, reason: str, told: bool = False) -> None:
-        """Counts.disconnected."""
-        self.ends.append((reason, told))
 
 
 class Asked(Command):
@@ -43,10 +26,10 @@ class Stage:
     """One connection with channels, and the handler of their commands."""
 
     def __init__(self) -> None:
-        self.counts = Counts()
+        self.counters = CounterRegistry().of("mqtt")
         self.outer = RecordingDriver()
         self.connection = ClientConnection("websocket", self.outer)
-        self.channels = Channels(self.counts)
+        self.channels = Channels(self.counters)
         self.channels.handler = self
         self.handled: list[tuple[ClientConnection, Command]] = []
 
@@ -71,9 +54,9 @@ def test_each_channel_has_a_connection_of_its_own_that_it_keeps() -> None:
 def test_an_answer_goes_to_its_channel_and_is_counted() -> None:
     stage = Stage()
     stage.send("a", Asked())
-    stage.send("b", Asked()).answer(Done(7))
-    assert stage.outer.recorded == [ChannelEvent("b", Done(7))]
-    assert stage.counts.events == [Done(7)]
+    stage.send("b", Asked()).answer(Refused(7, REFUSED))
+    assert stage.outer.recorded == [ChannelEvent("b", Refused(7, REFUSED))]
+    assert stage.counters.refusals == {"not-allowed": 1}
 
 
 def test_a_throttled_client_pauses_its_channel_alone() -> None:
@@ -93,7 +76,7 @@ def test_a_client_that_lost_its_access_is_told_and_its_channel_closed() -> None:
 def test_messages_inside_channels_are_counted(command: Command) -> None:
     stage = Stage()
     stage.send("a", command)
-    assert stage.counts.messages_in == 3
+    assert stage.counters.messages_in == 3
 
 
 def test_a_client_that_disconnects_ends_its_channel_alone() -> None:
@@ -101,7 +84,7 @@ def test_a_client_that_disconnects_ends_its_channel_alone() -> None:
     first, second = stage.send("a", Asked()), stage.send("b", Asked())
     stage.send("a", Disconnected("normal"))
     assert (first.closed, second.closed, stage.connection.closed) == (True, False, False)
-    assert stage.counts.ends == [("normal", False)]
+    assert stage.counters.disconnects == {"normal": 1}
     assert stage.send("a", Asked()) is not first
 
 
@@ -112,7 +95,8 @@ def test_an_end_right_after_a_refusal_is_counted_as_told(answers: list[Event], t
     for answer in answers:
         client.answer(answer)
     stage.send("a", Disconnected("protocol-error"))
-    assert stage.counts.ends == [("protocol-error", told)]
+    assert stage.counters.disconnects == {"protocol-error": 1}
+    assert stage.counters.refusals == {"not-allowed": 1} | ({} if told else {"protocol-error": 1})
 
 
 def test_the_end_of_the_connection_ends_the_sessions_that_are_left() -> None:
@@ -123,7 +107,7 @@ def test_the_end_of_the_connection_ends_the_sessions_that_are_left() -> None:
     stage.connection.end()
     assert stage.handled == [(left, Disconnected("lost"))]
     assert (gone.closed, left.closed) == (True, True)
-    assert stage.counts.ends == [("normal", False), ("lost", False)]
+    assert stage.counters.disconnects == {"normal": 1, "lost": 1}
 
 
 def test_connections_do_not_share_channels_of_the_same_name() -> None:

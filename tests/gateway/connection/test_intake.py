@@ -10,6 +10,7 @@ from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected, Send
 from domain.limits import SECOND_NS
 from domain.message.message import Message
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
     ASKED_NS,
@@ -65,7 +66,7 @@ class Room:
         self.handler = RecordingHandler()
         self.message = Message("t", b"")
         self.context = ConnectionContext(
-            self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=lambda: self.unfinished
+            self.handler, self.clock, CounterRegistry(), ConnectionLimits(100), unfinished_bytes=lambda: self.unfinished
         )
         self.order: list[tuple[CostlyConnection, int]] = []
 
@@ -271,7 +272,7 @@ def test_a_first_message_of_a_deadline_waits_too() -> None:
     connection.when = room.clock.monotonic_ns()
     connection.at_expiry = [ListTopics(None), Send(None, [Message("t", b"")], wait=False), ListTopics(None)]
     before = len(room.handler.commands)
-    pump.flush()
+    pump.driver.flush()
     room.turns(5)
     assert [type(command) for command in room.handler.commands[before:]] == [ListTopics]
     assert not transport.reading
@@ -480,7 +481,7 @@ def test_deadlines_that_pass_at_once_share_the_turns() -> None:
         connection.when = SECOND_NS
         connection.ns_to_expire = TURN_NS // 2
         connection.commands = []
-        pump.flush()
+        pump.driver.flush()
     turns = []
     room.clock.advance(2 * SECOND_NS)
     while len(room.order) < len(entered):
@@ -499,7 +500,7 @@ def test_a_deadline_that_has_moved_while_it_waited_is_not_due() -> None:
     costly.ns_per_byte = TURN_NS
     pump, connection, _ = room.enter()
     connection.when = SECOND_NS
-    pump.flush()
+    pump.driver.flush()
     room.clock.advance(SECOND_NS)
     busy.data_received(b"x")
     room.clock.run_due()
@@ -518,7 +519,7 @@ def test_what_the_end_of_a_connection_costs_later_in_the_turn_counts() -> None:
         connection.when = SECOND_NS
         connection.ns_to_expire = TURN_NS // 4 - ENDING_NS - MESSAGE_NS
         connection.at_expiry = [Disconnected("idle")]
-        pump.flush()
+        pump.driver.flush()
     room.clock.advance(SECOND_NS)
     room.clock.run_due()
     assert len(room.order) == 4

@@ -85,7 +85,7 @@ def test_above_the_bound_the_host_that_leaves_most_unread_loses_its_stalled_conn
         pumps.append((pump, transport))
     for pump, _ in pumps[:-1]:
         pump.pause_writing()
-    pumps[-1][0].answer(Done(1))
+    pumps[-1][0].driver.answer(Done(1))
     room.clock.run_turn()
     aborted = [number for number, (_, transport) in enumerate(pumps) if transport.aborted]
     assert aborted == [number for number in range(29) if number % 3], "not those of the other host, nor the one that reads"

@@ -9,6 +9,7 @@ import pytest
 
 from domain.admin.topic import ListTopics
 from domain.command import Disconnected
+from domain.delivery.routed import ConfirmDeliveries
 from domain.event import Done
 from gateway.connection.client_connection import CLOSED_DRIVER
 from gateway.connection.client_socket import HALF_CLOSED_NS, LINGER_BYTES_MAX, STALL_NS
@@ -31,6 +32,22 @@ def test_answers_of_one_turn_leave_in_one_write() -> None:
     assert bench.transport.writes == []
     bench.clock.run_turn()
     assert bench.transport.writes == [b"answer" * 16]
+
+
+def test_acknowledgements_alone_need_no_flush() -> None:
+    bench = Bench().open()
+    bench.clock.run_turn()
+    bench.connection.when = 5
+    for alone, paused in ((True, False), (False, False), (True, True)):
+        bench.connection.commands = [ConfirmDeliveries([1], alone)]
+        bench.connection.queue = [b"waits"]
+        if paused:
+            bench.pump.pause()
+        bench.pump.data_received(b"x")
+        bench.clock.run_turn()
+        assert bench.transport.writes == ([] if alone and not paused else [b"waits"])
+        bench.transport.writes.clear()
+        bench.connection.queue = []
 
 
 def test_late_answers_are_written_in_their_own_turn() -> None:
@@ -82,7 +99,7 @@ def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
     bench.pump.data_received(b"ask")
     bench.clock.run_turn()
     driver = bench.pump.client.driver
-    assert driver is bench.pump
+    assert driver is bench.pump.driver
     bench.pump.connection_lost(None)
     bench.clock.run_turn()
     client, gone = bench.pump.client, weakref.ref(bench.connection)
@@ -174,7 +191,7 @@ def test_a_connection_that_has_ended_is_not_paused_for_its_close() -> None:
 def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench = Bench()
     hung_up: list[object] = []
-    bench.context.half_close = hung_up.append
+    bench.context.end_socket = lambda transport, input_ended: hung_up.append((transport, input_ended))
     bench.open()
     bench.connection.reading = False
     bench.pump.data_received(b"x")
@@ -185,7 +202,7 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench.pump.client.answer(Done(1))
     bench.clock.run_turn()
     assert bench.transport.writes == [b"too largeanswer"]
-    assert hung_up == [bench.transport]
+    assert hung_up == [(bench.transport, False)]
     assert bench.transport.reading
     assert not bench.transport.closing
     bench.pump.data_received(b"the rest")
@@ -195,7 +212,7 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
 
 def test_peer_that_goes_on_sending_after_the_last_answer_is_reset() -> None:
     bench = Bench()
-    bench.context.half_close = lambda transport: None
+    bench.context.end_socket = lambda transport, input_ended: None
     bench.open()
     bench.connection.closed = True
     bench.pump.client.answer(Done(1))

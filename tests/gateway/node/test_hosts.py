@@ -13,7 +13,7 @@ def test_the_admin_port_is_on_loopback_whatever_the_host_is(tmp_path: Path) -> N
 
     async def scene(node: Node) -> None:
         assert node.admin is not None
-        sockets = [node.admin.bound, *(listener.socket for listener in node._streams)]
+        sockets = [node.admin.bound, *(listener.socket for listener in node.own.clients._streams)]
         found.extend(each.getsockname()[0] for each in sockets)
         await node.stop()
 

@@ -7,8 +7,6 @@ import os
 import socket
 import ssl
 import stat
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -16,13 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.node.composition import known
 from gateway.node.node import Node
-from gateway.node.protocols import installed
-from gateway.node.settings import load
 from gateway.runtime.disk import is_entry
 from tests.gateway.node.roles.test_depositions import config_of
-from tests.gateway.node.roles.test_embedded_controllers import until
+from tests.gateway.node.running import config, headgate, until
 from tests.interop.node import Node as Process
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,11 +42,11 @@ def check_closed(folder: Path) -> list[str]:
     return [str(each.relative_to(folder)) for each in below if each.is_file()]
 
 
-def headgate(*arguments: str) -> str:
-    command = [sys.executable, "-m", "gateway", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stderr
+def done(*arguments: str) -> str:
+    """What `headgate` says on stderr when it has done its work."""
+    ended = headgate(*arguments)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stderr
 
 
 def send(node: Process, count: int) -> None:
@@ -79,15 +74,15 @@ def test_a_node_its_backups_and_what_is_restored_from_them(tmp_path: Path) -> No
         end = time.monotonic() + WAIT_S
         while not list((node.data / "checkpoint").glob("*")) and time.monotonic() < end:
             time.sleep(0.05)
-        headgate("backup", str(backups), "--admin", f"127.0.0.1:{node.port('admin')}")
+        done("backup", str(backups), "--admin", f"127.0.0.1:{node.port('admin')}")
     files = check_closed(node.data)
     assert {"lock", "tls/key.pem", "tls/certificate.pem", "tls/lock", "promise/0"} <= set(files)
     assert {"log", "checkpoint", "index", "keys"} <= {name.partition("/")[0] for name in files}, files
     assert all(is_entry(name.partition("/")[0]) for name in files), "a data directory of before is known by these names"
-    headgate("backup", str(backups), "--data", str(node.data), "--keep", "2")
-    headgate("restore", str(backups), "--data", str(restored))
-    headgate("check", str(restored))
-    headgate("repair", str(restored))
+    done("backup", str(backups), "--data", str(node.data), "--keep", "2")
+    done("restore", str(backups), "--data", str(restored))
+    done("check", str(restored))
+    done("repair", str(restored))
     check_closed(tmp_path / "above")
     assert "tls/key.pem" in check_closed(tmp_path / "new" / "restored")
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
@@ -112,10 +107,10 @@ def test_a_node_closes_a_data_directory_of_before_and_says_so_once(tmp_path: Pat
 def test_backups_of_before_are_closed(tmp_path: Path) -> None:
     with Process(tmp_path / "node") as node:
         send(node, 3)
-    headgate("backup", str(tmp_path / "backups"), "--data", str(node.data))
+    done("backup", str(tmp_path / "backups"), "--data", str(node.data))
     for each in (tmp_path / "backups", *(tmp_path / "backups").rglob("*")):
         each.chmod(0o755 if each.is_dir() else 0o644)
-    assert "open to others" in headgate("backup", str(tmp_path / "backups"), "--data", str(node.data), "--keep", "3")
+    assert "open to others" in done("backup", str(tmp_path / "backups"), "--data", str(node.data), "--keep", "3")
     check_closed(tmp_path / "backups")
 
 
@@ -146,9 +141,7 @@ def test_a_gateway_without_a_store_has_its_certificate_for_itself(tmp_path: Path
 
 def test_a_name_server_by_itself(tmp_path: Path) -> None:
     async def run() -> None:
-        parts = known(installed())
-        given = {"data": str(tmp_path / "data"), "roles": "nameserver", **{f"ports.{name}": 0 for name in parts.ports}}
-        node = Node(load(given, {}, parts))
+        node = Node(config(tmp_path / "data", roles="nameserver"))
         await node.start()
         await node.stop()
 

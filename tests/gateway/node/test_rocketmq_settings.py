@@ -17,9 +17,12 @@ from gateway.node.node import Node
 from gateway.node.options import OPTIONS, GivenOptions
 from gateway.node.roles.apache import _strategy
 from gateway.node.roles.cluster_access import has_cluster_users
-from gateway.node.roles.state_address import StateAddress
+from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import Config, load
 from gateway.node.storage import is_rocketmq, of_cluster, settings_of, state_address
+
+STATE = 'kind = "rocketmq"\nnameservers = ["a:1"]\n[store.state]\n'
+"""Begins settings with a state node."""
 
 
 def config(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -> Config:
@@ -86,21 +89,6 @@ def test_an_option_a_variable_or_the_table_names_the_state_node(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("state", "wrong"),
-    [
-        ('address = "nowhere"', "address has 'nowhere': HOST:PORT of the node's remoting port is wanted"),
-        ('address = ""', "address is empty"),
-        ('address = "a:1"\nsegment_bytes = 5', "store.state.segment_bytes"),
-        ('address = "a:1"\nconnections = 17', "connections"),
-    ],
-)
-def test_wrong_settings_of_a_state_node_are_refused(tmp_path: Path, state: str, wrong: str) -> None:
-    found = config(f'[store]\nkind = "rocketmq"\nnameservers = ["a:1"]\n[store.state]\n{state}\n', tmp_path)
-    with pytest.raises(ConfigError, match=wrong):
-        state_address(found)
-
-
-@pytest.mark.parametrize(
     ("given", "wrong"),
     [
         ({"roles": "gateway,store", "state": "a:1"}, "names the state node a:1, so this process is no store"),
@@ -130,6 +118,10 @@ def test_a_state_node_is_of_a_cluster_only() -> None:
         ('kind = "rocketmq"\nnameservers = ["nowhere"]', "nowhere"),
         ('kind = "rocketmq"\nnameservers = ["a:1"]\nsegment_bytes = 5', "segment_bytes"),
         ('kind = "rocketmq"\nnameservers = ["a:1"]\naccess_key_file = "a"\naccess_key_env = "b"', "one of them"),
+        (f'{STATE}address = "nowhere"', "address has 'nowhere': HOST:PORT of the node's remoting port is wanted"),
+        (f'{STATE}address = ""', "address is empty"),
+        (f'{STATE}address = "a:1"\nsegment_bytes = 5', "store.state.segment_bytes"),
+        (f'{STATE}address = "a:1"\nconnections = 17', "connections"),
     ],
 )
 def test_wrong_settings_are_refused(tmp_path: Path, text: str, wrong: str) -> None:
@@ -142,6 +134,7 @@ def settings_read(found: Config) -> None:
     """As the start reads them."""
     if is_rocketmq(found):
         of_cluster(found, RocketmqSettings)
+        state_address(found)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from domain.command import Send
 from domain.errors import ConfigError, ErrorCode
 from domain.event import Event, Refused, Sent
 from domain.message.message import Message
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.settings import Config
@@ -30,7 +31,7 @@ def limited(two: Two, context: ConnectionContext) -> None:
 
 
 def context_of(two: Two) -> ConnectionContext:
-    return ConnectionContext(two.parts.gate, two.clock, two.parts.counter_registry, 100)
+    return ConnectionContext(two.parts.gate, two.clock, two.parts.counter_registry, ConnectionLimits(100))
 
 
 def send(ticket: object) -> Send:

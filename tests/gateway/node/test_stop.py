@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.node import node as module
+from gateway.node import client_ports as module
 from gateway.node.node import Node
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
@@ -45,11 +45,11 @@ def test_a_client_that_does_not_read_keeps_no_node_from_stopping(tmp_path: Path,
         assert (await answer(client)).startswith(b"HTTP/1.1 201")
         await loop.sock_sendall(client, GET * 8)
         assert (await answer(client)).startswith(b"HTTP/1.1 200")
-        (pump,) = node._connection_context.pumps
+        (pump,) = node.own.clients.context.pumps
         while not pump._socket.stalled:
             await asyncio.sleep(0.01)
         await asyncio.wait_for(node.stop(), 30)
-        assert not node._connection_context.pumps
+        assert not node.own.clients.context.pumps
         client.close()
 
     served(tmp_path, scene)

@@ -60,15 +60,8 @@ def test_what_is_given_is_no_default_and_values_are_written_as_toml_has_them(tmp
     ("table", "words"),
     [
         ("[mqtt]\nqos_maximum = 1", "qos_max"),
-        ("[http]\nwebhook_origin = []", "webhook_origins"),
-        ("[remoting]\nframe_second = 1", "frame_seconds"),
-        ("[coap]\nack_delay = 1", "ack_delay_ms"),
-        ("[websocket]\norigin = []", "origins"),
         ("[grpc]\nanything = 1", "no settings"),
-        ("[mqtt]\nqos_max = 3", "from 0 to 2"),
         ("[policy]\nshare_strategy = 'random'", "least-inflight, sticky, round-robin"),
-        ("[policy]\npermission = 5", "one of 2, 4, 6"),
-        ("[policy]\npriority_again_first_percent = 101", "from 0 to 100"),
     ],
 )
 def test_a_slip_in_a_table_is_refused_with_the_nearest_name(tmp_path: Path, table: str, words: str) -> None:

@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
+from domain.ports import File
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.spare_descriptors import SPARE
 
@@ -33,6 +34,23 @@ def disk(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> Iterator[DataDirect
     disk = DataDirectory(tmp_path / "data", loop)
     yield disk
     disk.close()
+
+
+def sync(loop: asyncio.AbstractEventLoop, file: File) -> OSError | None:
+    """Sync a file, and wait for the outcome."""
+    done: asyncio.Future[OSError | None] = loop.create_future()
+    file.sync(done.set_result)
+    return loop.run_until_complete(asyncio.wait_for(done, 5))
+
+
+def until(loop: asyncio.AbstractEventLoop, holds: Callable[[], bool]) -> None:
+    """Run the loop until it holds, at most 5 s."""
+
+    async def wait() -> None:
+        while not holds():
+            await asyncio.sleep(0.001)
+
+    loop.run_until_complete(asyncio.wait_for(wait(), 5))
 
 
 def test_appended_bytes_are_read_back_after_opening_again(disk: DataDirectory) -> None:
@@ -129,33 +147,10 @@ def test_sync_reports_on_the_loop_and_shares_one_flush(
     main = threading.get_ident()
     for _ in range(5):
         file.sync(lambda error: done.append((error, threading.get_ident() == main)))
-
-    async def wait() -> None:
-        hold.set()
-        while len(done) < 5:
-            await asyncio.sleep(0.001)
-
-    loop.run_until_complete(asyncio.wait_for(wait(), 5))
+    hold.set()
+    until(loop, lambda: len(done) == 5)
     assert done == [(None, True)] * 5
     assert len(flushed) <= 2
-    file.close()
-
-
-def test_failed_sync_is_reported(disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(handle: int) -> None:
-        raise OSError(errno.EIO, "broken disk")
-
-    monkeypatch.setattr(os, "fdatasync", fail)
-    file = disk.open("log")
-
-    async def wait() -> OSError | None:
-        done: asyncio.Future[OSError | None] = loop.create_future()
-        file.sync(done.set_result)
-        return await asyncio.wait_for(done, 5)
-
-    error = loop.run_until_complete(wait())
-    assert error is not None
-    assert error.errno == errno.EIO
     file.close()
 
 
@@ -163,17 +158,13 @@ def test_errors_name_the_file(disk: DataDirectory, loop: asyncio.AbstractEventLo
     def fail(*_: object) -> int:
         raise OSError(errno.EIO, "broken disk")
 
-    async def sync() -> OSError | None:
-        done: asyncio.Future[OSError | None] = loop.create_future()
-        file.sync(done.set_result)
-        return await asyncio.wait_for(done, 5)
-
     disk.replace("state/old", b"1")
     file = disk.open("log/00")
     for name in ("write", "pread", "ftruncate", "fsync", "fdatasync"):
         monkeypatch.setattr(os, name, fail)
-    failed = loop.run_until_complete(sync())
+    failed = sync(loop, file)
     assert failed is not None
+    assert failed.errno == errno.EIO
     found = [failed.filename]
     calls = (
         partial(file.append, b"x"), partial(file.read, 0, 1), partial(file.truncate, 0),
@@ -262,16 +253,10 @@ def _note(done: list[int], at: int, error: OSError | None) -> None:
 
 def _synced(loop: asyncio.AbstractEventLoop, disk: DataDirectory, name: str) -> None:
     """Open a file, append to it and wait for its sync."""
-
-    async def wait() -> None:
-        done: asyncio.Future[OSError | None] = loop.create_future()
-        file = disk.open(name)
-        file.append(b"x")
-        file.sync(done.set_result)
-        assert await asyncio.wait_for(done, 5) is None
-        file.close()
-
-    loop.run_until_complete(wait())
+    file = disk.open(name)
+    file.append(b"x")
+    assert sync(loop, file) is None
+    file.close()
 
 
 def test_flush_of_the_log_does_not_wait_for_other_files(
@@ -293,12 +278,7 @@ def test_flush_of_the_log_does_not_wait_for_other_files(
     _synced(loop, disk, "log/1")
     assert late == []
     release.set()
-
-    async def wait() -> None:
-        while not late:
-            await asyncio.sleep(0.001)
-
-    loop.run_until_complete(asyncio.wait_for(wait(), 5))
+    until(loop, lambda: bool(late))
     assert late == [None]
 
 
@@ -321,15 +301,10 @@ def test_a_file_is_reported_before_the_next_one_is_flushed(
     for at, file in enumerate(files):
         file.sync(partial(_note, done, at))
     begin.set()
-
-    async def wait(count: int) -> None:
-        while len(done) < count:
-            await asyncio.sleep(0.001)
-
-    loop.run_until_complete(asyncio.wait_for(wait(2), 5))
+    until(loop, lambda: len(done) == 2)
     assert done == [0, 1]
     release.set()
-    loop.run_until_complete(asyncio.wait_for(wait(3), 5))
+    until(loop, lambda: len(done) == 3)
 
 
 def test_loop_flushes_no_folder_and_the_first_sync_makes_the_name_durable(
@@ -369,17 +344,11 @@ def test_failed_flush_of_the_folder_is_reported_and_asked_again(
         raise OSError(errno.EIO, "broken disk")
 
     file = disk.open("log/1")
-
-    async def wait() -> OSError | None:
-        done: asyncio.Future[OSError | None] = loop.create_future()
-        file.sync(done.set_result)
-        return await asyncio.wait_for(done, 5)
-
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
-        assert isinstance(loop.run_until_complete(wait()), OSError)
-        assert isinstance(loop.run_until_complete(wait()), OSError)
-    assert loop.run_until_complete(wait()) is None
+        assert isinstance(sync(loop, file), OSError)
+        assert isinstance(sync(loop, file), OSError)
+    assert sync(loop, file) is None
     file.close()
 
 
@@ -430,15 +399,13 @@ def test_a_file_is_replaced_in_the_thread(disk: DataDirectory, loop: asyncio.Abs
     disk.replace_soon("controller/raft/1", b"first", told.append)
     disk.replace_soon("controller/raft/1", b"second", told.append)
     assert told == []
-    while len(told) < 2:
-        loop.run_until_complete(asyncio.sleep(0.01))
+    until(loop, lambda: len(told) == 2)
     assert told == [None, None]
     assert disk.read_all("controller/raft/1") == b"second"
     assert set(threads) == {"headgate-flush"}
     (disk.path / "a-file").write_bytes(b"")
     disk.replace_soon("a-file/1", b"no folder", told.append)
-    while len(told) < 3:
-        loop.run_until_complete(asyncio.sleep(0.01))
+    until(loop, lambda: len(told) == 3)
     assert isinstance(told[2], OSError)
 
 
@@ -507,9 +474,7 @@ def test_a_sync_that_gets_no_descriptor_for_the_folder_waits_for_one(
         file.sync(said.append)
         loop.run_until_complete(asyncio.sleep(0.3))
         assert said == []
-    until = loop.time() + 5
-    while not said and loop.time() < until:
-        loop.run_until_complete(asyncio.sleep(0.01))
+    until(loop, lambda: bool(said))
     assert said == [None]
     file.close()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import cast
 
 import pytest
@@ -15,6 +15,7 @@ from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Done, Event
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry
@@ -22,9 +23,9 @@ from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagrams.group import share_by_host
 from gateway.runtime.datagrams.pump import DatagramPump
-from gateway.runtime.startup_ports.listeners import ClosedListeners
-from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
-from protocols.adapter import Peer
+from gateway.runtime.startup_ports import ClosedListeners
+from gateway.runtime.stream import StreamListener, end_in_order, in_order, reset_when_killed
+from protocols.adapter import Connection, Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 
 LOOPS = [asyncio.new_event_loop, new_loop]
@@ -34,11 +35,25 @@ def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[Connectio
     loop = make()
     handler = RecordingHandler()
     handler.then = lambda client, command: client.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
-    context = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), 100, half_close)
+    context = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), ConnectionLimits(100), end_in_order)
     try:
         loop.run_until_complete(asyncio.wait_for(main(context), 10))
     finally:
         loop.close()
+
+
+@asynccontextmanager
+async def served(
+    context: ConnectionContext, connect: Callable[[Peer, int], Connection], bound: socket.socket | None = None
+) -> AsyncIterator[tuple[str, int]]:
+    """The address of a port whose connections `connect` makes, until all of them have ended."""
+    bound = bind("mqtt", "127.0.0.1", 0) if bound is None else bound
+    listener = StreamListener("mqtt", bound)
+    await listener.open(lambda: Pump(context, "mqtt", connect))
+    yield bound.getsockname()
+    while context.pumps:
+        await asyncio.sleep(0.001)
+    listener.close()
 
 
 class Echo(ScriptedConnection):
@@ -55,18 +70,13 @@ class Echo(ScriptedConnection):
 @pytest.mark.parametrize("make", LOOPS)
 def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def main(context: ConnectionContext) -> None:
-        bound = bind("mqtt", "127.0.0.1", 0)
-        listener = StreamListener("mqtt", bound)
-        await listener.open(lambda: Pump(context, "mqtt", lambda peer, now: Echo()))
-        reader, writer = await asyncio.open_connection(*bound.getsockname())
-        writer.write(bytes(range(1, 5)))
-        assert await reader.readexactly(8) == b"1;2;3;4;"
-        writer.write_eof()
-        assert await reader.read() == b""
-        writer.close()
-        while context.pumps:
-            await asyncio.sleep(0.001)
-        listener.close()
+        async with served(context, lambda peer, now: Echo()) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(bytes(range(1, 5)))
+            assert await reader.readexactly(8) == b"1;2;3;4;"
+            writer.write_eof()
+            assert await reader.read() == b""
+            writer.close()
 
     run(make, main)
 
@@ -137,17 +147,13 @@ def test_a_closed_port_refuses_connections_and_is_kept(make: Callable[[], asynci
             with pytest.raises(ConfigError, match="taken"):
                 bind("mqtt", *where)
         closed.stop()
-        listener = StreamListener("mqtt", bound)
-        await listener.open(lambda: Pump(context, "mqtt", lambda peer, now: Echo()))
-        reader, writer = await asyncio.open_connection(*where)
-        writer.write(b"\x07")
-        assert await reader.readexactly(2) == b"7;"
-        with pytest.raises(ConfigError, match="taken"):
-            bind("mqtt", *where)
-        writer.transport.abort()
-        while context.pumps:
-            await asyncio.sleep(0.001)
-        listener.close()
+        async with served(context, lambda peer, now: Echo(), bound):
+            reader, writer = await asyncio.open_connection(*where)
+            writer.write(b"\x07")
+            assert await reader.readexactly(2) == b"7;"
+            with pytest.raises(ConfigError, match="taken"):
+                bind("mqtt", *where)
+            writer.transport.abort()
 
     run(make, main)
 
@@ -163,21 +169,18 @@ def test_a_connection_that_was_reset_before_it_was_accepted_has_its_own_address_
         return Echo()
 
     async def main(context: ConnectionContext) -> None:
-        bound = bind("mqtt", "127.0.0.1", 0)
-        listener = StreamListener("mqtt", bound)
-        await listener.open(lambda: Pump(context, "mqtt", connect))
-        gone = socket.create_connection(bound.getsockname())
-        gone.sendall(b"12")
-        ports = {gone.getsockname()[1]}
-        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        gone.close()
-        reader, writer = await asyncio.open_connection(*bound.getsockname())
-        ports.add(writer.get_extra_info("sockname")[1])
-        writer.write(b"\x07")
-        assert await reader.readexactly(2) == b"7;"
-        writer.close()
-        assert {peer.port for peer in peers} <= ports
-        listener.close()
+        async with served(context, connect) as address:
+            gone = socket.create_connection(address)
+            gone.sendall(b"12")
+            ports = {gone.getsockname()[1]}
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            gone.close()
+            reader, writer = await asyncio.open_connection(*address)
+            ports.add(writer.get_extra_info("sockname")[1])
+            writer.write(b"\x07")
+            assert await reader.readexactly(2) == b"7;"
+            writer.close()
+            assert {peer.port for peer in peers} <= ports
 
     run(make, main)
 
@@ -192,22 +195,17 @@ def test_peer_that_does_not_read_stops_being_read(make: Callable[[], asyncio.Abs
 
     async def main(context: ConnectionContext) -> None:
         connection = Loud()
-        bound = bind("mqtt", "127.0.0.1", 0)
-        listener = StreamListener("mqtt", bound)
-        await listener.open(lambda: Pump(context, "mqtt", lambda peer, now: connection))
-        reader, writer = await asyncio.open_connection(*bound.getsockname(), limit=1024)
-        taken = -1
-        while taken != len(connection.received):
-            taken = len(connection.received)
-            for _ in range(50):
-                writer.write(b"x")
-                await asyncio.sleep(0.002)
-        assert taken < 500
-        assert len(await reader.readexactly(2_000_000)) == 2_000_000
-        writer.transport.abort()
-        while context.pumps:
-            await asyncio.sleep(0.001)
-        listener.close()
+        async with served(context, lambda peer, now: connection) as address:
+            reader, writer = await asyncio.open_connection(*address, limit=1024)
+            taken = -1
+            while taken != len(connection.received):
+                taken = len(connection.received)
+                for _ in range(50):
+                    writer.write(b"x")
+                    await asyncio.sleep(0.002)
+            assert taken < 500
+            assert len(await reader.readexactly(2_000_000)) == 2_000_000
+            writer.transport.abort()
 
     run(make, main)
 
@@ -221,18 +219,13 @@ def test_last_words_reach_a_peer_that_is_still_sending(make: Callable[[], asynci
             return [Disconnected("too-large")]
 
     async def main(context: ConnectionContext) -> None:
-        bound = bind("http", "127.0.0.1", 0)
-        listener = StreamListener("http", bound)
-        await listener.open(lambda: Pump(context, "http", lambda peer, now: Refusing()))
-        reader, writer = await asyncio.open_connection(*bound.getsockname())
-        writer.write(b"x" * 3_000_000)
-        await asyncio.sleep(0.05)
-        assert await reader.read() == b"413 too large"
-        await writer.drain()
-        writer.close()
-        while context.pumps:
-            await asyncio.sleep(0.001)
-        listener.close()
+        async with served(context, lambda peer, now: Refusing()) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"x" * 3_000_000)
+            await asyncio.sleep(0.05)
+            assert await reader.read() == b"413 too large"
+            await writer.drain()
+            writer.close()
 
     run(make, main)
 
@@ -301,20 +294,14 @@ def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.Abst
     run(make, main)
 
 
-def test_taken_port_is_one_sentence_that_says_what_to_do() -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
+@pytest.mark.parametrize("listens", [True, False])
+def test_taken_port_is_one_sentence_that_says_what_to_do(listens: bool) -> None:
+    with bind("mqtt", "127.0.0.1", 0) as other:
+        if listens:
+            other.listen()
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"port {port} on 127\.0\.0\.1 \(mqtt\) is taken .*--port mqtt=N"):
             bind("mqtt", "127.0.0.1", port)
-
-
-def test_two_servers_that_start_together_do_not_share_a_port() -> None:
-    first = bind("mqtt", "127.0.0.1", 0)
-    with pytest.raises(ConfigError, match="is taken"):
-        bind("mqtt", "127.0.0.1", first.getsockname()[1])
-    first.close()
 
 
 def test_address_that_is_not_ours_is_named() -> None:

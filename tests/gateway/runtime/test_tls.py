@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -74,12 +75,27 @@ def server_of(folder: Path, *adapters: Recorder) -> TlsConnection:
     return TlsContexts(RECOGNISER, "", "", folder, ()).secure({adapter.name: adapter for adapter in adapters})(PEER, 0)
 
 
+def connected(
+    folder: Path, *adapters: Recorder, alpn: Sequence[str] = (), hostname: str = "localhost"
+) -> tuple[TlsConnection, Client]:
+    """The two ends after the handshake."""
+    server, client = server_of(folder, *adapters), Client(folder, [*alpn], hostname)
+    client.handshake(server)
+    return server, client
+
+
+def spoken(folder: Path, adapter: Recorder) -> tuple[TlsConnection, Client]:
+    """The two ends after the first packet."""
+    server, client = connected(folder, adapter)
+    client.tls.write(CONNECT)
+    client.exchange(server)
+    return server, client
+
+
 @pytest.mark.parametrize("hostname", ["localhost", "127.0.0.1"])
 def test_protocol_inside_is_recognised_and_answered(folder: Path, hostname: str) -> None:
     mqtt = Recorder(MQTT)
-    server = server_of(folder, mqtt, Recorder(HTTP1))
-    client = Client(folder, [], hostname)
-    client.handshake(server)
+    server, client = connected(folder, mqtt, Recorder(HTTP1), hostname=hostname)
     client.tls.write(CONNECT)
     client.exchange(server)
     assert mqtt.connection.received == [CONNECT]
@@ -92,9 +108,7 @@ def test_protocol_inside_is_recognised_and_answered(folder: Path, hostname: str)
 
 def test_alpn_decides_who_may_speak(folder: Path) -> None:
     http2, mqtt = Recorder(HTTP2), Recorder(MQTT)
-    server = server_of(folder, http2, mqtt)
-    client = Client(folder, ["h2"])
-    client.handshake(server)
+    server, client = connected(folder, http2, mqtt, alpn=["h2"])
     assert client.tls.selected_alpn_protocol() == "h2"
     client.tls.write(CONNECT)
     assert client.exchange(server) == [Disconnected("unrecognised")]
@@ -104,9 +118,7 @@ def test_alpn_decides_who_may_speak(folder: Path) -> None:
 
 def test_plain_bytes_split_anywhere_arrive_in_order(folder: Path) -> None:
     mqtt = Recorder(MQTT)
-    server = server_of(folder, mqtt)
-    client = Client(folder, ["mqtt"])
-    client.handshake(server)
+    server, client = connected(folder, mqtt, alpn=["mqtt"])
     client.tls.write(CONNECT)
     client.tls.write(b"x" * 40_000)
     data = client.outgoing.read()
@@ -117,11 +129,7 @@ def test_plain_bytes_split_anywhere_arrive_in_order(folder: Path) -> None:
 
 def test_close_notify_is_end_of_stream_and_the_goodbye_follows(folder: Path) -> None:
     mqtt = Recorder(MQTT)
-    server = server_of(folder, mqtt)
-    client = Client(folder, [])
-    client.handshake(server)
-    client.tls.write(CONNECT)
-    client.exchange(server)
+    server, client = spoken(folder, mqtt)
     with pytest.raises(ssl.SSLWantReadError):
         client.tls.unwrap()
     mqtt.connection.closed = True
@@ -131,13 +139,10 @@ def test_close_notify_is_end_of_stream_and_the_goodbye_follows(folder: Path) -> 
     client.tls.unwrap()
 
 
-def test_end_of_stream_reaches_the_protocol_inside(folder: Path) -> None:
-    server = server_of(folder, Recorder(MQTT))
-    client = Client(folder, [])
-    client.handshake(server)
-    client.tls.write(CONNECT)
-    client.exchange(server)
-    assert server.receive(b"", 2) == [Disconnected("eof")]
+@pytest.mark.parametrize("data", [b"", b"\x17\x03\x03\x00\x10" + b"y" * 16], ids=["end", "broken record"])
+def test_end_of_stream_and_a_broken_record_end_the_stream_inside(folder: Path, data: bytes) -> None:
+    server, _ = spoken(folder, Recorder(MQTT))
+    assert server.receive(data, 2) == [Disconnected("eof")]
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x01\xff\xff" + b"x" * 200, b"GET / HTTP/1.1\r\n"])
@@ -146,16 +151,6 @@ def test_broken_handshake_is_closed(folder: Path, data: bytes) -> None:
     assert server.receive(data, 1) == (Disconnected("tls-handshake"),)
     assert server.closed
     assert server.receive(b"more", 2) == ()
-
-
-def test_broken_record_ends_the_stream(folder: Path) -> None:
-    mqtt = Recorder(MQTT)
-    server = server_of(folder, mqtt)
-    client = Client(folder, [])
-    client.handshake(server)
-    client.tls.write(CONNECT)
-    client.exchange(server)
-    assert server.receive(b"\x17\x03\x03\x00\x10" + b"y" * 16, 2) == [Disconnected("eof")]
 
 
 def test_handshake_has_ten_seconds(folder: Path) -> None:
@@ -167,9 +162,7 @@ def test_handshake_has_ten_seconds(folder: Path) -> None:
 
 def test_backpressure_of_the_protocol_inside_shows(folder: Path) -> None:
     mqtt = Recorder(MQTT)
-    server = server_of(folder, mqtt)
-    client = Client(folder, [])
-    client.handshake(server)
+    server, client = connected(folder, mqtt)
     mqtt.connection.reading = False
     client.tls.write(CONNECT)
     client.exchange(server)

@@ -25,7 +25,7 @@ from gateway.usecase.waiting.long_polls import LiveTails
 from store.engine import open_store
 from store.opening.open_store import OpenStore
 from store.settings import StoreSettings
-from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 from tests.late_store import LATENESS, reached
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
@@ -59,9 +59,7 @@ class Bench:
             if group:
                 pairs.append(("__SHARDINGKEY", group))
             messages.append(Message(topic, body.encode(), properties.encode(pairs)))
-        [event] = self.ask(Send(1, messages))
-        assert isinstance(event, Sent), event
-        return event
+        return only(Sent, self.ask(Send(1, messages)))
 
     def receive(self, group: str, topic: str, limit: int = 32, invisible_ms: int = 10_000, wait_ms: int = 0) -> Received:
         """The answer to one Receive from the first message on."""
@@ -104,8 +102,7 @@ def bodies(event: Received | Pulled) -> list[str]:
 
 
 def code(events: list[Event]) -> ErrorCode:
-    [event] = events
-    assert isinstance(event, Refused), event
+    event = only(Refused, events)
     assert event.failure.text
     return event.failure.code
 

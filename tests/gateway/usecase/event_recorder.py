@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import RecordingDriver
+
+E = TypeVar("E")
 
 
 class EventRecorder(RecordingDriver):
@@ -22,3 +27,10 @@ class EventRecorder(RecordingDriver):
         """Events since the last call."""
         recorded, self.recorded = self.recorded, []
         return recorded
+
+
+def only(kind: type[E], events: Sequence[object]) -> E:
+    """The one event of `events`, which is of this kind."""
+    [event] = events
+    assert isinstance(event, kind), event
+    return event

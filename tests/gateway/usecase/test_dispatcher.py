@@ -27,18 +27,15 @@ from domain.message.receipt import Receipt
 from domain.message.record import Record
 from domain.topic import Group, Topic
 from store.settings import StoreSettings
-from tests.gateway.usecase.bench import Bench, bench, bodies, code, open_bench
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, bodies, code, open_bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 def test_a_first_send_makes_the_topic_and_names_the_message(bench: Bench) -> None:
     sent = bench.send("fresh", "a", "b")
     assert len(sent.placed) == 2
     assert len({placed.message_id for placed in sent.placed}) == 2
-    [found] = bench.ask(QueryTopic(1, "fresh"))
-    assert isinstance(found, TopicFound)
+    found = only(TopicFound, bench.ask(QueryTopic(1, "fresh")))
     assert found.topic.write_queues == 8
 
 
@@ -79,21 +76,17 @@ def test_a_pull_waits_for_a_message_and_then_for_its_time(bench: Bench) -> None:
     pull = Pull(7, "g", "t", placed.queue_id, 1, 32, 0, wait_ms=5000)
     assert bench.ask(pull, recorder) == []
     bench.ask(Send(1, [Message("t", b"second", queue_id=placed.queue_id)]))
-    [event] = recorder.take()
-    assert isinstance(event, Pulled)
+    event = only(Pulled, recorder.take())
     assert (event.ticket, event.status, bodies(event), event.next_offset) == (7, "FOUND", ["second"], 2)
-    [event] = bench.ask(Pull(8, "g", "t", placed.queue_id, 2, 32, 0, wait_ms=300), ms=400)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(8, "g", "t", placed.queue_id, 2, 32, 0, wait_ms=300), ms=400))
     assert (event.status, event.min_offset, event.max_offset) == ("EMPTY", 0, 2)
 
 
 def test_a_pull_out_of_range_is_told_where_to_go(bench: Bench) -> None:
     queue_id = bench.send("t", "a").placed[0].queue_id
-    [event] = bench.ask(Pull(1, "g", "t", queue_id, 99, 32, 0, wait_ms=5000))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(1, "g", "t", queue_id, 99, 32, 0, wait_ms=5000)))
     assert (event.status, event.next_offset) == ("TOO_LARGE", 1)
-    [event] = bench.ask(Pull(1, "g", "t", queue_id, -1, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(1, "g", "t", queue_id, -1, 32, 0)))
     assert (event.status, event.next_offset) == ("TOO_SMALL", 0)
     assert code(bench.ask(Pull(1, "g", "t", 8, 0, 32, 0))) is ErrorCode.QUEUE_ILLEGAL
     assert code(bench.ask(Pull(1, "g", "nowhere", 0, 0, 32, 0))) is ErrorCode.TOPIC_NOT_FOUND
@@ -113,8 +106,7 @@ def test_leases_are_exclusive_until_settled_or_expired(bench: Bench) -> None:
     again = bench.receive("g", "t")
     assert bodies(again) == ["c"]
     assert (again.messages[0].attempt, Record(again.messages[0].record).reconsume_times) == (2, 1)
-    [event] = bench.ask(Acknowledge(1, "g", "t", [settled[b"c"]]))
-    assert isinstance(event, Settled)
+    event = only(Settled, bench.ask(Acknowledge(1, "g", "t", [settled[b"c"]])))
     assert event.outcomes[0] is not None
     assert event.outcomes[0].code is ErrorCode.RECEIPT_EXPIRED
 
@@ -124,12 +116,10 @@ def test_giving_back_frees_at_once_and_wakes_a_waiting_member(bench: Bench) -> N
     [leased] = bench.receive("g", "t").messages
     recorder = EventRecorder()
     assert bench.ask(Receive(2, "g", "t", 1, 10_000, wait_ms=8000, from_first=True), recorder) == []
-    [event] = bench.ask(Extend(1, "g", "t", [leased.receipt], 0))
-    assert isinstance(event, Extended)
+    event = only(Extended, bench.ask(Extend(1, "g", "t", [leased.receipt], 0)))
     assert isinstance(event.outcomes[0], Receipt)
     bench.clock.run_for(100)
-    [received] = recorder.take()
-    assert isinstance(received, Received)
+    received = only(Received, recorder.take())
     assert bodies(received) == ["a"]
 
 
@@ -147,8 +137,7 @@ def test_a_message_that_its_client_never_read_goes_back_without_an_attempt_and_w
     assert bench.ask(Receive(2, "g", "t", 1, 100, wait_ms=8000, from_first=True), recorder) == []
     bench.ask(Extend(1, "g", "t", [leased.receipt], 0, untold=True))
     bench.clock.run_for(50)
-    [received] = recorder.take()
-    assert isinstance(received, Received)
+    received = only(Received, recorder.take())
     assert (bodies(received), received.messages[0].attempt) == (["a"], 1)
     bench.clock.run_for(200)
     [leased] = bench.receive("g", "t").messages
@@ -185,12 +174,10 @@ def test_a_message_given_back_comes_again_after_its_delay(bench: Bench) -> None:
     placed = bench.send("t", "a").placed[0]
     bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
     assert bench.ask(SendBack(1, "g", placed.physical_offset, 1)) == [Done(1)]
-    [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0)))
     assert event.records == []
     bench.clock.run_for(1_000)
-    [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0)))
     [record] = [Record(record) for record in event.records]
     assert (record.reconsume_times, properties.text(record.properties, "RETRY_TOPIC")) == (1, "t")
     assert bench.ask(SendBack(1, "g", record.physical_offset, 0, retry_max=1)) == [Done(1)]
@@ -231,8 +218,7 @@ def test_positions_are_kept_and_found(bench: Bench) -> None:
     assert bench.ask(CommitOffsets(1, "g", [("t", queue_id, 1)])) == [Done(1)]
     assert bench.ask(QueryOffset(1, "g", "t", queue_id)) == [Offset(1, 1)]
     assert code(bench.ask(CommitOffsets(1, "g", [("t", 99, 1)]))) is ErrorCode.QUEUE_ILLEGAL
-    [event] = bench.ask(QueryBounds(1, "t", queue_id))
-    assert isinstance(event, Bounds)
+    event = only(Bounds, bench.ask(QueryBounds(1, "t", queue_id)))
     assert event.queues == [(queue_id, 0, 1)]
     assert bench.ask(SearchOffset(1, "t", queue_id, bench.clock.wall_ms() + 1)) == [Offset(1, 1)]
 
@@ -244,8 +230,7 @@ def test_members_come_go_and_are_told_of_each_other(bench: Bench) -> None:
     bench.ask(Heartbeat(1, "two", consumers=part), two)
     assert one.take() == [MembersChanged(None, "g")]
     assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one", "two"])]
-    [found] = bench.ask(QueryTopic(1, "%RETRY%g"))
-    assert isinstance(found, TopicFound)
+    only(TopicFound, bench.ask(QueryTopic(1, "%RETRY%g")))
     bench.handler.handle(two.connection, Disconnected("closed"))
     assert one.take() == [MembersChanged(None, "g")]
     assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one"])]

@@ -1,10 +1,18 @@
-"""A courier whose requests wait until a test answers them."""
+"""A courier whose requests wait until a test answers them, and the process around it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
+from domain.ports import Clock
 from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
+from gateway.connection.handler import Handler
+from gateway.webhooks.delivery.delivering_process import ClaimExpiry, DeliveringProcess
+from gateway.webhooks.delivery.outbox import DeliveryOutbox
+from gateway.webhooks.internal_client import InternalClient
+from tests.gateway.scripted import RecordingHandler
+from tests.simulation.kit.entropy import SeededEntropy
 
 
 class HeldCourier:
@@ -25,3 +33,12 @@ class HeldCourier:
         waiting, self.waiting = self.waiting, []
         for done in waiting:
             done(SinkAnswer(status, fields, trouble=trouble))
+
+
+def process_of(courier: HeldCourier, clock: Clock, handler: Handler | None = None, callback: str = "") -> DeliveringProcess:
+    """A process with origin `me.example` whose commands `handler` takes; None: nobody answers them."""
+    counters: Counter[str] = Counter()
+    asker = InternalClient(handler or RecordingHandler(), lambda: None)
+    outbox = DeliveryOutbox(asker, clock, counters)
+    entropy = SeededEntropy(1)
+    return DeliveringProcess(courier, clock, entropy, "me.example", callback, counters, ClaimExpiry(), asker, outbox)

@@ -20,7 +20,7 @@ from tests.interop.cloudevents.receiving import Receiving
 from tests.interop.node import Node
 from tests.interop.webhooks.api import Api, hooked
 from tests.interop.webhooks.receiver import Receiver
-from tests.interop.workshop import CLIENTS, JVM, go_program, java_classpath, node_scripts
+from tests.interop.workshop import CLIENTS, go_program, java_classpath, jvm, node_scripts
 from tests.patience import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
@@ -57,7 +57,7 @@ SDKS = (
     ),
     Sdk(
         "java",
-        lambda: (*JVM, "-cp", java_classpath(CLIENTS / "java" / "cloudevents", "the Java SDK of CloudEvents"), "Events"),
+        lambda: (*jvm(java_classpath(CLIENTS / "java" / "cloudevents", "the Java SDK of CloudEvents")), "Events"),
         ("binary", "json", "protobuf"),
         "204",
     ),

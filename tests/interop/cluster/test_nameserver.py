@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,18 +15,17 @@ from gateway.client.client import Client
 from tests.interop import certificates
 from tests.interop.cluster.cluster import ROLES
 from tests.interop.cluster.test_gateways import post
-from tests.interop.node import ROOT, Node, free_ports
+from tests.interop.node import Node, free_ports
 from tests.interop.remoting.java import JavaClient
 from tests.interop.remoting.test_go import PROJECT
-from tests.interop.workshop import go_program, java_classpath
+from tests.interop.rocketmq.apache import JavaServer
+from tests.interop.workshop import go_program
 from tests.patience import until
 
 pytestmark = pytest.mark.interop
-START_S = 60
 SOON_S = 60
 """A node registers within a heartbeat interval of 30 s."""
 CLIENT_S = 150
-PEER = ROOT / "benchmarks" / "apache"
 
 
 def nameserver(folder: Path, *options: str) -> Node:
@@ -35,9 +33,9 @@ def nameserver(folder: Path, *options: str) -> Node:
     return Node(folder, ROLES, "nameserver", *options, verb="run")
 
 
-def at(*nodes: Node | int) -> str:
+def at(*nodes: Node) -> str:
     """The name servers' addresses, as clients write them."""
-    return ";".join(f"127.0.0.1:{each if isinstance(each, int) else each.port('nameserver')}" for each in nodes)
+    return ";".join(f"127.0.0.1:{each.port('nameserver')}" for each in nodes)
 
 
 def broker(folder: Path, nameservers: str, *options: str, verb: str = "up", **environment: str) -> Node:
@@ -159,86 +157,56 @@ def test_the_java_client_finds_a_store_through_a_name_server_alone_and_a_gateway
         gateway = Node(tmp_path / "gateway", ROLES, "gateway", "--store", f"127.0.0.1:{store.port('remoting')}", verb="run")
         with gateway:
             await_route(at(names), "TBW102")
-            java.scenario("send", at(names), "JavaApart")
+            java.scenario("send", at(names))
             with Client(at(names)) as client:
-                ends = client.bounds(list(client.route("JavaApart").queues))
-                assert set(client.route("JavaApart").addresses.values()) == {f"127.0.0.1:{store.port('remoting')}"}
+                ends = client.bounds(list(client.route("Java-clients-send").queues))
+                assert set(client.route("Java-clients-send").addresses.values()) == {f"127.0.0.1:{store.port('remoting')}"}
             count = sum(bound.after for bound in ends.values())
             assert count
             seen = 0
             while seen < count:
-                path = "/v1/groups/by-http/topics/JavaApart:receive?max=32&wait_ms=20000&invisible_ms=60000&from=first"
+                path = "/v1/groups/by-http/topics/Java-clients-send:receive?max=32&wait_ms=20000&invisible_ms=60000&from=first"
                 found = post(gateway, path)
                 assert found
                 seen += len(found["messages"])
-            java.scenario("push", at(names), "JavaApartPush")
+            java.scenario("push", at(names))
             assert "headgate_nameserver_brokers 1.0" in names.admin("/metrics")
 
 
-@pytest.fixture(scope="module")
-def jars() -> str:
-    """The class path of Apache RocketMQ 5.5.0, whose jars Maven fetches."""
-    return java_classpath(PEER, "Apache's name server 5.5.0")
-
-
 @contextmanager
-def apache(jars: str, folder: Path, port: int) -> Iterator[int]:
-    """A running name server of Apache -> its port."""
-    folder.mkdir(exist_ok=True)
-    (folder / "ns.conf").write_text(f"listenPort={port}\n")
-    command = [
-        "java", "-Xms64m", "-Xmx256m", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", jars,
-        "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(folder / "ns.conf"),
-    ]  # fmt: skip
-    with (folder / "output.txt").open("ab") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder)
+def running(server: JavaServer) -> Iterator[None]:
+    """A server of Apache, until the end of the block."""
+    server.spawn()
     try:
-        until(lambda: answers(port) or process.poll() is not None, START_S, (folder / "output.txt").read_text)
-        assert process.poll() is None, (folder / "output.txt").read_text()
-        yield port
+        server.ready()
+        yield
     finally:
-        process.kill()
-        process.wait()
+        server.stop()
 
 
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def mqadmin(jars: str, folder: Path, *words: str) -> str:
-    command = ["java", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", jars]
-    tool = "org.apache.rocketmq.tools.command.MQAdminStartup"
-    done = subprocess.run([*command, tool, *words], capture_output=True, text=True, timeout=CLIENT_S, check=False, cwd=folder)
-    return done.stdout + done.stderr
-
-
-def test_a_node_registers_at_apaches_name_server(jars: str, go: Path, tmp_path: Path) -> None:
+def test_a_node_registers_at_apaches_name_server(java: JavaClient, go: Path, tmp_path: Path) -> None:
     """Topics of several pages, changes, clients and tools, a name server that comes back, and the end."""
-    port = free_ports()["nameserver"]
-    names = at(port)
+    apache = JavaServer("ns", tmp_path / "ns", free_ports()["nameserver"], "namesrv.NamesrvStartup", {})
+    names = apache.address
     with broker(tmp_path / "node", names) as node, Client(at(node)) as direct:
         many = [f"topic-{number:04}" for number in range(1_200)]
         for name in many:
             direct.send(name, b"made")
-        with apache(jars, tmp_path / "ns", port):
+        with running(apache):
             await_route(names, many[-1])
             with Client(names) as client:
                 assert set(many) <= set(client.topics())
             until(lambda: "headgate.registration: registered" in node.text(), SOON_S)
-            told = mqadmin(jars, tmp_path, "clusterList", "-n", names)
+            told = java.admin("clusterList", "-n", names)
             assert f"127.0.0.1:{node.port('remoting')}" in told, told
-            told = mqadmin(
-                jars, tmp_path, "updateTopic", "-n", names, "-c", "DefaultCluster", "-t", "by-tool", "-r", "3", "-w", "3"
-            )
+            told = java.admin("updateTopic", "-n", names, "-c", "DefaultCluster", "-t", "by-tool", "-r", "3", "-w", "3")
             assert "success" in told, told
             await_route(names, "by-tool")
             with Client(names) as client:
                 assert len(client.route("by-tool").queues) == 3
             for scenario in ("send", "push"):
                 assert scene(go, scenario, names, node, tmp_path).startswith(f"0 OK {scenario}")
-        with apache(jars, tmp_path / "ns", port):
+        with running(apache):
             await_route(names, many[0])
             await_route(names, many[-1])
             assert node.stop() == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import combinations
@@ -15,7 +13,8 @@ from gateway.client.client import Client
 from tests.interop.cluster.cluster import ROLES
 from tests.interop.cluster.test_gateways import post
 from tests.interop.cluster.test_nameserver import SOON_S, at, await_route
-from tests.interop.node import ROOT, Node, free_ports
+from tests.interop.node import Node, free_ports
+from tests.interop.warm import headgate
 from tests.patience import until
 from tests.store.faults.soak import SOAK
 
@@ -108,9 +107,8 @@ def test_a_name_server_beside_a_gateway_does_not_wait_for_the_gateways_store(wai
 
 
 def test_a_gateway_with_a_name_server_and_no_store_named_ends_with_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gateway", "run", ROLES, "gateway,nameserver", "--data", str(tmp_path / "d")]
     ports = [f"--port={name}={number}" for name, number in free_ports().items()]
-    done = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    done = headgate("run", ROLES, "gateway,nameserver", "--data", str(tmp_path / "d"), *ports)
     assert done.returncode == 2
     assert "--store" in done.stderr
     assert "Traceback" not in done.stderr

@@ -12,7 +12,7 @@ from gateway.runtime.security import openssl
 from tests.interop import certificates
 from tests.interop.node import Node
 from tests.interop.webhooks.api import Api
-from tests.interop.workshop import CLIENTS, JVM, java_classpath
+from tests.interop.workshop import CLIENTS, java_classpath, jvm
 
 pytestmark = [
     pytest.mark.interop,
@@ -35,7 +35,7 @@ def test_every_scene(tmp_path: Path) -> None:
         for user in ("sensor", "localhost", "guest"):
             assert root.call("PUT", f"/v1/users/{user}/policies", ALL)[0] == 204
         ports = (str(node.port("coap")), str(node.port("coaps")))
-        command = [*JVM, "-cp", classpath, "Devices", *ports, str(certificate), str(key)]
+        command = [*jvm(classpath), "Devices", *ports, str(certificate), str(key)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
         assert re.findall(r"FAILED .*", done.stdout) == [], done.stdout
         played = sorted(re.findall(r"OK (\w+)", done.stdout))

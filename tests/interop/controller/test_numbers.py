@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.interop.controller.controllers import until
-from tests.interop.node import ROOT, Node, free_ports
+from tests.interop.node import Node, free_ports
 from tests.interop.replication.group import StoreGroupNodes
+from tests.interop.warm import headgate
 
 pytestmark = pytest.mark.interop
 MORE = 4 if os.environ.get("SOAK") else 2
@@ -19,10 +19,7 @@ MORE = 4 if os.environ.get("SOAK") else 2
 
 def cluster(at: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `headgate cluster` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "gateway", "cluster", *words, "--controller", at],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return headgate("cluster", *words, "--controller", at)
 
 
 def test_one_controller_becomes_several_and_the_first_goes(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from gateway.cluster.operator.controllers import ClusterControllers
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from tests.interop.controller.controllers import Controllers, until
-from tests.interop.node import ROOT
+from tests.interop.warm import headgate
 
 pytestmark = pytest.mark.interop
 NAME, CLUSTER = "broker-a", "main"
@@ -49,10 +48,7 @@ class Replica:
 
 def cluster(controllers: Controllers, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `headgate cluster` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "gateway", "cluster", *words, "--controller", controllers.addresses[0]],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    return headgate("cluster", *words, "--controller", controllers.addresses[0])
 
 
 def test_a_killed_leader_is_replaced_before_its_heartbeats_are_over(controllers: Controllers) -> None:

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from python_client import configuration  # type: ignore[import-not-found]
+from python_client import configuration, message  # type: ignore[import-not-found]
 from rocketmq import (
     ConsumeResult,
     FilterExpression,
@@ -53,13 +53,6 @@ class Checker(TransactionChecker):  # type: ignore[misc]
         return TransactionResolution.COMMIT if int(message.body.decode()[-1]) % 2 == 0 else TransactionResolution.ROLLBACK
 
 
-def made(topic: str, body: str) -> Message:
-    message = Message()
-    message.topic = topic
-    message.body = body.encode()
-    return message
-
-
 def consumed(endpoint: str, topic: str) -> Bag:
     bag = Bag()
     PushConsumer(configuration(endpoint), f"{topic}-group", bag, {topic: FilterExpression()}).startup()
@@ -86,7 +79,7 @@ def stream(endpoint: str, topic: str, ready: threading.Event) -> None:
         number += 1
         assert time.monotonic() < limit, "the producer does not come back"
         try:
-            producer.send(made(topic, f"m{number}"))
+            producer.send(message(topic, f"m{number}"))
         except Exception:
             failed += 1
             time.sleep(0.05)
@@ -107,7 +100,7 @@ def transactions(endpoint: str, topic: str, ready: threading.Event) -> None:
     for at in range(4):
         for kind in ("commit", "rollback", "open"):
             begun = producer.begin_transaction()
-            producer.send(made(topic, f"{kind}{at}"), begun)
+            producer.send(message(topic, f"{kind}{at}"), begun)
             if kind == "commit":
                 begun.commit()
             elif kind == "rollback":

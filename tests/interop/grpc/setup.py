@@ -19,29 +19,25 @@ CLIENT_S = 150
 def make_topic(node: Node, topic: str, kind: str) -> None:
     """Send the request of `mqadmin updateTopic -a +message.type=KIND`."""
     fields = {
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "readQueueNums": "4",
-        "writeQueueNums": "4",
-        "perm": "6",
-        "topicFilterType": "SINGLE_TAG",
-        "topicSysFlag": "0",
-        "order": "false",
-        "attributes": f"+message.type={kind}",
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4", "perm": "6",
+        "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false", "attributes": f"+message.type={kind}",
         "force": "false",
-    }
+    }  # fmt: skip
     ask(node, UPDATE_AND_CREATE_TOPIC, fields, b"")
 
 
 def make_group(node: Node, group: str, orderly: bool) -> None:
     """Send the request of `mqadmin updateSubGroup -o true`."""
     body = {
-        "groupName": group,
-        "consumeEnable": True,
-        "consumeMessageOrderly": orderly,
-        "retryMaxTimes": 16,
-        "retryQueueNums": 1,
-    }
+        "groupName": group, "consumeEnable": True, "consumeMessageOrderly": orderly, "retryMaxTimes": 16, "retryQueueNums": 1,
+    }  # fmt: skip
+    ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+
+
+def make_retries(node: Node, group: str, count: int) -> None:
+    """Limit the retries of a group, a second each."""
+    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000]}}
+    body = {"groupName": group, "retryMaxTimes": count, "retryQueueNums": 1, "groupRetryPolicy": policy}
     ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
 
 

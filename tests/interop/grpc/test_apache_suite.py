@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.rocketmq.places import NODE, Place, place
-from tests.interop.workshop import CLIENTS, JVM, java_classpath
+from tests.interop.workshop import CLIENTS, java_classpath, jvm
 
 pytestmark = pytest.mark.interop
 PROJECT = CLIENTS / "java" / "grpc_suite"
@@ -29,7 +29,7 @@ def run(there: Place, folder: Path, apache: bool = False) -> str:
     classpath = java_classpath(PROJECT, "Apache's tests of its gRPC proxy")
     places = (f"-Dnamesrv={there.nameserver}", f"-Dgrpc={there.grpc.rpartition(':')[2]}", f"-Dapache={str(apache).lower()}")
     homes = (f"-Duser.home={folder}", f"-Drocketmq.home.dir={folder}")
-    command = [*JVM, *homes, *places, "-cp", classpath, MAIN]
+    command = [*jvm(classpath, *homes, *places), MAIN]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL)
     return done.stdout[-6000:] + done.stderr[-3000:]
 

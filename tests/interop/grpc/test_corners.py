@@ -64,9 +64,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     def program(scene: str) -> list[str]:
         client, _, scenario = scene.partition("-")
         if client == "python":
-            return [sys.executable, str(HERE / "python_corners.py"), endpoint, scenario]
+            return [sys.executable, str(HERE / "python_client.py"), endpoint, scenario]
         if client == "node":
-            return ["node", str(node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "features.js"), scenario, endpoint]
+            return ["node", str(node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "client.js"), scenario, endpoint]
         return [str(go_program(CLIENTS / "go" / "grpc", "the gRPC SDK for Go")), scenario, endpoint]
 
     def begin(pool: ThreadPoolExecutor, scene: str) -> Future[subprocess.CompletedProcess[str]] | str:
@@ -89,9 +89,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
             script = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "ordered.js" if client == "node" else Path()
         except pytest.skip.Exception as absent:
             return str(absent)
-        command = ["node", str(script)] if client == "node" else [sys.executable, str(HERE / "python_ordered.py")]
+        python = [sys.executable, str(HERE / "python_client.py"), endpoint, "ordered"]
+        command = ["node", str(script), endpoint] if client == "node" else python
         home = f"HOME={tmp_path_factory.mktemp(topic)}"
-        return pool.submit(killed_in_between, ["env", home, *command, endpoint, topic, f"{topic}-group"])
+        return pool.submit(killed_in_between, ["env", home, *command, topic, f"{topic}-group"])
 
     pair = ("--certificate", str(certificate), "--key", str(key))
     with Node(tmp_path_factory.mktemp("node"), *pair) as node, ThreadPoolExecutor() as pool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
+from tests.interop.grpc.setup import make_group, make_retries, make_topic
 from tests.interop.node import Node
 from tests.interop.ordered_members import Members, judge, killed_in_between
 from tests.interop.workshop import CLIENTS, go_program
@@ -68,15 +67,13 @@ class Told:
 def told(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """All scenarios run at the same time, since most of their time is waiting."""
     failures: dict[str, str] = {}
-    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000]}}
-    body = {"groupName": "go-dead-clear-group", "retryMaxTimes": 1, "retryQueueNums": 1, "groupRetryPolicy": policy}
 
     def play(scenario: str, kind: str, tls: bool) -> None:
         name = f"go-{scenario}-{'tls' if tls else 'clear'}"
         make_topic(node, name, kind)
         make_group(node, f"{name}-group", orderly=kind == "FIFO")
         if scenario == "dead":
-            ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+            make_retries(node, f"{name}-group", 1)
         try:
             run(client, scenario, node.port("grpc"), name, tmp_path_factory.mktemp(name), tls)
         except (AssertionError, subprocess.TimeoutExpired) as error:

@@ -15,10 +15,9 @@ from tests.interop.node import Node
 CLIENT_S = 120
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    """A node as it is built here."""
-    with Node(tmp_path) as running:
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node")) as running:
         yield running
 
 
@@ -33,7 +32,7 @@ def run(node: Node, folder: Path, *arguments: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("transport", ["plain", "tls"])
 def test_simple_consumer_receives_by_tag_acknowledges_and_gives_back(node: Node, tmp_path: Path, transport: str) -> None:
-    seen = run(node, tmp_path, transport, "simple", "orders", "simple-group")
+    seen = run(node, tmp_path, transport, "simple", f"orders-{transport}", f"{transport}-group")
     attempts: dict[str, list[int]] = {}
     for _, body, attempt, tag, keys, _, place, _ in seen:
         attempts.setdefault(body, []).append(int(attempt))
@@ -58,3 +57,14 @@ def test_fifo_consumer_sees_each_group_in_order(node: Node, tmp_path: Path) -> N
     for group in range(3):
         bodies = [line[1] for line in seen if line[5] == f"group-{group}"]
         assert list(dict.fromkeys(bodies)) == [f"body {at}" for at in range(group, 30, 3)]
+
+
+def test_transactions_of_the_java_sdk(node: Node, tmp_path: Path) -> None:
+    make_topic(node, "decided", "TRANSACTION")
+    command = [*compiled(tmp_path), "GrpcTransaction", f"127.0.0.1:{node.port('grpc')}", "decided", "java-group"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_S, cwd=tmp_path, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}\n{node.text()[-2000:]}"
+    lines = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+    assert sorted(body for kind, body in lines if kind == "asked") == [f"orphan {at}" for at in range(20, 26)]
+    wanted = sorted([*(f"commit {at}" for at in range(10)), *(f"orphan {at}" for at in (20, 22, 24))])
+    assert sorted(body for kind, body in lines if kind == "seen") == wanted

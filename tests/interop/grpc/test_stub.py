@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -20,18 +20,11 @@ SERVICE = "/apache.rocketmq.v2.MessagingService/"
 METADATA = (("x-mq-client-id", "stub-1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
 
 
-@pytest.fixture(params=["", "1"], ids=["default", "pure"])
-def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+@pytest.fixture(scope="module", params=["", "1"], ids=["default", "pure"])
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node as it is built here, and one without compiled modules: the other HTTP/2 engine."""
-    with Node(tmp_path, environment={"HEADGATE_PURE": request.param}) as running:
+    with Node(tmp_path_factory.mktemp("node"), environment={"HEADGATE_PURE": request.param}) as running:
         yield running
-
-
-@pytest.fixture
-def channel(node: Node) -> Iterator[grpc.Channel]:
-    """A channel without TLS."""
-    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as opened:
-        yield opened
 
 
 def method(channel: grpc.Channel, name: str, answer: Any) -> Callable[..., Any]:
@@ -42,99 +35,113 @@ def method(channel: grpc.Channel, name: str, answer: Any) -> Callable[..., Any]:
     return lambda request, timeout=10.0: raw(request, metadata=METADATA, timeout=timeout)
 
 
-def send(channel: grpc.Channel, body: bytes, message_id: str, topic: str = "t", **user: str) -> pb.SendMessageResponse:
-    message = pb.Message(body=body, user_properties=user)
-    message.topic.name = topic
-    message.system_properties.message_id = message_id
-    answer: pb.SendMessageResponse = method(channel, "SendMessage", pb.SendMessageResponse)(
-        pb.SendMessageRequest(messages=[message])
-    )
-    return answer
+@dataclass(frozen=True)
+class Stub:
+    """Calls over a channel, for one topic and group."""
+
+    channel: grpc.Channel
+    topic: str
+    group: str
+
+    def send(self, body: bytes, message_id: str, **user: str) -> pb.SendMessageResponse:
+        message = pb.Message(body=body, user_properties=user)
+        message.topic.name = self.topic
+        message.system_properties.message_id = message_id
+        answer: pb.SendMessageResponse = method(self.channel, "SendMessage", pb.SendMessageResponse)(
+            pb.SendMessageRequest(messages=[message])
+        )
+        return answer
+
+    def receive(self, wait_s: int = 5, invisible_s: int = 10, sql: str = "") -> list[pb.ReceiveMessageResponse]:
+        request = pb.ReceiveMessageRequest(batch_size=32)
+        if sql:
+            request.filter_expression.type = pb.SQL
+            request.filter_expression.expression = sql
+        request.group.name = self.group
+        request.message_queue.topic.name = self.topic
+        request.invisible_duration.seconds = invisible_s
+        request.long_polling_timeout.seconds = wait_s
+        call = self.channel.unary_stream(
+            SERVICE + "ReceiveMessage",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=pb.ReceiveMessageResponse.FromString,
+        )
+        return list(call(request, metadata=METADATA, timeout=wait_s + 5))
 
 
-def receive(channel: grpc.Channel, wait_s: int = 5, invisible_s: int = 10, sql: str = "") -> list[pb.ReceiveMessageResponse]:
-    request = pb.ReceiveMessageRequest(batch_size=32)
-    if sql:
-        request.filter_expression.type = pb.SQL
-        request.filter_expression.expression = sql
-    request.group.name = "g"
-    request.message_queue.topic.name = "t"
-    request.invisible_duration.seconds = invisible_s
-    request.long_polling_timeout.seconds = wait_s
-    call = channel.unary_stream(
-        SERVICE + "ReceiveMessage",
-        request_serializer=lambda message: message.SerializeToString(),
-        response_deserializer=pb.ReceiveMessageResponse.FromString,
-    )
-    return list(call(request, metadata=METADATA, timeout=wait_s + 5))
+@pytest.fixture
+def stub(request: pytest.FixtureRequest, node: Node) -> Iterator[Stub]:
+    """Without TLS; topic and group of the test alone."""
+    name = request.function.__name__
+    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
+        yield Stub(channel, name, f"{name}-group")
 
 
-def test_long_poll_ends_when_a_message_arrives(channel: grpc.Channel) -> None:
-    assert send(channel, b"first", "ID0").status.code == pb.OK
-    receive(channel)
+def test_long_poll_ends_when_a_message_arrives(stub: Stub) -> None:
+    assert stub.send(b"first", "ID0").status.code == pb.OK
+    stub.receive()
     found: list[list[pb.ReceiveMessageResponse]] = []
 
     def poll() -> None:
-        found.append(receive(channel, wait_s=60))
+        found.append(stub.receive(wait_s=60))
 
     thread = threading.Thread(target=poll)
     thread.start()
     time.sleep(0.5)
-    assert send(channel, b"late", "ID1").status.code == pb.OK
+    assert stub.send(b"late", "ID1").status.code == pb.OK
     thread.join(20)
     (answer,) = found
     assert answer[1].message.body == b"late"
 
 
-def test_largest_body_goes_in_and_out_and_a_larger_one_is_refused(channel: grpc.Channel, node: Node) -> None:
+def test_largest_body_goes_in_and_out_and_a_larger_one_is_refused(stub: Stub, node: Node) -> None:
     body = bytes(range(256)) * 16_384
-    assert send(channel, body, "ID1").status.code == pb.OK
-    assert send(channel, body + b"x", "ID2").status.code == pb.MESSAGE_BODY_TOO_LARGE
+    assert stub.send(body, "ID1").status.code == pb.OK
+    assert stub.send(body + b"x", "ID2").status.code == pb.MESSAGE_BODY_TOO_LARGE
     options = [("grpc.max_receive_message_length", -1)]
     with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}", options=options) as wide:
-        answer = receive(wide)
+        answer = Stub(wide, stub.topic, stub.group).receive()
     assert answer[1].message.body == body
 
 
-def test_nack_redelivers_and_the_dead_letter_queue_takes(channel: grpc.Channel) -> None:
-    assert send(channel, b"poison", "ID1").status.code == pb.OK
-    handle = receive(channel)[1].message.system_properties.receipt_handle
-    change = pb.ChangeInvisibleDurationRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"), receipt_handle=handle)
-    answer = method(channel, "ChangeInvisibleDuration", pb.ChangeInvisibleDurationResponse)(change)
+def test_nack_redelivers_and_the_dead_letter_queue_takes(stub: Stub) -> None:
+    assert stub.send(b"poison", "ID1").status.code == pb.OK
+    handle = stub.receive()[1].message.system_properties.receipt_handle
+    group, topic = pb.Resource(name=stub.group), pb.Resource(name=stub.topic)
+    change = pb.ChangeInvisibleDurationRequest(group=group, topic=topic, receipt_handle=handle)
+    answer = method(stub.channel, "ChangeInvisibleDuration", pb.ChangeInvisibleDurationResponse)(change)
     assert answer.status.code == pb.OK
-    again = receive(channel)[1].message
+    again = stub.receive()[1].message
     assert (again.body, again.system_properties.delivery_attempt) == (b"poison", 2)
-    late = method(channel, "ChangeInvisibleDuration", pb.ChangeInvisibleDurationResponse)(change)
+    late = method(stub.channel, "ChangeInvisibleDuration", pb.ChangeInvisibleDurationResponse)(change)
     assert late.status.code == pb.INVALID_RECEIPT_HANDLE
-    forward = pb.ForwardMessageToDeadLetterQueueRequest(
-        group=pb.Resource(name="g"),
-        topic=pb.Resource(name="t"),
-        receipt_handle=again.system_properties.receipt_handle,
-        message_id="ID1",
+    receipt = again.system_properties.receipt_handle
+    forward = pb.ForwardMessageToDeadLetterQueueRequest(group=group, topic=topic, receipt_handle=receipt, message_id="ID1")
+    bury = method(stub.channel, "ForwardMessageToDeadLetterQueue", pb.ForwardMessageToDeadLetterQueueResponse)
+    assert bury(forward).status.code == pb.OK
+    assert bury(forward).status.code == pb.OK
+    route = method(stub.channel, "QueryRoute", pb.QueryRouteResponse)(
+        pb.QueryRouteRequest(topic=pb.Resource(name=f"%DLQ%{stub.group}"))
     )
-    bury = method(channel, "ForwardMessageToDeadLetterQueue", pb.ForwardMessageToDeadLetterQueueResponse)
-    assert bury(forward).status.code == pb.OK
-    assert bury(forward).status.code == pb.OK
-    route = method(channel, "QueryRoute", pb.QueryRouteResponse)(pb.QueryRouteRequest(topic=pb.Resource(name="%DLQ%g")))
     assert route.status.code == pb.OK
-    assert receive(channel)[0].status.code == pb.MESSAGE_NOT_FOUND
+    assert stub.receive()[0].status.code == pb.MESSAGE_NOT_FOUND
 
 
-def test_sql92_filter_selects_by_property(channel: grpc.Channel) -> None:
+def test_sql92_filter_selects_by_property(stub: Stub) -> None:
     for at, colour in enumerate(("red", "blue", "red")):
-        assert send(channel, b"%d" % at, f"ID{at}", colour=colour, size=str(at)).status.code == pb.OK
+        assert stub.send(b"%d" % at, f"ID{at}", colour=colour, size=str(at)).status.code == pb.OK
     found: set[bytes] = set()
     for _ in range(3):
-        answer = receive(channel, sql="colour = 'red' AND size BETWEEN 0 AND 5")
+        answer = stub.receive(sql="colour = 'red' AND size BETWEEN 0 AND 5")
         found |= {part.message.body for part in answer if part.WhichOneof("content") == "message"}
         if len(found) == 2:
             break
     assert found == {b"0", b"2"}
 
 
-def test_what_is_not_served_says_so(channel: grpc.Channel) -> None:
+def test_what_is_not_served_says_so(stub: Stub) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        method(channel, "GetOffset", pb.HeartbeatResponse)(pb.HeartbeatRequest())
+        method(stub.channel, "GetOffset", pb.HeartbeatResponse)(pb.HeartbeatRequest())
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -149,8 +156,8 @@ def test_tls_and_plaintext_share_the_port(node: Node) -> None:
         assert secured.selected_alpn_protocol() == "h2"
 
 
-def test_bad_bytes_cost_their_sender_alone(channel: grpc.Channel, node: Node) -> None:
-    assert send(channel, b"before", "ID1").status.code == pb.OK
+def test_bad_bytes_cost_their_sender_alone(stub: Stub, node: Node) -> None:
+    assert stub.send(b"before", "ID1").status.code == pb.OK
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
     for bad in (
@@ -164,19 +171,19 @@ def test_bad_bytes_cost_their_sender_alone(channel: grpc.Channel, node: Node) ->
             hostile.settimeout(3)
             while hostile.recv(65_536):
                 pass
-    assert send(channel, b"after", "ID2").status.code == pb.OK
+    assert stub.send(b"after", "ID2").status.code == pb.OK
 
 
-def test_killed_node_has_what_it_acknowledged(node: Node) -> None:
-    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
-        for at in range(20):
-            assert send(channel, b"body %d" % at, f"ID{at}").status.code == pb.OK
+def test_killed_node_has_what_it_acknowledged(stub: Stub, node: Node) -> None:
+    for at in range(20):
+        assert stub.send(b"body %d" % at, f"ID{at}").status.code == pb.OK
     node.kill()
     node.start()
     with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
+        again = Stub(channel, stub.topic, stub.group)
         found: set[bytes] = set()
         for _ in range(8):
-            found |= {part.message.body for part in receive(channel) if part.WhichOneof("content") == "message"}
+            found |= {part.message.body for part in again.receive() if part.WhichOneof("content") == "message"}
             if len(found) == 20:
                 break
     assert found == {b"body %d" % at for at in range(20)}

@@ -128,8 +128,7 @@ def test_the_will_of_a_client_whose_socket_is_cut(node: Node, scheme: str) -> No
     assert [message.topic for message in asyncio.run(talk())] == [f"amwills{scheme}/victim"]
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize(("scheme", "qos"), [("mqtt", 1), ("ws", 2)])
 def test_a_session_is_resumed_after_kill_9(mortal: Node, scheme: str, qos: int) -> None:
     async def leave() -> None:
         async with connected(mortal, "absent", scheme, kept=True) as absent:

@@ -21,14 +21,20 @@ def client() -> Path:
     return go_program(PROJECT, "Eclipse Paho Go")
 
 
-@pytest.fixture
-def node(tmp_path: Path, client: Path) -> Iterator[Node]:
-    with Node(tmp_path / "node", "--durability", "page") as running:
+@pytest.fixture(scope="module", params=["3", "5"])
+def version(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, client: Path, version: str) -> Iterator[Node]:
+    """A node for each version: its scenarios have topics and sessions of their own."""
+    with Node(tmp_path_factory.mktemp(f"node-{version}"), "--durability", "page") as running:
         yield running
 
 
 @pytest.mark.parametrize("scenario", ["qos", "retained", "will", "session", "shared"])
-@pytest.mark.parametrize("version", ["3", "5"])
 def test_a_scenario_of_paho_go(client: Path, node: Node, version: str, scenario: str) -> None:
     command = [str(client), version, scenario, f"127.0.0.1:{node.port('mqtt')}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
@@ -37,7 +43,6 @@ def test_a_scenario_of_paho_go(client: Path, node: Node, version: str, scenario:
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-@pytest.mark.parametrize("version", ["3", "5"])
 def test_paho_go_reconnects_to_a_server_that_was_killed(client: Path, node: Node, version: str, qos: int) -> None:
     """Nothing confirmed is lost, and at QoS 2 nothing comes twice, over two kill -9 amid traffic."""
     command = [str(client), version, f"killed{qos}", f"127.0.0.1:{node.port('mqtt')}"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting.java import PROJECT, build
-from tests.interop.test_java_scenes import run
+from tests.interop.remoting.java import PROJECT, build, run
 
 pytestmark = pytest.mark.interop
 OLDER = PROJECT.parent / "remoting4"
@@ -22,7 +21,7 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("java4")
     java = build(folder, OLDER)
     with Node(folder / "node") as node:
-        return run([*java.command("Older", *request.param), f"127.0.0.1:{node.port('nameserver')}", "Older"])
+        return run([*java.command("Older", *request.param), "clients", f"127.0.0.1:{node.port('nameserver')}", "Older"])
 
 
 @pytest.mark.parametrize("scene", SCENES)

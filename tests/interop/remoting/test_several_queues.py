@@ -12,7 +12,6 @@ from gateway.client.link import Link
 from protocols.remoting import codes
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
-from tests.interop.test_java_scenes import run
 
 pytestmark = pytest.mark.interop
 TOPIC = "Java-clients-several"
@@ -20,9 +19,7 @@ TOPIC = "Java-clients-several"
 
 def test_a_message_is_in_every_lite_queue_that_its_producer_names(java: JavaClient, tmp_path: Path) -> None:
     with Node(tmp_path) as node:
-        addresses = (f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}")
-        told = run([*java.command("Suite"), "clients", *addresses, "several"])
-        assert told["several"].startswith("OK "), told["several"]
+        java.scenario("several", f"127.0.0.1:{node.port('nameserver')}")
         for again in (False, True):
             if again:
                 node.kill()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting.java import JavaClient
+from tests.interop.remoting.java import JavaClient, addresses
 
 pytestmark = pytest.mark.interop
 TOPIC = "Tools"
@@ -203,15 +202,9 @@ def test_a_command_tells_the_facts(output: list[str], node: Node, number: int) -
 @pytest.fixture(scope="module")
 def modes(java: JavaClient, node: Node, output: list[str]) -> dict[str, str]:
     """The results of the scenarios with clients that answer inquiries, run at the same time."""
-
-    def run(mode: str) -> str:
-        done = java.run("Tools", mode, f"127.0.0.1:{node.port('nameserver')}", f"Tools_{mode}")
-        return done.stdout[-4000:] + done.stderr[-4000:]
-
-    with ThreadPoolExecutor(len(MODES)) as pool:
-        return dict(zip(MODES, pool.map(run, MODES), strict=True))
+    return java.scenes("clients", *addresses(node), *MODES)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_clients_that_are_asked(modes: dict[str, str], mode: str) -> None:
-    assert f"OK {mode}" in modes[mode], modes[mode]
+    assert modes[mode].startswith("OK "), modes[mode]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import urllib.error
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.interop.controller.controllers import Controllers, until
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, post, read_all
+from tests.interop.warm import headgate
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 GROUP = "broker-a"
@@ -27,8 +26,7 @@ GROUP = "broker-a"
 
 def cluster(controllers: Controllers, *words: str) -> tuple[int, str]:
     """`headgate cluster`: exit status, and what it printed."""
-    command = [sys.executable, "-m", "gateway", "cluster", *words, "--controller", ",".join(controllers.addresses)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    ended = headgate("cluster", *words, "--controller", ",".join(controllers.addresses))
     return ended.returncode, ended.stdout + ended.stderr
 
 

@@ -5,10 +5,8 @@ Addresses and folders are replaced, and words in capitals that stand for somethi
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,8 +14,9 @@ from typing import Final
 import pytest
 
 from tests.interop.controller.controllers import until
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
 from tests.interop.replication.group import post, read_all
+from tests.interop.warm import headgate
 from tests.pages import Page, arguments
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
@@ -103,10 +102,7 @@ class Machines:
         assert command in self.page.commands("headgate"), f"{command!r} does not stand in the page"
         words = [(names or {}).get(each, each) for each in arguments(self.here(command))]
         at = ",".join(f"127.0.0.1:{self.nodes[number].port('controller')}" for number in (1, 2, 3))
-        return subprocess.run(
-            [sys.executable, "-m", "gateway", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-            env={**os.environ, "HEADGATE_CONTROLLER": at},
-        )  # fmt: skip
+        return headgate(*words[1:], HEADGATE_CONTROLLER=at)
 
     def done(self, command: str, names: Mapping[str, str] | None = None) -> str:
         """Type a command that ends with status 0 -> what it has printed."""

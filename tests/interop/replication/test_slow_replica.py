@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +27,7 @@ from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes
 from tests.interop.replication.slow_disk import SlowDisk
 from tests.interop.replication.slow_path import SlowPath
+from tests.interop.warm import headgate
 from tests.store.faults.soak import SOAK
 
 pytestmark = pytest.mark.interop
@@ -239,5 +238,4 @@ def _record(group: StoreGroupNodes) -> list[dict[str, Any]]:
 
 def _status(group: StoreGroupNodes) -> str:
     """What `headgate cluster status` prints."""
-    command = [sys.executable, "-m", "gateway", "cluster", "status", "--controller", ",".join(group.controllers.addresses)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+    return headgate("cluster", "status", "--controller", ",".join(group.controllers.addresses)).stdout

@@ -24,7 +24,7 @@ from benchmarks.process import bound, free_run
 from gateway.client.link import Link
 from protocols.remoting.wire.frame import Frame
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, UPDATE_AND_CREATE_TOPIC
-from tests.interop.workshop import ROOT, java_classpath
+from tests.interop.workshop import ROOT, archive, java_classpath, jvm
 
 START_S = 120.0
 JVM = (
@@ -78,10 +78,10 @@ class JavaServer:
         conf = self.folder / "server.conf"
         conf.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
         home = (f"-Drocketmq.home.dir={self.folder}", f"-Duser.home={self.folder}")
-        main = ("-cp", self._libraries(), f"org.apache.rocketmq.{self._main}", "-c", str(conf))
+        java = jvm(self._libraries(), *home, *self._options, always=JVM, server=self._main)
         with (self.folder / "output.txt").open("ab") as output:
             self._process = subprocess.Popen(
-                bound([*JVM, *home, *self._options, *main]),
+                bound([*java, f"org.apache.rocketmq.{self._main}", "-c", str(conf)]),
                 stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder,
             )  # fmt: skip
 
@@ -104,6 +104,10 @@ class JavaServer:
         """SIGKILL. Does nothing when it is not running."""
         self._end(signal.SIGKILL)
 
+    def stop(self) -> None:
+        """End it for good: with SIGTERM when an archive of its classes is still to be written."""
+        self._end(signal.SIGKILL if archive(self._libraries(), self._main).exists() else signal.SIGTERM)
+
     def pause(self) -> None:
         """SIGSTOP: its connections stay, and nothing is answered."""
         assert self._process is not None
@@ -118,7 +122,7 @@ class JavaServer:
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(number)
-            process.wait(30)
+            process.wait(START_S)
 
 
 class ApacheCluster:
@@ -193,7 +197,7 @@ class ApacheCluster:
     def stop(self) -> None:
         """Stop all of it; what is stored is not needed any more."""
         for each in (*self.brokers.values(), self.nameserver):
-            each.kill()
+            each.stop()
 
     def until_route(self, topic: str, brokers: int) -> None:
         """Wait until the name server's route of a topic has so many brokers."""
@@ -265,7 +269,8 @@ class ApacheCluster:
 
     def mqadmin(self, *arguments: str) -> str:
         """What a command of mqadmin prints."""
-        command = [*JVM, *self.tool_options, "-cp", classpath(), "org.apache.rocketmq.tools.command.MQAdminStartup"]
+        tool = "org.apache.rocketmq.tools.command.MQAdminStartup"
+        command = [*jvm(classpath(), *self.tool_options, always=JVM), tool]
         done = subprocess.run(
             [*command, *arguments, "-n", self.nameserver.address], capture_output=True, text=True, timeout=START_S, check=False,
             env={**os.environ, "ROCKETMQ_HOME": str(self.nameserver.folder)},

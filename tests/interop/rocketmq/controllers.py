@@ -128,9 +128,9 @@ class ControllerCluster(ApacheCluster):
         """Stop all of it."""
         for group in self.members.values():
             for each in group:
-                each.kill()
+                each.stop()
         for each in self.nameservers:
-            each.kill()
+            each.stop()
 
     def _leader(self) -> str | None:
         """host:port of the controller that leads; None: there is none."""

@@ -11,7 +11,7 @@ from domain.event import Leased
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.store.store_ports import LeaseResult, State, StateChange
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from gateway.apache.pop.leases import RocketmqLeases
 from gateway.apache.transactions import RocketmqTransactions
 from gateway.brokers.broker_links import Brokers
@@ -49,8 +49,10 @@ class NearGateway:
         self.brokers = Brokers(where, SocketDialer(lambda: None, "store.ca"), clock, SystemEntropy())
         self.map = ClusterMap(self.brokers, clock, cast(State, KeptPlaces()))
         self.woken: list[tuple[str, str]] = []
-        self.leases = RocketmqLeases(self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)))
-        self.transactions = RocketmqTransactions(self.brokers)
+        self.leases = RocketmqLeases(
+            self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)), lambda group, topic: None
+        )
+        self.transactions = RocketmqTransactions(self.brokers, lambda group: None)
         self.map.start()
 
     async def know(self, topic: str) -> None:
@@ -63,9 +65,13 @@ class NearGateway:
         call(*arguments, answer.set_result)
         return await asyncio.wait_for(answer, WAIT_S)
 
-    async def lease(self, topic: str, group: str, limit: int = 32, invisible_ms: int = 30_000, **more: Any) -> list[Leased]:
+    async def lease(
+        self, topic: str, group: str, limit: int = 32, invisible_ms: int = 30_000, ordered: bool = False, attempt_id: str = "",
+        **more: Any,
+    ) -> list[Leased]:  # fmt: skip
         """One lease call."""
-        request = LeaseRequest(group, topic, limit, invisible_ms, from_first=True, **more)
+        terms = LeaseTerms(invisible_ms, ordered, attempt_id)
+        request = LeaseRequest(group, topic, limit, terms, from_first=True, **more)
         found = await self.ask(self.leases.lease, request)
         assert isinstance(found, LeaseResult), found
         return found.messages

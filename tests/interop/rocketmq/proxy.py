@@ -12,9 +12,9 @@ from typing import Self
 
 from benchmarks.process import bound, free_port
 from tests.interop.rocketmq.apache import CLUSTER, classpath
+from tests.interop.workshop import jvm
 
 START_S = 120
-STOP_S = 15
 
 
 class ApacheProxy:
@@ -51,11 +51,8 @@ class ApacheProxy:
     def __enter__(self) -> Self:
         (self._folder / "conf").mkdir(parents=True, exist_ok=True)
         (self._folder / "conf" / "rmq-proxy.json").write_text(json.dumps(self._settings))
-        command = [
-            "java", "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-            f"-Drocketmq.home.dir={self._folder}", f"-Duser.home={self._folder}",
-            "-cp", self._libraries, "org.apache.rocketmq.proxy.ProxyStartup",
-        ]  # fmt: skip
+        homes = (f"-Drocketmq.home.dir={self._folder}", f"-Duser.home={self._folder}")
+        command = [*jvm(self._libraries, *homes), "org.apache.rocketmq.proxy.ProxyStartup"]
         with (self._folder / "output.txt").open("wb") as output:
             self._process = subprocess.Popen(
                 bound(command), stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self._folder,
@@ -86,9 +83,5 @@ class ApacheProxy:
         process, self._process = self._process, None
         if process is None:
             return
-        process.terminate()
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()  # by itself it waits for its long polls
+        process.wait()

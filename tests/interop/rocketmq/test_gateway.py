@@ -159,38 +159,52 @@ def lag_of(node: Node, name: str, group: str, topic: str) -> float:
     return float(rows[0].split()[-1]) if rows else -1
 
 
-def test_the_lag_of_a_group_that_has_never_received_here_is_on_the_metrics_page(apache: ApacheCluster, gateway: Node) -> None:
-    """Nobody is online: the group has a position at a broker, and no more."""
+MODELS = {"CLUSTERING": 4, "BROADCASTING": 0}
+"""Model of a group -> messages that it lacks."""
+
+
+@pytest.fixture(scope="module")
+def behind(apache: ApacheCluster, gateway: Node) -> Iterator[None]:
+    """Groups that lack messages. Figures of groups are looked for every 30 s: those of all tests at once."""
     apache.make_topic("outside", "NORMAL")
     apache.make_group("outsiders")
     send(apache, "broker-a", "outside", [f"m{number}" for number in range(10)])
     position = {"consumerGroup": "outsiders", "topic": "outside", "queueId": "0", "commitOffset": "3"}
     apache.ask(apache.brokers["broker-a"].address, codes.UPDATE_OFFSET, position)
+    links = []
+    for model in MODELS:
+        topic = f"relayed-{model}"
+        apache.make_topic(topic, "NORMAL")
+        send(apache, "broker-a", topic, [f"m{number}" for number in range(4)])
+        subscription = {
+            "topic": topic, "subString": "*", "expressionType": "TAG", "subVersion": 1, "tagsSet": [], "codeSet": [],
+        }  # fmt: skip
+        consumer = {
+            "groupName": f"relayed-lag-{model}", "consumeType": "CONSUME_PASSIVELY", "messageModel": model, "unitMode": False,
+            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "subscriptionDataSet": [subscription],
+        }  # fmt: skip
+        body = {"clientID": f"me@{model}", "producerDataSet": [], "consumerDataSet": [consumer], "heartbeatFingerprint": 0}
+        links.append(Link(f"127.0.0.1:{gateway.port('remoting')}", 10))
+        (answer,) = links[-1].ask([(codes.HEARTBEAT, {"a": "b"}, json.dumps(body).encode())])
+        assert answer.code == codes.SUCCESS, answer.remark
+    yield
+    for link in links:
+        link.close()
+
+
+@pytest.mark.usefixtures("behind")
+def test_the_lag_of_a_group_that_has_never_received_here_is_on_the_metrics_page(gateway: Node) -> None:
+    """Nobody is online: the group has a position at a broker, and no more."""
     until(lambda: lag_of(gateway, "group_lag", "outsiders", "outside") == 7, WAIT_S * 6, gateway.text)
     assert 0 < lag_of(gateway, "group_lag_seconds", "outsiders", "outside") < 3_600
 
 
-@pytest.mark.parametrize(("model", "messages"), [("CLUSTERING", 4), ("BROADCASTING", 0)])
-def test_the_lag_of_a_relayed_remoting_client_is_on_the_metrics_page(
-    apache: ApacheCluster, gateway: Node, model: str, messages: int
-) -> None:
+@pytest.mark.usefixtures("behind")
+@pytest.mark.parametrize("model", MODELS)
+def test_the_lag_of_a_relayed_remoting_client_is_on_the_metrics_page(gateway: Node, model: str) -> None:
     """It is online, and has no position yet. A group that broadcasts never has one: its members keep theirs."""
-    topic, group = f"relayed-{model}", f"relayed-lag-{model}"
-    apache.make_topic(topic, "NORMAL")
-    send(apache, "broker-a", topic, [f"m{number}" for number in range(4)])
-    subscription = {"topic": topic, "subString": "*", "expressionType": "TAG", "subVersion": 1, "tagsSet": [], "codeSet": []}
-    consumer = {
-        "groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": model, "unitMode": False,
-        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "subscriptionDataSet": [subscription],
-    }  # fmt: skip
-    body = {"clientID": f"me@{model}", "producerDataSet": [], "consumerDataSet": [consumer], "heartbeatFingerprint": 0}
-    link = Link(f"127.0.0.1:{gateway.port('remoting')}", 10)
-    try:
-        (answer,) = link.ask([(codes.HEARTBEAT, {"a": "b"}, json.dumps(body).encode())])
-        assert answer.code == codes.SUCCESS, answer.remark
-        until(lambda: lag_of(gateway, "group_lag", group, topic) == messages, WAIT_S * 6, gateway.text)
-    finally:
-        link.close()
+    group, topic = f"relayed-lag-{model}", f"relayed-{model}"
+    until(lambda: lag_of(gateway, "group_lag", group, topic) == MODELS[model], WAIT_S * 6, gateway.text)
 
 
 def test_the_lag_of_a_group_is_on_the_metrics_page(apache: ApacheCluster, gateway: Node, near: Client) -> None:

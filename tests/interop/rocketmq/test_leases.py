@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from domain.errors import Failure
 from domain.event import Leased
@@ -10,8 +11,8 @@ from domain.filter import expression
 from domain.filter.filter import SQL92, TAG
 from domain.message.receipt import Receipt, parse
 from domain.message.record import Record
-from gateway.apache.dead_letters import RocketmqDeadLetters
 from gateway.apache.heartbeats import RocketmqHeartbeats
+from gateway.apache.store import RocketmqDeadLetters
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.interop.rocketmq.apache import ApacheCluster
@@ -105,7 +106,7 @@ def test_an_ordered_queue_is_blocked_until_its_lease_ends(apache: ApacheCluster)
 
     async def play(gateway: NearGateway) -> None:
         await gateway.know("ordered")
-        more = {"ordered": True, "limit": 2}
+        more: dict[str, Any] = {"ordered": True, "limit": 2}
         found = await gateway.until("ordered", "ordered-group", 2, attempt_id="first", **more)
         assert [body(each) for each in found] == ["step 0", "step 1"]
         assert [each.receipt.revive_queue for each in found] == [999, 999]

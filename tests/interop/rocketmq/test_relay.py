@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway.client.client import Client
-from tests.interop.remoting.java import PROJECT, JavaClient, build
+from tests.interop.remoting.java import PROJECT, JavaClient, build, run
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.relays import RelayNode
-from tests.interop.test_java_scenes import run
 from tests.interop.workshop import CLIENTS, go_program
 from tests.patience import until
 from tests.store.faults.soak import SOAK
@@ -26,8 +25,8 @@ pytestmark = [
 ]
 RUN_S = 200
 SCENES = (
-    "lite-assign", "pull", "compressed", "characters", "selectors", "pop-orderly", "levels",
-    "dead-orderly",
+    "lite-assign", "pull", "compressed", "characters", "selectors", "pop-orderly", "levels", "dead-orderly", "transaction",
+    "callbacks", "request",
 )  # fmt: skip
 """Scenes of the Java client 5.5.0 that hold for two brokers. Not in it: those that count on one broker, on our limits, or that
 change the settings of a broker which others use."""
@@ -51,7 +50,7 @@ def relays(tmp_path_factory: pytest.TempPathFactory, apache: ApacheCluster) -> I
 @pytest.fixture(scope="module")
 def told(java: JavaClient, relays: tuple[RelayNode, RelayNode]) -> dict[str, str]:
     """Scene -> what the Java client says of it. All run at the same time, since they mostly wait."""
-    return run([*java.command("Suite"), "clients", relays[0].nameserver, relays[0].at(0), *SCENES])
+    return java.scenes("clients", relays[0].nameserver, relays[0].at(0), *SCENES)
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -59,21 +58,8 @@ def test_a_scene_of_the_java_client(told: dict[str, str], scene: str) -> None:
     assert told.get(scene, "nothing was said").startswith("OK "), told.get(scene)
 
 
-@pytest.mark.parametrize("mode", ["callbacks", "request"])
-def test_brokers_ask_clients_through_the_relay(java: JavaClient, relays: tuple[RelayNode, RelayNode], mode: str) -> None:
-    """Running info, direct consumption and positions of a client; requests and their replies."""
-    done = java.run("Tools", mode, relays[0].nameserver, f"Relayed{mode}")
-    assert f"OK {mode}" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:] + relays[0].text()
-
-
-def test_a_transaction_is_asked_about_and_decided(java: JavaClient, relays: tuple[RelayNode, RelayNode]) -> None:
-    """Half messages at both brokers; the producer decides over some at once, and over others when it is asked."""
-    done = java.run("Transacted", "transaction", relays[0].nameserver, "RelayedTransactions")
-    assert "OK transaction" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:] + relays[0].text()
-
-
 def test_sends_by_binary_headers(java: JavaClient, relays: tuple[RelayNode, RelayNode]) -> None:
-    java.scenario("send", relays[0].nameserver, "RelayedBinary", options=("-Drocketmq.serialize.type=ROCKETMQ",))
+    java.scenario("send", relays[0].nameserver, options=("-Drocketmq.serialize.type=ROCKETMQ",))
 
 
 class Member:
@@ -261,7 +247,7 @@ def test_our_own_client(relays: tuple[RelayNode, RelayNode], apache: ApacheClust
 def test_the_java_client_4_9_8(relays: tuple[RelayNode, RelayNode], tmp_path: Path) -> None:
     """It does not name the broker in its requests: the port does."""
     java = build(tmp_path, PROJECT.parent / "remoting4")
-    said = run([*java.command("Older"), relays[0].nameserver, "Older498"])
+    said = run([*java.command("Older"), "clients", relays[0].nameserver, "Older498"])
     assert {name: said.get(name, "").split()[:1] for name in OLDER} == {name: ["OK"] for name in OLDER}, said
 
 
@@ -283,4 +269,4 @@ def test_the_go_client_2_1_2(relays: tuple[RelayNode, RelayNode], tmp_path: Path
 def test_brokers_by_name_at_one_port(java: JavaClient, apache: ApacheCluster, tmp_path: Path) -> None:
     """Without ports for brokers, the Java client 5.5.0 says which broker it wants, in sends, pulls and offsets."""
     with RelayNode(tmp_path / "relay", apache.nameserver.address, by_name=True) as relay:
-        java.scenario("send", relay.nameserver, "RelayedSentByName")
+        java.scenario("send", relay.nameserver)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from domain.message.receipt import parse
 from tests.interop.grpc import java as java_sdk
+from tests.interop.grpc.setup import python_client
 from tests.interop.grpc.stub_consumer import StubConsumer
 from tests.interop.grpc.test_go import PROJECT as GO_PROJECT
 from tests.interop.grpc.test_go import run as run_go
@@ -43,25 +43,11 @@ def gateways(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) ->
             node.stop()
 
 
-def python_sdk(node: Node, script: str, scenario: str, topic: str, group: str, folder: Path) -> dict[str, Any]:
-    """Run one scenario of the official Python SDK."""
-    command = [sys.executable, str(GRPC / script), f"127.0.0.1:{node.port('grpc')}", scenario, topic, group]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_S, cwd=folder, check=False)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{node.text()[-4000:]}"
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
-
-
 PYTHON = {
-    "simple": ("python_client.py", "NORMAL"),
-    "sql": ("python_client.py", "NORMAL"),
-    "push": ("python_client.py", "NORMAL"),
-    "fifo": ("python_client.py", "FIFO"),
-    "delay": ("python_client.py", "DELAY"),
-    "transaction": ("python_transaction.py", "TRANSACTION"),
-    "recall": ("python_transaction.py", "DELAY"),
-}
-"""Scenario -> (script, type of its topic)."""
+    "simple": "NORMAL", "sql": "NORMAL", "push": "NORMAL", "fifo": "FIFO", "delay": "DELAY", "transaction": "TRANSACTION",
+    "recall": "DELAY",
+}  # fmt: skip
+"""Scenario -> the type of its topic."""
 GO = {"simple": "NORMAL", "push": "NORMAL", "fifo": "FIFO", "delay": "DELAY", "transact": "TRANSACTION", "sql": "NORMAL"}
 JAVA = {"simple": "NORMAL", "push": "NORMAL", "fifo": "FIFO"}
 
@@ -78,20 +64,13 @@ def played(apache: ApacheCluster, gateways: list[Node], tmp_path_factory: pytest
         folder = tmp_path_factory.mktemp(topic)
         try:
             if sdk == "python":
-                found: Any = python_sdk(gateways[0], PYTHON[scenario][0], scenario, topic, f"{topic}-group", folder)
+                found: Any = python_client(gateways[0], scenario, topic, f"{topic}-group", folder)
             elif sdk == "go":
                 run_go(program, scenario, gateways[1].port("grpc"), topic, folder, tls=False)
                 found = "OK"
             else:
-                command = [
-                    *java,
-                    "GrpcClient",
-                    f"127.0.0.1:{gateways[0].port('grpc')}",
-                    "plain",
-                    scenario,
-                    topic,
-                    f"{topic}-group",
-                ]
+                endpoint = f"127.0.0.1:{gateways[0].port('grpc')}"
+                command = [*java, "GrpcClient", endpoint, "plain", scenario, topic, f"{topic}-group"]
                 done = subprocess.run(command, capture_output=True, timeout=CLIENT_S, cwd=folder, check=False)
                 output = done.stdout.decode("utf-8", "replace")
                 assert done.returncode == 0, f"{output}\n{done.stderr.decode()[-4000:]}"
@@ -100,7 +79,7 @@ def played(apache: ApacheCluster, gateways: list[Node], tmp_path_factory: pytest
             found = error
         given[sdk, scenario] = found
 
-    plays = [("python", name, kind) for name, (_, kind) in PYTHON.items()]
+    plays = [("python", name, kind) for name, kind in PYTHON.items()]
     plays += [("go", name, kind) for name, kind in GO.items()] + [("java", name, kind) for name, kind in JAVA.items()]
     for sdk, name, kind in plays:
         apache.make_topic(f"{sdk}-{name}", kind)

@@ -16,7 +16,7 @@ from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, peer
 from protocols.remoting.controller.dispatch import READERS
-from protocols.remoting.controller.notice import role_changed
+from protocols.remoting.controller.sync_state import role_changed
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, frame_of, head_of, request
 from tests.kept.exchanges.raft import CHANGES, GROUP, REPORTS
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 from domain.event import Event
-from protocols.remoting.dispatch import Reader
-from protocols.remoting.ticket import Ticket
+from protocols.remoting.ticket import Reader, Ticket
 from protocols.remoting.wire.frame import Frame, FrameDecoder
 from tests.protocols.remoting.controller.wire import CLIENT
 

@@ -59,6 +59,14 @@ class Scene:
         (raw,) = self.stage.raw(data, source)
         return self.device.read(raw)
 
+    def note(self) -> tuple[Answer, Packet]:
+        """The one notification that is sent, opened and as it was sent; it is acknowledged."""
+        (raw,) = self.stage.out_raw()
+        found = message.decode(raw)
+        assert found is not None
+        self.stage.carry_out(self.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), self.stage.now))
+        return self.device.read(raw), found
+
     def again(self, data: bytes) -> Packet:
         """Send a datagram of the device again, with another message id, from another port."""
         self.mid += 1

@@ -13,6 +13,7 @@ from domain.principal import GATEWAY
 from protocols.coap import status
 from protocols.coap.message import message, option
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
+from tests.protocols.taken import last
 
 A = "mq/sensors/room1/temp"
 
@@ -327,8 +328,7 @@ def test_no_response_suppresses_classes() -> None:  # 7967-2.1
     stage = Stage()
     stage.hold = True
     assert stage.request(message.POST, "mq/t", b"1", kind=message.NON, pairs=[(option.NO_RESPONSE, bytes([26]))]) == []
-    command = stage.commands[0]
-    assert isinstance(command, Send)
+    command = last(stage.commands, Send, 0)
     assert not command.wait
     assert stage.endpoint.replier.executing == 0
     stage.hold = False

@@ -11,6 +11,7 @@ from domain.message import property as properties
 from protocols.coap.message import cbor, message, option
 from protocols.coap.message.message import Packet, Pairs
 from tests.protocols.coap.stage import Stage, values
+from tests.protocols.taken import last
 
 OBSERVE: tuple[int, bytes] = (option.OBSERVE, b"")
 
@@ -88,14 +89,12 @@ def test_a_group_receives_what_matches() -> None:
     stage = Stage(amplification=0)
     stage.queue = [stage.publish("rooms", b"1")]
     answer = fetch(stage, encoded(tag="alarm"), query=["group=g"])
-    command = stage.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(stage.commands, Receive)
     assert command.filter is not None
     assert command.filter.expression[1] == "alarm"
     assert (answer.payload, len(values(answer, option.LOCATION_QUERY))) == (b"1", 2)
     answer = fetch(stage, encoded(path="rooms/+/temp"), query=["group=g"], pairs=[OBSERVE])
-    command = stage.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(stage.commands, Receive)
     assert command.filter is not None
     assert "rooms/+/temp" in command.filter.expression[1]
     assert stage.endpoint.observations.count == 1

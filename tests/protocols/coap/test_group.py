@@ -8,6 +8,7 @@ from domain.command import Acknowledge, Extend, Receive
 from domain.message.receipt import Receipt
 from protocols.coap.message import message, option
 from tests.protocols.coap.stage import Stage, values
+from tests.protocols.taken import last
 
 
 def test_receive_and_acknowledge() -> None:
@@ -15,8 +16,7 @@ def test_receive_and_acknowledge() -> None:
     stage.queue = [stage.publish("t", b"1", stored=b"HG_CONTENT_TYPE\x01application/json\x02")]
     [answer] = stage.request(message.GET, "mq/t", query=["group=g", "wait=5", "invisible_ms=60000"])
     assert (message.name(answer.code), answer.payload, values(answer, option.CONTENT_FORMAT)) == ("2.05", b"1", [bytes([50])])
-    command = stage.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(stage.commands, Receive)
     assert (command.group, command.topic, command.limit, command.wait_ms, command.invisible_ms) == ("g", "t", 1, 5000, 60_000)
     queries = [query.decode() for query in values(answer, option.LOCATION_QUERY)]
     assert queries == ["group=g", f"receipt={next(iter(stage.leased))}"]
@@ -33,8 +33,7 @@ def test_receipt_is_that_of_every_protocol_and_no_endpoint_keeps_it() -> None:
     stage.leased[receipt.text()] = receipt
     [done] = stage.request(message.DELETE, "mq/t", query=["group=h", f"receipt={receipt.text()}"])
     assert message.name(done.code) == "2.02"
-    command = stage.commands[-1]
-    assert isinstance(command, Acknowledge)
+    command = last(stage.commands, Acknowledge)
     assert (command.group, command.topic, [each.text() for each in command.receipts]) == ("h", "t", [receipt.text()])
 
 
@@ -42,8 +41,7 @@ def test_receipt_is_that_of_every_protocol_and_no_endpoint_keeps_it() -> None:
 def test_where_a_new_group_begins(query: list[str], first: bool) -> None:
     stage = Stage(amplification=0)
     stage.request(message.GET, "mq/t", query=["group=g", *query])
-    command = stage.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(stage.commands, Receive)
     assert command.from_first == first
 
 

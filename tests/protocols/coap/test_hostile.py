@@ -43,7 +43,7 @@ def test_no_datagram_raises_and_nothing_stays_open(datagrams: list[tuple[bytes, 
     stage.advance(600)
     assert stage.endpoint.replier.executing == 0
     assert stage.endpoint.assemblies.charge == 0
-    assert stage.endpoint.pinned.bytes == 0
+    assert stage.endpoint.shared.pinned.bytes == 0
 
 
 @settings(max_examples=60, deadline=None)

@@ -12,6 +12,7 @@ from domain.event import Refused
 from protocols.coap.message import message, option
 from protocols.coap.message.message import Packet
 from tests.protocols.coap.stage import Stage, values
+from tests.protocols.taken import last
 
 OBSERVE = (option.OBSERVE, b"")
 
@@ -48,8 +49,7 @@ def test_messages_that_wait_already_come_after_the_registration() -> None:
     stage.queue = [stage.publish("t", b"1"), stage.publish("t", b"2")]
     answer, first = stage.request(message.GET, "mq/t", query=["group=g", "from=last"], token=b"m", pairs=[OBSERVE])
     assert (answer.payload, first.payload) == (b"", b"1")
-    command = stage.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(stage.commands, Receive)
     assert (command.from_first, command.limit, command.invisible_ms) == (False, 1, 120_000)
 
 
@@ -57,8 +57,7 @@ def test_reset_releases_the_message_at_once() -> None:
     stage = joined()
     [first] = stage.arrive(b"1")
     acknowledge(stage, first, message.RST)
-    released = stage.commands[-1]
-    assert isinstance(released, Extend)
+    released = last(stage.commands, Extend)
     assert (released.group, released.topic, released.invisible_ms) == ("g", "t", 0)
     assert stage.endpoint.observations.count == 0
 

@@ -364,18 +364,6 @@ def test_notifications_of_two_connections_do_not_mix() -> None:
     assert [payload_of(frame) for frame in stage.frames()] == [b"1"]
 
 
-def test_fetch_selects_paths_over_a_stream() -> None:
-    stage = StreamStage()
-    body = b"\xa1\x64path\x66site/+"
-    (first,) = stage.send(message.FETCH, "mq/site", body, b"ob", [(option.CONTENT_FORMAT, b"\x3c"), (option.OBSERVE, b"")])
-    assert (first.code, len(of(first, option.OBSERVE))) == (message.CONTENT, 1)
-    stage.publish("site/a", b"1")
-    stage.publish("site/a/b", b"2")
-    stage.publish("site/b", b"3")
-    got = stage.frames()
-    assert [(of(frame, option.LOCATION_PATH)[-1], payload_of(frame)) for frame in got] == [(b"a", b"1"), (b"b", b"3")]
-
-
 def test_a_group_gives_one_message_where_there_are_no_acknowledgements() -> None:
     stage = StreamStage()
     stage.queue = [stage.publish("t", b"1")]

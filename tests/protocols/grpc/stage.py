@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from google.protobuf.message import Message as Proto
 
@@ -17,13 +18,15 @@ from protocols.declaration import NoSettings
 from protocols.grpc.adapter import GrpcFactory
 from protocols.grpc.application import GrpcApplication
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.application import Headers, Reply
+from protocols.http2.application import Reply
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
+from protocols.http2.head import Headers
 from protocols.setting import Setting
 from tests.protocols.http2.peer import PEER, Client
 from tests.simulation.kit.entropy import NoEntropy
 
+Kind = TypeVar("Kind", bound=Command)
 SERVICE = "/apache.rocketmq.v2.MessagingService/"
 WALL_MS = 1_790_000_000_123
 MS = 1_000_000
@@ -78,10 +81,17 @@ class Stage:
     def commands(self) -> list[Command]:
         return self.client.commands
 
-    def take(self) -> Command:
-        """The one unanswered command."""
+    def take(self, kind: type[Kind]) -> Kind:
+        """The one unanswered command, which is of this kind."""
         (command,) = self.client.commands
         self.client.commands.clear()
+        assert isinstance(command, kind)
+        return command
+
+    def expire_one(self, at: int, kind: type[Kind]) -> Kind:
+        """The one command of `expire`, which is of this kind."""
+        (command,) = self.expire(at)
+        assert isinstance(command, kind)
         return command
 
     def take_all(self) -> list[Command]:
@@ -192,14 +202,22 @@ def leased(
     return Leased(record, Receipt(offset, WALL_MS, 30_000, 0, 0, "broker-a", 3, offset, 4_096), attempt)
 
 
-def with_settings(engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUMER, fifo: bool = False) -> tuple[Stage, int]:
-    """A consumer that has exchanged its settings."""
+def telling(engine: EngineFactory, settings: pb.Settings) -> tuple[Stage, int]:
+    """A client that has sent its settings on a Telemetry stream."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
-    stage.notify(stream, consumer(kind))
+    stage.notify(stream, settings)
+    return stage, stream
+
+
+def with_settings(
+    engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUMER, group: Group | None = None
+) -> tuple[Stage, int]:
+    """A consumer that has exchanged its settings; of group g, unless another one is given."""
+    stage, stream = telling(engine, consumer(kind))
     _, query = stage.take_all()
     assert isinstance(query, QueryGroup)
-    stage.give(GroupFound(query.ticket, Group("g", orderly=fifo)))
+    stage.give(GroupFound(query.ticket, group or Group("g")))
     return stage, stream
 
 

@@ -14,15 +14,13 @@ from protocols.grpc import inquiry
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, ordinal
 from protocols.http2.engine import EngineFactory
-from tests.protocols.grpc.stage import WALL_MS, Stage, consumer, leased, prefixed
-from tests.protocols.http2.peer import PEER, both_engines
+from tests.protocols.grpc.stage import WALL_MS, Stage, consumer, leased, prefixed, telling
+from tests.protocols.http2.peer import PEER
 
 
 def consuming(engine: EngineFactory, settings: pb.Settings | None = None) -> tuple[Stage, int, Heartbeat]:
     """A push consumer that has exchanged its settings."""
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, settings or consumer(pb.PUSH_CONSUMER))
+    stage, stream = telling(engine, settings or consumer(pb.PUSH_CONSUMER))
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)
@@ -41,7 +39,6 @@ def say(stage: Stage, stream: int, command: pb.TelemetryCommand) -> list[object]
     return list(stage.take_all())
 
 
-@both_engines
 def test_a_client_has_address_language_and_version(engine: EngineFactory) -> None:
     _, _, heartbeat = consuming(engine)
     assert (heartbeat.language, heartbeat.version, heartbeat.address) == ("JAVA", 453, f"{PEER.host}:{PEER.port}")
@@ -63,15 +60,13 @@ def test_a_version_is_its_ordinal(text: str, version: int) -> None:
     assert ordinal(text) == version
 
 
-@both_engines
 def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
     settings = consumer(pb.PUSH_CONSUMER)
     settings.subscription.subscriptions[0].expression.expression = "A || B"
     stage, stream, _ = consuming(engine, settings)
     before = len(stage.messages(stream))
     stage.give(Inquiry(None, 7, "client-1", RunningInfoRequest("g", False)))
-    (answer,) = stage.expire(stage.now)
-    assert isinstance(answer, ClientAnswered)
+    answer = stage.expire_one(stage.now, ClientAnswered)
     assert isinstance(answer.answer, bytes)
     found = orjson.loads(answer.answer)
     assert answer.serial == 7
@@ -84,7 +79,6 @@ def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
     assert "jstack" not in found
 
 
-@both_engines
 def test_stacks_come_from_the_client(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     stage.give(Inquiry(None, 8, "client-1", RunningInfoRequest("g", True)))
@@ -99,7 +93,6 @@ def test_stacks_come_from_the_client(engine: EngineFactory) -> None:
     assert say(stage, stream, said) == []
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("code", "result"),
     [(pb.OK, "CR_SUCCESS"), (pb.FAILED_TO_CONSUME_MESSAGE, "CR_LATER"), (pb.MESSAGE_CORRUPTED, "CR_RETURN_NULL")],
@@ -120,7 +113,6 @@ def test_a_message_is_consumed_directly(engine: EngineFactory, code: pb.Code, re
     assert (answer.serial, found["consumeResult"], found["spentTimeMills"]) == (9, result, 3)
 
 
-@both_engines
 def test_the_question_itself_as_its_answer_is_an_answer(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
@@ -130,7 +122,6 @@ def test_the_question_itself_as_its_answer_is_an_answer(engine: EngineFactory) -
     assert isinstance(answer.answer, bytes)
 
 
-@both_engines
 def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
@@ -145,13 +136,11 @@ def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> No
     for about, word in ((PositionsRequest("g", "t"), "no words"), (RunningInfoRequest("g", True), "no Telemetry")):
         client = "client-1" if isinstance(about, PositionsRequest) else "somebody else"
         stage.give(Inquiry(None, 11, client, about))
-        (told,) = stage.expire(stage.now)
-        assert isinstance(told, ClientAnswered)
+        told = stage.expire_one(stage.now, ClientAnswered)
         assert isinstance(told.answer, Failure)
         assert word in told.answer.text
 
 
-@both_engines
 def test_answers_to_nothing_are_let_go(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
     for nonce in ("", "x", "-1", "12", "9" * 40, "\u0661"):
@@ -160,7 +149,6 @@ def test_answers_to_nothing_are_let_go(engine: EngineFactory) -> None:
         assert say(stage, stream, said) == []
 
 
-@both_engines
 def test_questions_are_bounded(engine: EngineFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inquiry, "PENDING_MAX", 2)
     stage, stream, _ = consuming(engine)

@@ -16,7 +16,6 @@ from protocols.grpc.lite import UNACKED_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import SECOND, WALL_MS, Stage, leased, poll, with_settings
-from tests.protocols.http2.peer import both_engines
 
 STORED = b"UNIQ_KEY\x01ID1\x02__LITE_TOPIC\x01a\x02"
 
@@ -35,13 +34,10 @@ def status(stage: Stage, stream: int) -> int:
     return int(pb.SyncLiteSubscriptionResponse.FromString(stage.messages(stream)[0]).status.code)
 
 
-@both_engines
 @pytest.mark.parametrize("action", list(LiteAction))
-def test_each_action_is_a_command(engine: EngineFactory, action: LiteAction) -> None:
-    stage = Stage(engine)
+def test_each_action_is_a_command(stage: Stage, action: LiteAction) -> None:
     stream = stage.call("SyncLiteSubscription", request(getattr(pb, action.name), "a", "b"))
-    command = stage.take()
-    assert isinstance(command, SyncSubscription)
+    command = stage.take(SyncSubscription)
     assert (command.client_id, command.group, command.topic) == ("client-1", "g", "t")
     assert (command.action, command.names, command.start) == (action, ["a", "b"], None)
     stage.give(Done(command.ticket))
@@ -59,21 +55,14 @@ def test_each_action_is_a_command(engine: EngineFactory, action: LiteAction) -> 
         ({"timestamp": WALL_MS}, OffsetOption(OffsetOptionType.TIME, WALL_MS)),
     ],
 )
-@both_engines
-def test_where_a_group_goes_on_counts_for_what_is_added(
-    engine: EngineFactory, option: dict[str, Any], start: OffsetOption
-) -> None:
-    stage = Stage(engine)
+def test_where_a_group_goes_on_counts_for_what_is_added(stage: Stage, option: dict[str, Any], start: OffsetOption) -> None:
     for action, expected in ((pb.PARTIAL_ADD, start), (pb.COMPLETE_ADD, None), (pb.PARTIAL_REMOVE, None)):
         stage.call("SyncLiteSubscription", request(action, "a", **option))
-        command = stage.take()
-        assert isinstance(command, SyncSubscription)
+        command = stage.take(SyncSubscription)
         assert command.start == expected
 
 
-@both_engines
-def test_what_makes_no_sense_is_refused_before_the_node_hears_of_it(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_what_makes_no_sense_is_refused_before_the_node_hears_of_it(stage: Stage) -> None:
     nameless = request(pb.PARTIAL_ADD, "a")
     nameless.group.name = ""
     cases = (
@@ -95,24 +84,19 @@ def test_what_makes_no_sense_is_refused_before_the_node_hears_of_it(engine: Engi
         (ErrorCode.TOPIC_NOT_FOUND, pb.TOPIC_NOT_FOUND),
     ],
 )
-@both_engines
-def test_a_refusal_has_its_code(engine: EngineFactory, failure: ErrorCode, code: int) -> None:
-    stage = Stage(engine)
+def test_a_refusal_has_its_code(stage: Stage, failure: ErrorCode, code: int) -> None:
     stream = stage.call("SyncLiteSubscription", request(pb.PARTIAL_ADD, "a"))
-    command = stage.take()
-    assert isinstance(command, SyncSubscription)
+    command = stage.take(SyncSubscription)
     stage.give(Refused(command.ticket, Failure(failure, "why")))
     assert status(stage, stream) == code
 
 
-@both_engines
 def test_a_poll_of_a_lite_push_consumer_is_one_for_all_that_it_has(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.LITE_PUSH_CONSUMER)
     asked = poll(auto_renew=True)
     asked.attempt_id = "x"
     stream = stage.call("ReceiveMessage", asked, timeout="20S")
-    command = stage.take()
-    assert isinstance(command, ReceiveLite)
+    command = stage.take(ReceiveLite)
     assert (command.client_id, command.group, command.topic, command.attempt_id) == ("client-1", "g", "t", "x")
     assert (command.limit, command.wait_ms) == (32, 15_000)
     message = leased(b"x", STORED)
@@ -125,19 +109,16 @@ def test_a_poll_of_a_lite_push_consumer_is_one_for_all_that_it_has(engine: Engin
     acknowledgement.topic.name = "t"
     acknowledgement.entries.add(message_id="ID1", receipt_handle=told.system_properties.receipt_handle, lite_topic="a")
     stage.call("AckMessage", acknowledgement)
-    settled = stage.take()
-    assert isinstance(settled, Acknowledge)
+    settled = stage.take(Acknowledge)
     assert (settled.topic, settled.receipts) == ("%LMQ%$t$a", [message.receipt])
 
 
-@both_engines
 def test_a_consumer_that_acknowledges_nothing_gets_no_more(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.LITE_PUSH_CONSUMER)
     for turn in range(5):
         stage.now += TURN_NS
         stage.call("ReceiveMessage", poll(auto_renew=True), timeout="20S")
-        command = stage.take()
-        assert isinstance(command, ReceiveLite)
+        command = stage.take(ReceiveLite)
         messages = [leased(b"x", STORED, offset=turn * 32 + at) for at in range(32)]
         stage.give(Received(command.ticket, messages, WALL_MS, 30_000))
         if (turn + 1) * 32 > UNACKED_MAX:
@@ -148,7 +129,6 @@ def test_a_consumer_that_acknowledges_nothing_gets_no_more(engine: EngineFactory
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.FORBIDDEN
 
 
-@both_engines
 def test_a_lite_topic_that_is_taken_away_is_told_on_the_telemetry_stream(engine: EngineFactory) -> None:
     stage, stream = with_settings(engine, pb.LITE_PUSH_CONSUMER)
     stage.give(LiteTaken(None, "client-1", "g", "a"))
@@ -159,13 +139,10 @@ def test_a_lite_topic_that_is_taken_away_is_told_on_the_telemetry_stream(engine:
     assert len(stage.messages(stream)) == before
 
 
-@both_engines
 def test_termination_ends_what_was_subscribed_to(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.LITE_PUSH_CONSUMER)
     stage.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
-    leave = stage.take()
-    assert isinstance(leave, Leave)
+    leave = stage.take(Leave)
     stage.give(Done(leave.ticket))
-    (ended,) = stage.expire(stage.now + SECOND)
-    assert isinstance(ended, SyncSubscription)
+    ended = stage.expire_one(stage.now + SECOND, SyncSubscription)
     assert (ended.action, ended.client_id, ended.group) == (LiteAction.COMPLETE_REMOVE, "client-1", "g")

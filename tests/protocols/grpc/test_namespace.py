@@ -12,14 +12,10 @@ from domain.message.message import Message
 from domain.topic import Group, Topic
 from domain.transaction import CheckTransaction, EndTransaction
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import Stage, consumer, leased, message
-from tests.protocols.http2.peer import both_engines
 
 
-@both_engines
-def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_consumer_inside_a_namespace(stage: Stage) -> None:
     stream = stage.open_telemetry()
     settings = consumer(pb.SIMPLE_CONSUMER)
     settings.subscription.group.resource_namespace = "shop"
@@ -39,8 +35,7 @@ def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
     request.invisible_duration.seconds = 30
     request.long_polling_timeout.seconds = 5
     poll = stage.call("ReceiveMessage", request)
-    receive = stage.take()
-    assert isinstance(receive, Receive)
+    receive = stage.take(Receive)
     assert (receive.group, receive.topic) == ("shop%g", "shop%t")
     stage.give(Received(receive.ticket, [leased(b"body")], 1, 30_000))
     shown = pb.ReceiveMessageResponse.FromString(stage.messages(poll)[1]).message
@@ -48,33 +43,26 @@ def test_a_consumer_inside_a_namespace(engine: EngineFactory) -> None:
     settle = pb.AckMessageRequest(group=request.group, topic=request.message_queue.topic)
     settle.entries.add(message_id="ID1", receipt_handle=shown.system_properties.receipt_handle)
     stage.call("AckMessage", settle)
-    acknowledge = stage.take()
-    assert isinstance(acknowledge, Acknowledge)
+    acknowledge = stage.take(Acknowledge)
     assert (acknowledge.group, acknowledge.topic) == ("shop%g", "shop%t")
 
 
-@both_engines
-def test_the_metadata_counts_where_a_resource_is_silent(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_the_metadata_counts_where_a_resource_is_silent(stage: Stage) -> None:
     extra = [(b"x-mq-namespace", b"shop")]
     stage.call("SendMessage", pb.SendMessageRequest(messages=[message()]), extra=extra)
-    sent = stage.take()
-    assert isinstance(sent, Send)
+    sent = stage.take(Send)
     assert sent.messages[0].topic == "shop%t"
     other = message()
     other.topic.resource_namespace = "yard"
     stage.call("SendMessage", pb.SendMessageRequest(messages=[other]), extra=extra)
-    sent = stage.take()
-    assert isinstance(sent, Send)
+    sent = stage.take(Send)
     assert sent.messages[0].topic == "yard%t"
     both = pb.SendMessageRequest(messages=[message(), other])
     stream = stage.call("SendMessage", both, extra=extra)
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.MESSAGE_CORRUPTED
 
 
-@both_engines
-def test_a_namespace_that_could_be_mistaken_for_another_is_none(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_namespace_that_could_be_mistaken_for_another_is_none(stage: Stage) -> None:
     for space in ("a%b", "a b", "%RETRY", "x" * 65):
         sent = message()
         sent.topic.resource_namespace = space
@@ -83,30 +71,24 @@ def test_a_namespace_that_could_be_mistaken_for_another_is_none(engine: EngineFa
     assert not stage.commands
 
 
-@both_engines
-def test_routes_name_the_topic_as_it_was_asked_for(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_routes_name_the_topic_as_it_was_asked_for(stage: Stage) -> None:
     request = pb.QueryRouteRequest()
     request.topic.name = "t"
     request.topic.resource_namespace = "shop"
     stream = stage.call("QueryRoute", request)
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     assert query.topic == "shop%t"
     stage.give(TopicFound(query.ticket, Topic("shop%t")))
     place = pb.QueryRouteResponse.FromString(stage.messages(stream)[0]).message_queues[0]
     assert (place.topic.resource_namespace, place.topic.name) == ("shop", "t")
 
 
-@both_engines
-def test_a_producer_is_asked_about_its_transaction_in_its_own_words(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_producer_is_asked_about_its_transaction_in_its_own_words(stage: Stage) -> None:
     stream = stage.open_telemetry()
     settings = pb.Settings(client_type=pb.PRODUCER)
     settings.publishing.topics.add(name="t", resource_namespace="shop")
     stage.notify(stream, settings)
-    heartbeat = stage.take()
-    assert isinstance(heartbeat, Heartbeat)
+    heartbeat = stage.take(Heartbeat)
     assert heartbeat.producers == ["shop%t"]
     half = record.encode(Message("shop%t", b"half", b"UNIQ_KEY\x01ID\x02"), 0, 0, 0, bytes(8))
     stage.give(CheckTransaction(None, "client-1", "shop%t", "ID", half))
@@ -114,6 +96,5 @@ def test_a_producer_is_asked_about_its_transaction_in_its_own_words(engine: Engi
     assert (asked.message.topic.resource_namespace, asked.message.topic.name) == ("shop", "t")
     end = pb.EndTransactionRequest(topic=asked.message.topic, transaction_id="ID", resolution=pb.COMMIT)
     stage.call("EndTransaction", end)
-    decision = stage.take()
-    assert isinstance(decision, EndTransaction)
+    decision = stage.take(EndTransaction)
     assert decision.group == "shop%t"

@@ -11,18 +11,15 @@ from domain.topic import Group
 from protocols.grpc import wire
 from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.http2.connection import HELD_BYTES_MAX
 from protocols.http2.engine import EngineFactory
+from protocols.http2.stream import HELD_BYTES_MAX
 from tests.protocols.grpc.stage import SERVICE, WALL_MS, Stage, leased, poll, prefixed, with_settings
-from tests.protocols.http2.peer import both_engines
 
 
-@both_engines
 def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll(), timeout="18S")
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     assert (command.group, command.topic, command.limit, command.invisible_ms) == ("g", "t", 32, 30_000)
     assert (command.wait_ms, command.queue_id, command.filter, command.ordered) == (15_000, -1, None, False)
     stage.give(Received(command.ticket, [leased(b"one"), leased(b"two", offset=8, attempt=3)], WALL_MS, 30_000))
@@ -39,7 +36,6 @@ def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None
     assert stage.grpc_status(stream) == (0, "")
 
 
-@both_engines
 @pytest.mark.parametrize("kind", [3, 99, -1])
 def test_a_filter_of_an_unknown_type_is_refused(engine: EngineFactory, kind: int) -> None:
     stage, _ = with_settings(engine)
@@ -51,7 +47,6 @@ def test_a_filter_of_an_unknown_type_is_refused(engine: EngineFactory, kind: int
     assert stage.commands == []
 
 
-@both_engines
 @pytest.mark.parametrize("method", [b"GET", b"PUT", b"HEAD"])
 def test_methods_other_than_post_are_405(engine: EngineFactory, method: bytes) -> None:
     stage, _ = with_settings(engine)
@@ -70,7 +65,6 @@ def test_methods_other_than_post_are_405(engine: EngineFactory, method: bytes) -
     assert stage.commands == []
 
 
-@both_engines
 @pytest.mark.parametrize(("kind", "text"), [(pb.TAG, "A || B"), (pb.SQL, "TAGS = 'A' OR colour = 'red'")])
 def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.FilterType, text: str) -> None:
     stage, _ = with_settings(engine)
@@ -78,14 +72,12 @@ def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.
     request.filter_expression.type = kind
     request.filter_expression.expression = text
     stage.call("ReceiveMessage", request)
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     assert command.filter is not None
     assert command.filter.matches(b"TAGS\x01A\x02")
     assert not command.filter.matches(b"TAGS\x01C\x02")
 
 
-@both_engines
 @pytest.mark.parametrize(("size", "refused"), [(10_240, False), (16_384, False), (16_385, True)])
 def test_a_tag_of_any_length_that_a_message_can_have_is_received(engine: EngineFactory, size: int, refused: bool) -> None:
     """Apache's end-to-end suite subscribes to a tag of 10,240 characters (TagFilterTest#testLongTagSize)."""
@@ -98,13 +90,11 @@ def test_a_tag_of_any_length_that_a_message_can_have_is_received(engine: EngineF
         told = pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0])
         assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
     else:
-        command = stage.take()
-        assert isinstance(command, Receive)
+        command = stage.take(Receive)
         assert command.filter is not None
         assert command.filter.matches(b"TAGS\x01" + b"t" * size + b"\x02")
 
 
-@both_engines
 def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     request = poll()
@@ -116,33 +106,26 @@ def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
     assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
 
 
-@both_engines
 def test_nothing_to_receive_is_message_not_found(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll())
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     stage.give(Received(command.ticket, [], WALL_MS, 30_000))
     told = [pb.ReceiveMessageResponse.FromString(part) for part in stage.messages(stream)]
     assert [part.WhichOneof("content") for part in told] == ["status", "delivery_timestamp"]
     assert told[0].status.code == pb.MESSAGE_NOT_FOUND
 
 
-@both_engines
-def test_poll_that_overtakes_its_settings_asks_the_group(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_poll_that_overtakes_its_settings_asks_the_group(stage: Stage) -> None:
     stream = stage.call("ReceiveMessage", poll())
-    query = stage.take()
-    assert isinstance(query, QueryGroup)
+    query = stage.take(QueryGroup)
     stage.give(GroupFound(query.ticket, Group("g", orderly=True)))
-    (command,) = stage.expire(stage.now)
-    assert isinstance(command, Receive)
+    command = stage.expire_one(stage.now, Receive)
     assert (command.ordered, command.wait_ms) == (True, 15_000)
     stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[1]).message.body == b"one"
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("asked_s", "timeout", "wait_ms"),
     [(15, "18S", 15_000), (40, "43S", 20_000), (1, "", 5_000), (30, "10S", 9_900), (None, "", 20_000), (None, "13S", 11_500)],
@@ -156,19 +139,16 @@ def test_polling_time_follows_request_and_deadline(
     if asked_s is not None:
         request.long_polling_timeout.seconds = asked_s
     stage.call("ReceiveMessage", request, timeout)
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     assert command.wait_ms == wait_ms
 
 
-@both_engines
 def test_deadline_too_near_for_a_poll_is_refused(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll(), timeout="3S")
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_POLLING_TIME
 
 
-@both_engines
 @pytest.mark.parametrize(("milliseconds", "word"), [(9_999, "small"), (12 * 3_600_000 + 1, "large")])
 def test_illegal_invisible_time_is_refused(engine: EngineFactory, milliseconds: int, word: str) -> None:
     stage, _ = with_settings(engine)
@@ -180,34 +160,28 @@ def test_illegal_invisible_time_is_refused(engine: EngineFactory, milliseconds: 
     assert f"the invisibleTime is too {word}" in told.message
 
 
-@both_engines
 def test_fifo_push_consumer_polls_its_queue_in_order(engine: EngineFactory) -> None:
-    stage, _ = with_settings(engine, pb.PUSH_CONSUMER, fifo=True)
+    stage, _ = with_settings(engine, pb.PUSH_CONSUMER, group=Group("g", orderly=True))
     request = poll(auto_renew=True)
     request.attempt_id = "attempt-1"
     stage.call("ReceiveMessage", request)
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     assert (command.ordered, command.queue_id, command.attempt_id, command.invisible_ms) == (True, 2, "attempt-1", 60_000)
 
 
-@both_engines
 def test_messages_for_a_poll_that_was_cancelled_are_given_back(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     stream = stage.call("ReceiveMessage", poll())
-    command = stage.take()
-    assert isinstance(command, Receive)
+    command = stage.take(Receive)
     stage.client.connection.reset_stream(stream, 8)
     stage.client.exchange()
     stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
-    (back,) = stage.expire(stage.now)
-    assert isinstance(back, Extend)
+    back = stage.expire_one(stage.now, Extend)
     assert (back.group, back.topic, back.invisible_ms, back.receipts[0].queue_offset) == ("g", "t", 0, 7)
     stage.give(Extended(back.ticket, [back.receipts[0]]))
     assert not stage.server.closed
 
 
-@both_engines
 def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     body = bytes(4 << 20)
@@ -215,12 +189,11 @@ def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(e
     for _ in range(40):
         stage.now += TURN_NS  # each in a turn of its own
         stream = stage.call("ReceiveMessage", poll())
-        command = stage.take()
-        assert isinstance(command, Receive)
+        command = stage.take(Receive)
         calls.append((stream, command))
     for at, (_, command) in enumerate(calls[:-1]):
         stage.server.answer(Received(command.ticket, [leased(body, offset=at)], WALL_MS, 30_000), stage.now)
-    held = stage.application.calls.unsent_bytes()
+    held = stage.application.calls.output.pending(0)
     assert HELD_BYTES_MAX < held <= HELD_BYTES_MAX + len(body) + 65_536
     stream, command = calls[-1]
     stage.server.answer(Received(command.ticket, [leased(b"small", offset=99)], WALL_MS, 30_000), stage.now)
@@ -240,7 +213,6 @@ def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(e
         told.append(pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code)
         assert stage.grpc_status(stream) == (0, "")
     assert told == [pb.OK] * given_back[0] + [pb.TOO_MANY_REQUESTS] * len(given_back) + [pb.OK]
-    assert stage.application.calls.unsent_bytes() == 0
+    assert stage.application.calls.output.pending(0) == 0
     stream = stage.call("ReceiveMessage", poll())
-    again = stage.take()
-    assert isinstance(again, Receive), "who has read is served as before"
+    stage.take(Receive)  # who has read is served as before

@@ -20,12 +20,9 @@ from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import WALL_MS, Stage, message
-from tests.protocols.http2.peer import both_engines
 
 
-@both_engines
-def test_send_carries_the_message_and_answers_in_order(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_send_carries_the_message_and_answers_in_order(stage: Stage) -> None:
     first, second = message(b"one", "ID1"), message(b"two", "ID2")
     first.system_properties.tag = "A"
     first.system_properties.keys.extend(["k1", "k2"])
@@ -35,8 +32,7 @@ def test_send_carries_the_message_and_answers_in_order(engine: EngineFactory) ->
     first.user_properties["traceparent"] = "00-ef-01-01"
     first.user_properties["CE_id"] = "e 1"
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[first, second]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert command.wait
     assert command.typed
     one, two = command.messages
@@ -67,37 +63,28 @@ def test_send_carries_the_message_and_answers_in_order(engine: EngineFactory) ->
     assert stage.grpc_status(stream) == (0, "")
 
 
-@both_engines
-def test_delay_becomes_a_delivery_time_in_the_past_too(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_delay_becomes_a_delivery_time_in_the_past_too(stage: Stage) -> None:
     later, past = message(), message()
     later.system_properties.delivery_timestamp.seconds = WALL_MS // 1000 + 60
     past.system_properties.delivery_timestamp.seconds = 5
     stage.call("SendMessage", pb.SendMessageRequest(messages=[later, past]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert decode(command.messages[0].properties)["TIMER_DELIVER_MS"] == str((WALL_MS // 1000 + 60) * 1000)
     assert decode(command.messages[1].properties)["TIMER_DELIVER_MS"] == "5000", "the type of the message is DELAY all the same"
 
 
-@both_engines
-def test_gzip_body_is_stored_plain_and_zlib_as_it_is(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_gzip_body_is_stored_plain_and_zlib_as_it_is(stage: Stage) -> None:
     packed, deflated = message(gzip.compress(b"text")), message(zlib.compress(b"text"))
     packed.system_properties.body_encoding = deflated.system_properties.body_encoding = pb.GZIP
     stage.call("SendMessage", pb.SendMessageRequest(messages=[packed, deflated]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert [(sent.body, sent.sys_flag) for sent in command.messages] == [(b"text", 0), (zlib.compress(b"text"), 0x301)]
 
 
 @pytest.mark.parametrize(("copies", "code"), [(False, pb.MASTER_PERSISTENCE_TIMEOUT), (True, pb.SLAVE_PERSISTENCE_TIMEOUT)])
-@both_engines
-def test_refused_send_is_told_in_the_status(engine: EngineFactory, copies: bool, code: int) -> None:
-    stage = Stage(engine)
+def test_refused_send_is_told_in_the_status(stage: Stage, copies: bool, code: int) -> None:
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[message()]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     stage.give(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "too slow", copies=copies)))
     told = pb.SendMessageResponse.FromString(stage.messages(stream)[0])
     assert (told.status.code, told.status.message) == (code, "too slow")
@@ -151,10 +138,8 @@ REFUSED: list[tuple[str, list[pb.Message], int]] = [
 ]
 
 
-@both_engines
 @pytest.mark.parametrize(("messages", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_illegal_messages_are_refused_by_name(engine: EngineFactory, messages: list[pb.Message], code: int) -> None:
-    stage = Stage(engine)
+def test_illegal_messages_are_refused_by_name(stage: Stage, messages: list[pb.Message], code: int) -> None:
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=messages))
     assert stage.commands == []
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == code
@@ -172,10 +157,8 @@ ALLOWED: list[tuple[str, pb.Message, dict[str, str]]] = [
 """A message, and bytes that its properties must contain: names and values, without separators."""
 
 
-@both_engines
 @pytest.mark.parametrize(("sent", "kept"), [row[1:] for row in ALLOWED], ids=[row[0] for row in ALLOWED])
-def test_what_the_limits_and_the_names_allow_is_sent(engine: EngineFactory, sent: pb.Message, kept: dict[str, str]) -> None:
-    stage = Stage(engine)
+def test_what_the_limits_and_the_names_allow_is_sent(stage: Stage, sent: pb.Message, kept: dict[str, str]) -> None:
     stage.call("SendMessage", pb.SendMessageRequest(messages=[sent]))
     [command] = stage.commands
     assert isinstance(command, Send)
@@ -185,7 +168,6 @@ def test_what_the_limits_and_the_names_allow_is_sent(engine: EngineFactory, sent
         assert not {"TAGS", "KEYS", "__SHARDINGKEY"} & found.keys()
 
 
-@both_engines
 def test_a_large_body_is_decompressed_and_stored_in_different_turns(
     engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,13 +14,10 @@ from domain.topic import Group, Topic
 from protocols.grpc import settings
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
-from tests.protocols.grpc.stage import Stage, consumer, prefixed
-from tests.protocols.http2.peer import both_engines
+from tests.protocols.grpc.stage import Stage, consumer, prefixed, telling, with_settings
 
 
-@both_engines
-def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_producer_settings_are_merged_and_answered_each_time(stage: Stage) -> None:
     stream = stage.open_telemetry()
     assert stage.client.status(stream) == b"200"
     sent = pb.Settings(client_type=pb.PRODUCER)
@@ -29,8 +26,7 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
     sent.user_agent.language = 1
     for round_ in (1, 2):
         stage.notify(stream, sent)
-        heartbeat = stage.take()
-        assert isinstance(heartbeat, Heartbeat)
+        heartbeat = stage.take(Heartbeat)
         assert (heartbeat.client_id, heartbeat.producers, heartbeat.wait) == ("client-1", ["ns%orders"], False)
         told = pb.TelemetryCommand.FromString(stage.messages(stream)[-1])
         assert len(stage.messages(stream)) == round_
@@ -46,11 +42,8 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
         assert not told.settings.metric.on
 
 
-@both_engines
 def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> None:
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
+    stage, stream = telling(engine, consumer(pb.PUSH_CONSUMER))
     heartbeat, query = stage.take_all()
     assert isinstance(heartbeat, Heartbeat)
     assert isinstance(query, QueryGroup)
@@ -71,18 +64,12 @@ def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> N
     assert [step.seconds for step in told.backoff_policy.customized_backoff.next][:3] == [1, 5, 10]
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("policy", "steps_ms"),
     [(RetryPolicy(steps_ms=(1_500, 60_000)), [1_500, 60_000]), (RetryPolicy("EXPONENTIAL", initial_ms=250, max_ms=9_000), [])],
 )
 def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, policy: RetryPolicy, steps_ms: list[int]) -> None:
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, consumer(pb.PUSH_CONSUMER))
-    _, query = stage.take_all()
-    assert isinstance(query, QueryGroup)
-    stage.give(GroupFound(query.ticket, Group("g", retry=policy)))
+    stage, stream = with_settings(engine, pb.PUSH_CONSUMER, Group("g", retry=policy))
     told = pb.TelemetryCommand.FromString(stage.messages(stream)[0]).settings.backoff_policy
     assert [step.ToMilliseconds() for step in told.customized_backoff.next] == steps_ms
     backoff = told.exponential_backoff
@@ -90,7 +77,6 @@ def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, poli
         assert (backoff.initial.ToMilliseconds(), backoff.max.ToMilliseconds(), backoff.multiplier) == (250, 9_000, 2)
 
 
-@both_engines
 @pytest.mark.parametrize(
     "sent",
     [
@@ -104,27 +90,20 @@ def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, poli
     ids=["neither", "pull", "lite simple", "topic", "group", "subscription"],
 )
 def test_wrong_settings_end_the_stream(engine: EngineFactory, sent: pb.Settings) -> None:
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, sent)
+    stage, stream = telling(engine, sent)
     assert stage.commands == []
     assert stage.grpc_status(stream)[0] == 3
 
 
-@both_engines
 def test_broken_sql_filter_is_refused(engine: EngineFactory) -> None:
     sent = consumer()
     sent.subscription.subscriptions[0].expression.type = pb.SQL
     sent.subscription.subscriptions[0].expression.expression = "colour ="
-    stage = Stage(engine)
-    stream = stage.open_telemetry()
-    stage.notify(stream, sent)
+    stage, stream = telling(engine, sent)
     assert stage.grpc_status(stream)[0] == 3
 
 
-@both_engines
-def test_other_telemetry_is_ignored_and_half_close_is_answered(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_other_telemetry_is_ignored_and_half_close_is_answered(stage: Stage) -> None:
     stream = stage.open_telemetry()
     stage.client.connection.send_data(stream, prefixed(b"\x1a\x03\x0a\x01\x31") + prefixed(b""))
     stage.client.connection.end_stream(stream)
@@ -133,15 +112,12 @@ def test_other_telemetry_is_ignored_and_half_close_is_answered(engine: EngineFac
     assert stage.grpc_status(stream) == (0, "")
 
 
-@both_engines
-def test_route_names_the_endpoint_by_which_the_client_came(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_route_names_the_endpoint_by_which_the_client_came(stage: Stage) -> None:
     request = pb.QueryRouteRequest(topic=pb.Resource(name="t", resource_namespace="ns"))
     request.endpoints.scheme = pb.DOMAIN_NAME
     request.endpoints.addresses.add(host="gate.example", port=443)
     stream = stage.call("QueryRoute", request)
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     assert (query.topic, query.create) == ("ns%t", True)
     stage.give(TopicFound(query.ticket, Topic("t", read_queues=3, write_queues=2)))
     told = pb.QueryRouteResponse.FromString(stage.messages(stream)[0])
@@ -158,13 +134,10 @@ def test_route_names_the_endpoint_by_which_the_client_came(engine: EngineFactory
     assert list(queue.accept_message_types) == [pb.NORMAL]
 
 
-@both_engines
 @pytest.mark.parametrize(("kind", "accepted"), [("FIFO", [pb.FIFO]), ("MIXED", [pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION])])
-def test_route_without_an_endpoint_names_the_advertised_one(engine: EngineFactory, kind: str, accepted: list[int]) -> None:
-    stage = Stage(engine)
+def test_route_without_an_endpoint_names_the_advertised_one(stage: Stage, kind: str, accepted: list[int]) -> None:
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="t")))
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     stage.give(TopicFound(query.ticket, Topic("t", type=kind)))
     queue = pb.QueryRouteResponse.FromString(stage.messages(stream)[0]).message_queues[0]
     assert queue.broker.endpoints.scheme == pb.IPv4
@@ -172,20 +145,15 @@ def test_route_without_an_endpoint_names_the_advertised_one(engine: EngineFactor
     assert list(queue.accept_message_types) == accepted
 
 
-@both_engines
-def test_unknown_topic_is_not_found(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_unknown_topic_is_not_found(stage: Stage) -> None:
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="t")))
-    query = stage.take()
-    assert isinstance(query, QueryTopic)
+    query = stage.take(QueryTopic)
     stage.give(Refused(query.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND)))
     assert pb.QueryRouteResponse.FromString(stage.messages(stream)[0]).status.code == pb.TOPIC_NOT_FOUND
 
 
-@both_engines
 @pytest.mark.parametrize(("fifo", "ids"), [(False, [-1]), (True, [0, 1, 2])])
-def test_assignment_is_any_queue_or_each_of_a_fifo_group(engine: EngineFactory, fifo: bool, ids: list[int]) -> None:
-    stage = Stage(engine)
+def test_assignment_is_any_queue_or_each_of_a_fifo_group(stage: Stage, fifo: bool, ids: list[int]) -> None:
     request = pb.QueryAssignmentRequest(topic=pb.Resource(name="t"), group=pb.Resource(name="g"))
     stream = stage.call("QueryAssignment", request)
     topic, group = stage.take_all()

@@ -15,7 +15,6 @@ from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndT
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import WALL_MS, Stage, message
-from tests.protocols.http2.peer import both_engines
 
 
 def producing(engine: EngineFactory) -> tuple[Stage, int]:
@@ -25,19 +24,16 @@ def producing(engine: EngineFactory) -> tuple[Stage, int]:
     sent = pb.Settings(client_type=pb.PRODUCER)
     sent.publishing.topics.add(name="t")
     stage.notify(stream, sent)
-    stage.take()
+    stage.take(Heartbeat)
     return stage, stream
 
 
-@both_engines
-def test_a_half_message_is_marked_and_its_transaction_has_an_id(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_half_message_is_marked_and_its_transaction_has_an_id(stage: Stage) -> None:
     half = message()
     half.system_properties.message_type = pb.TRANSACTION
     half.system_properties.orphaned_transaction_recovery_duration.seconds = 90
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[half]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     assert command.typed
     sent = command.messages[0]
     assert sent.sys_flag == SYS_PREPARED
@@ -51,34 +47,28 @@ def test_a_half_message_is_marked_and_its_transaction_has_an_id(engine: EngineFa
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.BAD_REQUEST
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("resolution", "outcome"), [(pb.COMMIT, COMMIT), (pb.ROLLBACK, ROLLBACK), (pb.TRANSACTION_RESOLUTION_UNSPECIFIED, UNKNOWN)]
 )
-def test_a_decision_names_its_transaction(engine: EngineFactory, resolution: pb.TransactionResolution, outcome: str) -> None:
-    stage = Stage(engine)
+def test_a_decision_names_its_transaction(stage: Stage, resolution: pb.TransactionResolution, outcome: str) -> None:
     request = pb.EndTransactionRequest(message_id="M", transaction_id="M", resolution=resolution, source=pb.SOURCE_CLIENT)
     request.topic.name = "t"
     stream = stage.call("EndTransaction", request)
-    command = stage.take()
-    assert isinstance(command, EndTransaction)
+    command = stage.take(EndTransaction)
     assert command.wait
     assert (command.group, command.message_id, command.outcome, command.offset) == ("t", "M", outcome, -1)
     stage.give(Done(command.ticket))
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.OK
 
 
-@both_engines
-def test_a_decision_can_be_refused(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_decision_can_be_refused(stage: Stage) -> None:
     request = pb.EndTransactionRequest(message_id="M", resolution=pb.COMMIT)
     request.topic.name = "t"
     stream = stage.call("EndTransaction", request)
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.INVALID_TRANSACTION_ID
     request.transaction_id = "M"
     stream = stage.call("EndTransaction", request)
-    command = stage.take()
-    assert isinstance(command, EndTransaction)
+    command = stage.take(EndTransaction)
     stage.give(Refused(command.ticket, Failure(ErrorCode.MESSAGE_NOT_FOUND, "not open")))
     # The Python SDK treats MESSAGE_NOT_FOUND as success.
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.NOT_FOUND
@@ -87,7 +77,6 @@ def test_a_decision_can_be_refused(engine: EngineFactory) -> None:
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_TOPIC
 
 
-@both_engines
 def test_the_question_goes_to_the_telemetry_stream_of_its_client(engine: EngineFactory) -> None:
     stage, stream = producing(engine)
     before = len(stage.messages(stream))
@@ -106,44 +95,36 @@ def test_the_question_goes_to_the_telemetry_stream_of_its_client(engine: EngineF
     assert dict(orphan.message.user_properties) == {"own": "x"}
 
 
-@both_engines
 def test_a_producer_is_asked_where_its_telemetry_stream_is(engine: EngineFactory) -> None:
     stage, _ = producing(engine)
     stage.call("Heartbeat", pb.HeartbeatRequest(client_type=pb.PRODUCER))
-    command = stage.take()
-    assert isinstance(command, Heartbeat)
+    command = stage.take(Heartbeat)
     assert command.producers == ["t"]
     stage.connect(engine)
     stage.call("Heartbeat", pb.HeartbeatRequest(client_type=pb.PRODUCER))
-    command = stage.take()
-    assert isinstance(command, Heartbeat)
+    command = stage.take(Heartbeat)
     assert command.producers == []
 
 
-@both_engines
-def test_a_timer_has_a_handle_and_is_recalled_by_it(engine: EngineFactory) -> None:
-    stage = Stage(engine)
+def test_a_timer_has_a_handle_and_is_recalled_by_it(stage: Stage) -> None:
     timer = message()
     timer.system_properties.message_type = pb.DELAY
     timer.system_properties.delivery_timestamp.seconds = WALL_MS // 1000 + 60
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[timer]))
-    command = stage.take()
-    assert isinstance(command, Send)
+    command = stage.take(Send)
     stage.give(Sent(command.ticket, [Placed(0, 5, 900, 0, "01A0", "handle")]))
     entry = pb.SendMessageResponse.FromString(stage.messages(stream)[0]).entries[0]
     assert (entry.recall_handle, entry.transaction_id) == ("handle", "")
     request = pb.RecallMessageRequest(recall_handle="handle")
     request.topic.name = "t"
     stream = stage.call("RecallMessage", request)
-    recall = stage.take()
-    assert isinstance(recall, RecallMessage)
+    recall = stage.take(RecallMessage)
     assert (recall.topic, recall.handle) == ("t", "handle")
     stage.give(Recalled(recall.ticket, "01A0"))
     told = pb.RecallMessageResponse.FromString(stage.messages(stream)[0])
     assert (told.status.code, told.message_id) == (pb.OK, "01A0")
     stream = stage.call("RecallMessage", request)
-    recall = stage.take()
-    assert isinstance(recall, RecallMessage)
+    recall = stage.take(RecallMessage)
     stage.give(Refused(recall.ticket, Failure(ErrorCode.MESSAGE_NOT_FOUND, "message 01A0 is due")))
     told = pb.RecallMessageResponse.FromString(stage.messages(stream)[0])
     assert (told.status.code, told.message_id) == (pb.NOT_FOUND, ""), "to the SDK for Python MESSAGE_NOT_FOUND is a success"

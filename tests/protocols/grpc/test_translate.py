@@ -22,7 +22,7 @@ TOPIC = translate_out.topic_field(pb.Resource(name="t"))
 
 
 def out(given: Leased) -> pb.Message:
-    told: pb.Message = pb.Message.FromString(translate_out.message(TOPIC, given, given.receipt.text(), translate_out.Hosts()))
+    told: pb.Message = pb.Message.FromString(translate_out.message(TOPIC, given, given.receipt.text()))
     return told
 
 
@@ -46,7 +46,7 @@ def test_golden_message() -> None:
         b"\x68\x03\x70\x07\x80\x01\x01"
         b"\x22\x04body"
     )
-    written = translate_out.message(TOPIC, given, given.receipt.text(), translate_out.Hosts())
+    written = translate_out.message(TOPIC, given, given.receipt.text())
     assert pb.Message.FromString(written) == pb.Message.FromString(expected)
     assert written == expected
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 
@@ -16,9 +15,9 @@ from domain.message.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http.handlers.batch import AT_ONCE_BYTES
 from protocols.http.handlers.events import PART_EVENTS
-from protocols.http2.application import Headers
-from protocols.http2.head import RequestHead
+from protocols.http2.head import Headers, RequestHead
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
+from tests.protocols.taken import only
 
 FULL_BYTES = 1 << 26
 """Unread bytes above which the connection of these tests is full."""
@@ -134,16 +133,6 @@ def test_head_has_no_body() -> None:
     assert 1 not in streams.bodies
 
 
-def test_bounds() -> None:
-    streams = Streams()
-    streams.ask(1, "GET", "/nothing", {"x": "a" * 17_000})
-    streams.ask(3, "POST", "/v1/topics/t/messages", {"content-length": "4194305"})
-    streams.ask(5, "POST", "/v1/topics/t/messages", None, (b"x" * 4_194_304, b"x", b"x"))
-    streams.ask(7, "POST", "/v1/topics/t/messages", {"content-encoding": "gzip"}, (gzip.compress(bytes(50_000_000)),))
-    streams.ask(9, "POST", "/v1/topics/t/messages", {"content-encoding": "br"}, (b"x",))
-    assert [streams.status(stream_id) for stream_id in (1, 3, 5, 7, 9)] == [431, 413, 413, 413, 415]
-
-
 def test_a_target_above_8_kib_is_414() -> None:
     """RFC 9110, 15.5.15; as over HTTP/1.1."""
     streams = Streams()
@@ -179,8 +168,7 @@ def test_the_answer_to_a_large_batch_may_come_before_its_last_slice() -> None:
         due = application.deadline()
         assert due is not None
         commands += application.expire(due)
-    (command,) = commands
-    assert isinstance(command, Send)
+    command = only(commands, Send)
     application.answer(sent(command), 0)
     assert streams.status(1) == 200
     assert application.expire(SECOND) == []
@@ -209,8 +197,7 @@ def test_what_was_leased_for_a_cancelled_request_is_given_back() -> None:
     streams.application.answer(Received((streams.application, 1), [Leased(record(), receipt, 1)], NOW_MS, 30_000), 0)
     assert isinstance(command, Receive)
     assert streams.application.deadline() == 0
-    (undo,) = streams.application.expire(SECOND)
-    assert isinstance(undo, Extend)
+    undo = only(streams.application.expire(SECOND), Extend)
     assert (undo.group, undo.topic, undo.receipts, undo.invisible_ms) == ("g", "t", [receipt], 0)
     assert streams.application.deadline() is None
     streams.application.answer(Extended(undo.ticket, [receipt]), 0)
@@ -219,16 +206,14 @@ def test_what_was_leased_for_a_cancelled_request_is_given_back() -> None:
 
 def test_what_a_response_leaves_out_is_given_back() -> None:
     streams = Streams()
-    (command,) = streams.ask(1, "POST", "/v1/groups/g/topics/t:receive?max=32")
-    assert isinstance(command, Receive)
+    only(streams.ask(1, "POST", "/v1/groups/g/topics/t:receive?max=32"), Receive)
     receipts = [Receipt(number, NOW_MS, 30_000, 0, 0, "broker-a", 3, number) for number in range(32)]
     packed = record(body=zlib.compress(bytes(1 << 20)), sys_flag=SYS_COMPRESSED)
     leased = [Leased(packed, receipt, 1) for receipt in receipts]
     streams.application.answer(Received((streams.application, 1), leased, NOW_MS, 30_000), 0)
     assert streams.status(1) == 200
     assert streams.application.deadline() == 0
-    (undo,) = streams.application.expire(SECOND)
-    assert isinstance(undo, Extend)
+    undo = only(streams.application.expire(SECOND), Extend)
     assert undo.receipts == receipts[4:]
 
 
@@ -249,13 +234,11 @@ def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
     assert [streams.status(stream) for stream in (1, 3, 5)] == [429, 200, 429]
     assert (b"retry-after", b"1") in streams.heads[1][-1]
     assert b'"code":"rate"' in streams.bodies[1]
-    (undo,) = streams.application.expire(0)
-    assert isinstance(undo, Extend)
+    undo = only(streams.application.expire(0), Extend)
     assert (undo.group, undo.topic, undo.receipts, undo.invisible_ms) == ("g", "t", [receipt], 0)
     streams.application.answer(Extended(undo.ticket, [receipt]), 0)
     streams.held = FULL_BYTES
-    (leasing,) = streams.ask(7, "POST", "/v1/groups/g/topics/t:receive")
-    assert isinstance(leasing, Receive)
+    leasing = only(streams.ask(7, "POST", "/v1/groups/g/topics/t:receive"), Receive)
     streams.application.answer(Received(leasing.ticket, [Leased(large, receipt, 1)], NOW_MS, 30_000), 0)
     assert streams.status(7) == 200
 
@@ -263,8 +246,7 @@ def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
 def test_a_large_answer_without_room_is_refused_before_it_is_made() -> None:
     """What is no record would end the connection if a response were made of it."""
     streams = Streams()
-    (pulling,) = streams.ask(1, "GET", "/v1/topics/t/queues/3?offset=0&wait_ms=5000")
-    assert isinstance(pulling, Pull)
+    pulling = only(streams.ask(1, "GET", "/v1/topics/t/queues/3?offset=0&wait_ms=5000"), Pull)
     streams.held = FULL_BYTES + 1
     streams.application.answer(Pulled(pulling.ticket, "FOUND", [b"x" * 5_000], 41, 0, 41), 0)
     assert streams.status(1) == 429
@@ -275,8 +257,7 @@ def test_what_has_been_done_is_told_however_much_is_unread() -> None:
     streams = Streams()
     batch = b"[" + b",".join([b'{"text":"x"}'] * 200) + b"]"
     target = "/v1/topics/orders/messages:batch"
-    (command,) = streams.ask(1, "POST", target, {"content-type": "application/json"}, (batch,))
-    assert isinstance(command, Send)
+    command = only(streams.ask(1, "POST", target, {"content-type": "application/json"}, (batch,)), Send)
     streams.held = 2 * FULL_BYTES
     streams.application.answer(sent(command), 0)
     assert streams.status(1) < 300
@@ -315,12 +296,6 @@ def test_a_small_request_is_refused_at_its_end() -> None:
     assert (streams.status(3), streams.over) == (404, {1})
 
 
-def test_an_expectation_is_answered_when_it_is_not_met() -> None:
-    streams = Streams()
-    streams.application.opened(1, head("POST", "/nothing", {"expect": "100-continue"}), 0)
-    assert streams.status(1) == 404
-
-
 def test_slow_content_is_408() -> None:
     streams = Streams()
     assert streams.application.deadline() is None
@@ -343,7 +318,6 @@ def test_grpc_is_for_another_application() -> None:
 def test_a_host_beside_the_authority_is_the_same_one() -> None:
     """RFC 9113, 8.3.1: clients may send both; a request with two different ones is malformed."""
     streams = Streams()
-    (command,) = streams.ask(1, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "LocalHost"}, (b"x",))
-    assert isinstance(command, Send)
+    only(streams.ask(1, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "LocalHost"}, (b"x",)), Send)
     assert streams.ask(3, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "other"}, (b"x",)) == []
     assert streams.status(3) == 400

@@ -12,6 +12,7 @@ from domain.message.receipt import Receipt
 from domain.principal import GATEWAY
 from protocols.host_shares import SHARED_BYTES_MAX
 from tests.protocols.http.stage import EVENT, EVENT_FIELDS, NOW_MS, SECOND, Client, parse, record, request, sent
+from tests.protocols.taken import last, only
 
 MESSAGE = request("POST", "/v1/topics/t/messages", None, b"hello")
 
@@ -35,8 +36,7 @@ def test_pipelined_answers_keep_the_order_of_their_requests() -> None:
 
 def test_an_answer_given_twice_is_given_once() -> None:
     client = Client(silent).send(EVENT)
-    (command,) = client.commands
-    assert isinstance(command, Send)
+    command = only(client.commands, Send)
     for _ in range(2):
         client.connection.answer(sent(command), 0)
     client.connection.answer(Done(None), 0)
@@ -50,8 +50,7 @@ def test_reading_stops_when_too_many_requests_wait() -> None:
     assert client.connection.reading
     client.send(EVENT)
     assert not client.connection.reading
-    command = client.commands[0]
-    assert isinstance(command, Send)
+    command = last(client.commands, Send, 0)
     client.connection.answer(sent(command), 0)
     assert client.connection.reading
 
@@ -62,8 +61,7 @@ def test_reading_stops_when_too_much_content_waits() -> None:
     assert client.connection.reading
     client.send(large)
     assert not client.connection.reading
-    command = client.commands[0]
-    assert isinstance(command, Send)
+    command = last(client.commands, Send, 0)
     client.connection.answer(sent(command), 0)
     assert client.connection.reading
 
@@ -106,8 +104,7 @@ def test_expect_100_is_answered_when_its_turn_has_come() -> None:
 
     behind = Client(silent).send(EVENT + head)
     assert behind.output == b""
-    command = behind.commands[0]
-    assert isinstance(command, Send)
+    command = last(behind.commands, Send, 0)
     behind.connection.answer(sent(command), 0)
     behind.drain()
     assert [answer.status for answer in parse(behind.output)] == [204, 100]
@@ -190,8 +187,7 @@ def test_a_slow_request_behind_an_unanswered_one_waits_for_its_turn() -> None:
     client = Client(silent).send(EVENT + EVENT[:40])
     client.connection.expire(10 * SECOND)
     assert not client.connection.closed
-    command = client.commands[0]
-    assert isinstance(command, Send)
+    command = last(client.commands, Send, 0)
     client.connection.answer(sent(command), 10 * SECOND)
     client.drain()
     assert [answer.status for answer in client.answers()] == [204, 408]
@@ -202,8 +198,7 @@ def test_a_peer_that_has_finished_sending_still_gets_its_answers() -> None:
     client = Client(silent).send(EVENT)
     client.send(b"")
     assert not client.connection.closed
-    command = client.commands[0]
-    assert isinstance(command, Send)
+    command = last(client.commands, Send, 0)
     client.connection.answer(sent(command), 0)
     client.drain()
     assert [answer.status for answer in client.answers()] == [204]
@@ -250,7 +245,6 @@ def test_end_of_stream(data: bytes, reason: str, clean: bool) -> None:
     if data:
         client.send(data)
     client.send(b"")
-    (command,) = client.commands
-    assert isinstance(command, Disconnected)
+    command = only(client.commands, Disconnected)
     assert (command.reason, command.clean, client.connection.closed) == (reason, clean, True)
     assert client.connection.receive(EVENT, 0) == ()

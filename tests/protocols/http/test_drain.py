@@ -8,6 +8,7 @@ from domain.event import Refused
 from protocols.http2.head import RequestHead
 from tests.protocols.http.stage import EVENT, PEER, Client, factory, request, sent
 from tests.protocols.http.test_application import Streams
+from tests.protocols.taken import only
 
 WAITING = request("POST", "/v1/groups/g/topics/t:receive?wait_ms=5000")
 STOPPING = Failure(ErrorCode.DRAINING, "the node stops")
@@ -22,8 +23,7 @@ def test_an_idle_connection_is_closed() -> None:
 
 def test_a_parked_receive_is_answered_503_and_the_connection_closed() -> None:
     client = Client(lambda command: None).send(WAITING)
-    (command,) = client.commands
-    assert isinstance(command, Receive)
+    command = only(client.commands, Receive)
     assert client.connection.drain(1) == []
     assert not client.connection.closed
     client.connection.answer(Refused(command.ticket, STOPPING), 2)
@@ -51,16 +51,6 @@ def test_further_requests_are_not_carried_out() -> None:
     client.drain()
     assert [answer.status for answer in client.answers()] == [204]
     assert client.answers()[0].field("connection") == "close"
-
-
-def test_streams_that_are_incomplete_are_answered_503() -> None:
-    streams = Streams()
-    application = factory().open(streams, PEER, 0)
-    streams.application = application
-    fields = [(b":method", b"POST"), (b":path", b"/v1/topics/t/messages"), (b":authority", b"localhost")]
-    application.opened(1, RequestHead(fields), 0)
-    assert application.drain(1) == ()
-    assert streams.status(1) == 503
 
 
 def test_a_stream_whose_refused_content_is_discarded_ends_all_the_same() -> None:

@@ -23,13 +23,14 @@ from domain.event import Event as DomainEvent
 from domain.event import LatestValue
 from protocols.adapter import Peer
 from protocols.http2 import engine_h2
-from protocols.http2.application import Application, Headers, Reply
+from protocols.http2.application import Application, Reply
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
-from protocols.http2.head import RequestHead
+from protocols.http2.head import Headers, RequestHead
 
 PEER = Peer("127.0.0.1", 50000, b"\x7f\x00\x00\x01\x00\x00\xc3\x50")
 SECOND = 1_000_000_000
+REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 EMPTY_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 SETTINGS_ACK = b"\x00\x00\x00\x04\x01\x00\x00\x00\x00"

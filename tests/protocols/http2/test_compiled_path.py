@@ -17,6 +17,7 @@ from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.settings import WebSocketSettings
 from tests.protocols.http.stage import EVENT, PEER, adapter, factory, sent
 from tests.protocols.http2.peer import ENGINES, Client
+from tests.protocols.taken import last, only
 
 FIELDS = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"), (b"ce-type", b"t")]
 WITHOUT_A_COMPILER = "protocols/http2/engine_h2.py"
@@ -54,8 +55,7 @@ def test_what_an_event_passes_on_http2_is_compiled() -> None:
 
     def post() -> None:
         stream = client.request("/ce/orders", b"x", FIELDS)
-        command = client.commands[-1]
-        assert isinstance(command, Send)
+        command = last(client.commands, Send)
         client.server.answer(sent(command), 0)
         client.server.deadline()
         client.exchange()
@@ -70,8 +70,7 @@ def test_what_an_event_passes_on_http1_is_compiled() -> None:
     assert isinstance(connection, HttpConnection)
 
     def post() -> None:
-        (command,) = connection.receive(EVENT, 0)
-        assert isinstance(command, Send)
+        command = only(connection.receive(EVENT, 0), Send)
         connection.answer(sent(command), 0)
         connection.deadline()
         assert b"".join(connection.outgoing()).startswith(b"HTTP/1.1 204 ")

@@ -7,18 +7,19 @@ from hpack import Encoder
 
 from domain.command import Disconnected, QueryLatest
 from domain.event import LatestValue
-from protocols.http2.connection import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, Http2Connection
+from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import STREAMS_MAX
-from tests.protocols.http2.peer import PEER, PREFACE, SECOND, Client, Notebooks, both_engines, connected, frame
+from protocols.http2.stream import HELD_BYTES_MAX, OUTPUT_BYTES_MAX
+from tests.protocols.http2.peer import PEER, PREFACE, REQUEST, SECOND, Client, Notebooks, both_engines, connected, frame
+from tests.protocols.taken import only
 
 
 @both_engines
 def test_request_reaches_its_application_and_its_answer_the_client(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.request("/note/1", b"hello")
-    (command,) = client.commands
-    assert isinstance(command, QueryLatest)
+    command = only(client.commands, QueryLatest)
     assert command.ticket == (notes, stream)
     assert notes.notified == [("opened", stream, b"/note/1"), ("ended", stream, b"hello")]
     client.server.answer(LatestValue(command.ticket, b"world"), 1)
@@ -54,15 +55,15 @@ def test_unasked_event_goes_to_every_application(engine: EngineFactory) -> None:
 
 @both_engines
 def test_large_answer_follows_the_clients_windows(engine: EngineFactory) -> None:
-    client, _ = connected(engine)
+    client, notes = connected(engine)
     stream = client.request("/note/1", b"x")
     body = bytes(range(256)) * 4096
     client.server.answer(LatestValue(client.commands[0].ticket, body), 0)  # type: ignore[attr-defined]
-    assert client.server.pending(stream) == len(body)
+    assert notes.reply.pending(stream) == len(body)
     client.exchange()
     assert client.body(stream) == body
     assert client.trailers(stream) == {b"grpc-status": b"0"}
-    assert client.server.pending(stream) == 0
+    assert notes.reply.pending(stream) == 0
 
 
 @both_engines
@@ -70,8 +71,7 @@ def test_early_answer_ends_the_upload(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     notes.early = True
     stream = client.connection.get_next_available_stream_id()
-    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-    client.connection.send_headers(stream, fields)
+    client.connection.send_headers(stream, REQUEST)
     client.exchange()
     assert client.status(stream) == b"413"
     assert client.resets() == {stream: 0}
@@ -114,8 +114,7 @@ def test_stream_beyond_the_limit_is_refused_before_the_limit_is_known(engine: En
     sent = PREFACE + frame(4, 0, 0)
     for _ in range(STREAMS_MAX + 2):
         stream = client.connection.get_next_available_stream_id()
-        fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-        client.connection.send_headers(stream, fields)
+        client.connection.send_headers(stream, REQUEST)
         sent += client.connection.data_to_send()
     fresh.receive(sent, 0)
     while fresh.deadline() == 0:
@@ -152,8 +151,7 @@ def test_application_deadline_is_served(engine: EngineFactory) -> None:
     client.request("/note", b"x")
     notes.due = 3 * SECOND
     assert client.server.deadline() == 3 * SECOND
-    (command,) = client.server.expire(3 * SECOND)
-    assert isinstance(command, QueryLatest)
+    command = only(client.server.expire(3 * SECOND), QueryLatest)
     assert command.path == "expired"
 
 
@@ -161,8 +159,7 @@ def test_application_deadline_is_served(engine: EngineFactory) -> None:
 def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.connection.get_next_available_stream_id()
-    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-    client.connection.send_headers(stream, fields)
+    client.connection.send_headers(stream, REQUEST)
     client.connection.send_data(stream, b"body")
     client.connection.send_headers(stream, [(b"x-check", b"1")], end_stream=True)
     client.exchange()
@@ -173,9 +170,8 @@ def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
 def test_a_client_that_says_goodbye_goes_on_with_what_is_under_way(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     answered = client.request("/note/1", b"x")
-    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note/2")]
     open_one = client.connection.get_next_available_stream_id()
-    client.connection.send_headers(open_one, fields)
+    client.connection.send_headers(open_one, REQUEST)
     client.exchange()
     commands = client.server.receive(frame(7, 0, 0, bytes(8)), 0)
     commands = [*commands, *client.server.receive(frame(0, 0, open_one, b"yz") + frame(0, 0x1, open_one), 0)]
@@ -223,8 +219,7 @@ def test_a_stopping_node_refuses_new_streams(engine: EngineFactory) -> None:
     first = client.request("/note", b"x")
     client.server.drain(1)
     client.server.outgoing()
-    fields = Encoder().encode([(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"g"), (b":path", b"/note")])
-    assert client.server.receive(frame(1, 0x5, first + 2, fields), 2) == []
+    assert client.server.receive(frame(1, 0x5, first + 2, Encoder().encode(REQUEST)), 2) == []
     assert kinds(b"".join(client.server.outgoing())) == [3]
     assert len(notes.bodies) == 1
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from domain.command import Command
 from protocols.http2 import engine_h2
-from protocols.http2.choice import choose
+from protocols.http2.adapter import choose
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import CONNECTION_WINDOW_BYTES, FLOW_CONTROL_ERROR, STREAM_WINDOW_BYTES, EngineFactory
 from protocols.http2.frame import ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR, FrameOutline

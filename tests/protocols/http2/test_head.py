@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http2.application import Headers
-from protocols.http2.head import RequestHead
+from protocols.http2.head import Headers, RequestHead
 
 PSEUDO: Headers = [(b":path", b"/ce/t"), (b":authority", b"Gate:8080"), (b":scheme", b"http"), (b":method", b"POST")]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from domain.command import Disconnected, Send
 from domain.errors import Failure
@@ -18,6 +18,7 @@ from gateway.node.settings_tables import read
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.publish.latest import LatestValues
+from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from protocols.adapter import Peer
@@ -38,6 +39,7 @@ from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
 
+Kind = TypeVar("Kind", bound=Packet)
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 
 
@@ -84,10 +86,8 @@ class Broker:
             store=store, clock=clock, entropy=entropy, cluster="c", broker="b",
             policy=self.policy,
         )  # fmt: skip
-        self.sessions = Sessions(
-            store, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
-            self.handler.dead_letters, self.handler.registry, self.policy, self.handler.questions,
-        )  # fmt: skip
+        self.attached = AttachedSessions()
+        self.sessions = Sessions(store, clock, self.handler, self.policy, self.attached)
         watches = Watches(clock)
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock, self.handler.reads, ()))
         store.log.listen(watches)
@@ -114,6 +114,14 @@ class Broker:
         """A new network connection."""
         client = Client(self, version)
         self.clients.append(client)
+        return client
+
+    def joined(self, client_id: str, version: int = 4, pattern: str = "", options: int = 1, **terms: Any) -> Client:
+        """A client that has connected, and subscribed to `pattern` unless that is empty."""
+        client = self.client(version)
+        client.connect(client_id, **terms)
+        if pattern:
+            client.subscribe(pattern, options)
         return client
 
     def publish(self, topic: str, body: bytes, properties: bytes = b"") -> None:
@@ -264,6 +272,12 @@ class Client(StrictDriver):
         """Packets received since the last call."""
         inbox, self.inbox = self.inbox, []
         return inbox
+
+    def only(self, kind: type[Kind]) -> Kind:
+        """The one packet received since the last call, which is of this kind."""
+        (packet,) = self.take()
+        assert isinstance(packet, kind)
+        return packet
 
     def messages(self, answer: bool = True) -> list[Publish]:
         """PUBLISH packets received since the last call; they are acknowledged completely unless `answer` is False."""

@@ -60,8 +60,7 @@ def begin(broker: Broker, properties: Properties, client_id: str = "c") -> Clien
 
 def prove(client: Client, scram: ScramClient, code: int = 0x18) -> None:
     """Send the client's final SCRAM message."""
-    (challenge,) = client.take()
-    assert isinstance(challenge, Auth)
+    challenge = client.only(Auth)
     assert (challenge.code, challenge.properties.texts[props.AUTH_METHOD]) == (0x18, "SCRAM-SHA-256")
     client.put(Auth(code, said("SCRAM-SHA-256", scram.final(challenge.properties.blobs[props.AUTH_DATA]))))
 
@@ -80,8 +79,7 @@ def test_scram_lets_a_client_in_and_proves_the_server() -> None:
     scram = ScramClient("ann", "secret")
     client = begin(broker, said("SCRAM-SHA-256", scram.first()))
     prove(client, scram)
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
+    answer = client.only(Connack)
     assert answer.code == 0
     assert answer.properties.texts[props.AUTH_METHOD] == "SCRAM-SHA-256"
     assert answer.properties.blobs[props.AUTH_DATA] == b"v=" + base64.b64encode(scram.signature)
@@ -96,16 +94,14 @@ def test_a_wrong_proof_is_refused(user: str, password: str) -> None:
     scram = ScramClient(user, password)
     client = begin(Guarded(), said("SCRAM-SHA-256", scram.first()))
     prove(client, scram)
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
+    answer = client.only(Connack)
     assert (answer.code, client.gone, client.reason) == (0x86, True, "not-authenticated")
 
 
 @pytest.mark.parametrize(("method", "code"), [("KERBEROS", 0x8C), ("", 0x8C), ("scram-sha-256", 0x8C)])
 def test_a_method_that_is_not_offered(method: str, code: int) -> None:
     client = begin(Guarded(), said(method, b"x"))
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
+    answer = client.only(Connack)
     assert (answer.code, client.gone) == (code, True)
 
 
@@ -113,9 +109,7 @@ def test_data_without_a_method_is_a_protocol_error() -> None:
     lonely = Properties()
     lonely.blobs[props.AUTH_DATA] = b"x"
     client = begin(Guarded(), lonely)
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
-    assert answer.code == 0x82
+    assert client.only(Connack).code == 0x82
 
 
 @pytest.mark.parametrize(
@@ -131,8 +125,7 @@ def test_nothing_but_the_proof_comes_before_connack(packet: object) -> None:
     client = begin(Guarded(), said("SCRAM-SHA-256", ScramClient("ann", "secret").first()))
     client.take()
     client.put(packet)  # type: ignore[arg-type]
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
+    answer = client.only(Connack)
     assert (answer.code, client.gone) == (0x82, True)
 
 
@@ -156,8 +149,7 @@ def test_what_is_sent_along_with_the_last_proof_waits_for_connack() -> None:
     broker = Guarded()
     scram = ScramClient("ann", "secret")
     client = begin(broker, said("SCRAM-SHA-256", scram.first()))
-    (challenge,) = client.take()
-    assert isinstance(challenge, Auth)
+    challenge = client.only(Auth)
     final = Auth(0x18, said("SCRAM-SHA-256", scram.final(challenge.properties.blobs[props.AUTH_DATA])))
     client.put(final, Publish(b"t", b"x", 1, False, False, 1, NONE))
     assert [type(packet).__name__ for packet in client.take()] == ["Connack", "Ack"]
@@ -169,13 +161,11 @@ def test_re_authentication() -> None:
     client = entered(broker)
     scram = ScramClient("ann", "secret", "xyz")
     client.put(Auth(0x19, said("SCRAM-SHA-256", scram.first())))
-    (challenge,) = client.take()
-    assert isinstance(challenge, Auth)
+    challenge = client.only(Auth)
     client.put(Ping())
     assert len(client.take()) == 1
     client.put(Auth(0x18, said("SCRAM-SHA-256", scram.final(challenge.properties.blobs[props.AUTH_DATA]))))
-    (success,) = client.take()
-    assert isinstance(success, Auth)
+    success = client.only(Auth)
     assert (success.code, success.properties.blobs[props.AUTH_DATA]) == (0, b"v=" + base64.b64encode(scram.signature))
     assert not client.gone
 
@@ -186,8 +176,7 @@ def test_re_authentication_that_fails_or_is_somebody_else_ends_the_connection(us
     scram = ScramClient(user, password)
     client.put(Auth(0x19, said("SCRAM-SHA-256", scram.first())))
     prove(client, scram)
-    (goodbye,) = client.take()
-    assert isinstance(goodbye, Disconnect)
+    goodbye = client.only(Disconnect)
     assert (goodbye.code, client.gone) == (0x87, True)
 
 
@@ -198,18 +187,14 @@ def test_re_authentication_that_fails_or_is_somebody_else_ends_the_connection(us
 def test_auth_out_of_turn_is_a_protocol_error(packet: Auth) -> None:
     client = entered(Guarded())
     client.put(packet)
-    (goodbye,) = client.take()
-    assert isinstance(goodbye, Disconnect)
+    goodbye = client.only(Disconnect)
     assert (goodbye.code, client.gone) == (0x82, True)
 
 
 def test_auth_where_connect_named_no_method_is_a_protocol_error() -> None:
-    client = Broker().client(5)
-    client.connect("c")
+    client = Broker().joined("c", 5)
     client.put(Auth(0x19, said("SCRAM-SHA-256", b"x")))
-    (goodbye,) = client.take()
-    assert isinstance(goodbye, Disconnect)
-    assert goodbye.code == 0x82
+    assert client.only(Disconnect).code == 0x82
 
 
 def token(broker: Broker, user: str, life_s: int) -> bytes:
@@ -219,20 +204,15 @@ def token(broker: Broker, user: str, life_s: int) -> bytes:
 def test_a_token_is_refreshed_before_it_runs_out() -> None:
     broker = Guarded()
     client = begin(broker, said("JWT", token(broker, "ann", 60)))
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
+    answer = client.only(Connack)
     assert (answer.code, answer.properties.texts[props.AUTH_METHOD]) == (0, "JWT")
     client.put(Auth(0x19, said("JWT", token(broker, "ann", 3600))))
-    (success,) = client.take()
-    assert isinstance(success, Auth)
-    assert success.code == 0
+    assert client.only(Auth).code == 0
     broker.run(120_000)
     client.publish("t")
     assert [ack.code for ack in client.take() if isinstance(ack, Ack)] == [0]
     old = begin(broker, said("JWT", token(broker, "ann", -100)), "old")
-    (refused,) = old.take()
-    assert isinstance(refused, Connack)
-    assert refused.code == 0x86
+    assert old.only(Connack).code == 0x86
 
 
 def signed(client_id: str, secret: str) -> bytes:
@@ -251,6 +231,4 @@ def test_a_password_may_be_a_signature_of_the_client_id(taken: bool, client_id: 
     """rocketmq-mqtt's sample: user name and Base64 of HMAC-SHA1 of the client id by the user's secret."""
     client = Guarded(hmac_passwords=taken).client(4)
     client.put(Connect(4, client_id, True, 0, None, "ann", password, NONE))
-    (answer,) = client.take()
-    assert isinstance(answer, Connack)
-    assert answer.code == code
+    assert client.only(Connack).code == code

@@ -77,8 +77,7 @@ def test_a_structured_event_is_that_of_http_and_is_forwarded_as_it_was_sent(text
         for listener, name in ((five, "five"), (three, "three")):
             listener.connect(name)
             listener.subscribe("t/#")
-        sender = broker.client(version)
-        sender.connect("sender")
+        sender = broker.joined("sender", version)
         sender.publish("t/x", text, 0, properties=given([], kind) if version == V5 else NONE)
         (message,) = five.messages()
         assert message.body == text
@@ -98,16 +97,16 @@ BINARY_FORMATS = {
 
 
 @pytest.mark.parametrize(("kind", "payload"), BINARY_FORMATS.values(), ids=BINARY_FORMATS.keys())
-def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_sent(kind: bytes, payload: bytes) -> None:
+def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_sent(
+    broker: Broker, kind: bytes, payload: bytes
+) -> None:
     event = formats.decode(http.MODES[kind], payload)
     wanted = encode(event, "t", "", PEER.born_host)
-    broker = Broker()
     five, three = broker.client(5), broker.client(4)
     for listener, name in ((five, "five"), (three, "three")):
         listener.connect(name)
         listener.subscribe("t/#")
-    sender = broker.client(5)
-    sender.connect("sender")
+    sender = broker.joined("sender", 5)
     sender.publish("t/x", payload, 0, properties=given([], kind.decode()))
     (message,) = five.messages()
     assert (message.body, message.properties.texts[props.CONTENT_TYPE]) == (payload, kind.decode())
@@ -120,13 +119,10 @@ def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_
     assert {**kept, "HG_PROTOCOL": "cloudevents"} == properties.decode(wanted.properties)
 
 
-def test_an_event_of_a_binary_format_whose_text_cannot_be_kept_is_encoded_anew_in_that_format() -> None:
+def test_an_event_of_a_binary_format_whose_text_cannot_be_kept_is_encoded_anew_in_that_format(broker: Broker) -> None:
     attributes = {**{name.encode(): value.encode() for name, value in EVENT}, b"long": b"x" * 9_000}
     payload = formats.encode(http.AVRO, CloudEvent(attributes, b"data", False))
-    broker = Broker()
-    five = broker.client(5)
-    five.connect("five")
-    five.subscribe("t/#")
+    five = broker.joined("five", 5, "t/#")
     five.publish("t/x", payload, 0, properties=given([], http.AVRO.decode()))
     (message,) = five.messages()
     assert message.properties.texts[props.CONTENT_TYPE] == http.AVRO.decode()
@@ -163,25 +159,17 @@ def test_a_payload_is_an_event_in_version_5_only_when_its_content_type_says_so()
     assert "CE_id" not in as_stored([], TEXTS["JSON"])
 
 
-def test_a_subscriber_below_version_5_gets_events_in_structured_mode() -> None:
-    broker = Broker()
-    listener = broker.client(4)
-    listener.connect("listener")
-    listener.subscribe("t/#")
-    sender = broker.client(5)
-    sender.connect("sender")
+def test_a_subscriber_below_version_5_gets_events_in_structured_mode(broker: Broker) -> None:
+    listener = broker.joined("listener", 4, "t/#")
+    sender = broker.joined("sender", 5)
     sender.publish("t/x", b'{"a":1}', 0, properties=given(EVENT))
     (message,) = listener.messages()
     assert json.loads(message.body) == {**dict(EVENT), "datacontenttype": "application/json", "data": {"a": 1}}
 
 
-def test_a_subscriber_gets_attributes_as_user_properties_whoever_sent_the_event() -> None:
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("t/#")
-    sender = broker.client(5)
-    sender.connect("sender")
+def test_a_subscriber_gets_attributes_as_user_properties_whoever_sent_the_event(broker: Broker) -> None:
+    listener = broker.joined("listener", 5, "t/#")
+    sender = broker.joined("sender", 5)
     sender.publish("t/x", b"{}", properties=given(EVENT))
     attributes = {name.encode(): value.encode() for name, value in EVENT}
     message = encode(CloudEvent({**attributes, b"datacontenttype": b"text/plain"}, b"hello", False), "t", "t/y", PEER.born_host)

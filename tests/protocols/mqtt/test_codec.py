@@ -13,7 +13,7 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
 from protocols.mqtt.wire import PacketError, put_varint, varint, varint_size
-from tests.protocols.mqtt.vectors import ALL, Vector
+from tests.protocols.mqtt.vectors import ALL, Vector, h
 
 LIMIT = 4 * 1024 * 1024
 
@@ -180,6 +180,23 @@ def test_truncation_waits_or_refuses_and_never_invents(vector: Vector) -> None:
     for end in range(len(vector.data)):
         decoder = Decoder(LIMIT, vector.version)
         assert decoder.feed(vector.data[:end]) == []
+
+
+PUBACKS = st.lists(st.sampled_from((h("40020001"), h("4002ffff"), h("40020000"), h("c000"), h("40"))), min_size=1, max_size=4)
+
+
+@given(PUBACKS, st.booleans(), st.sampled_from((0, 4)))
+def test_pubacks_alone_are_those_of_feed_and_anything_else_is_left_to_it(pieces: list[bytes], held: bool, version: int) -> None:
+    decoder, other = Decoder(1_000, version), Decoder(1_000, version)
+    if held and version:
+        assert decoder.feed(b"\x40") == other.feed(b"\x40") == []
+    data = b"".join(pieces)
+    found = decoder.pubacks(data)
+    packets = other.feed(data)
+    only = version and not held and len(data) == 4 * len(pieces) and other.fault is None
+    assert found == ([packet.packet_id for packet in packets if isinstance(packet, Ack)] if only else [])
+    if found:
+        assert not other.incomplete
 
 
 @settings(max_examples=100, deadline=None)

@@ -8,8 +8,8 @@ from domain.message import property as stored
 from domain.message.record import Record
 from domain.store.store_request import ReadRequest
 from protocols.mqtt import property as props
-from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.property import Properties
+from protocols.mqtt.publish import Ack
 from protocols.mqtt.subscribe import Suback, Unsubscribe
 from tests.protocols.mqtt.stage import Broker, bodies, with_number
 
@@ -18,13 +18,11 @@ pytestmark = pytest.mark.usefixtures("near_and_late")
 
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_publish_and_receive(version: int, qos: int) -> None:
-    broker = Broker()
+def test_publish_and_receive(broker: Broker, version: int, qos: int) -> None:
     listener = broker.client(version)
     assert not listener.connect("listener").present
     assert listener.subscribe("sensors/+/temp", qos) == qos
-    sender = broker.client(version)
-    sender.connect("sender")
+    sender = broker.joined("sender", version)
     sender.publish("sensors/room1/temp", b"21", qos)
     answers = [(ack.kind, ack.packet_id) for ack in sender.take() if isinstance(ack, Ack)]
     assert answers == [[], [(4, 1)], [(5, 1)]][qos]
@@ -35,24 +33,9 @@ def test_publish_and_receive(version: int, qos: int) -> None:
         assert [(ack.kind, ack.packet_id) for ack in sender.take() if isinstance(ack, Ack)] == [(7, 1)]
 
 
-def test_delivered_qos_is_the_lower_of_both() -> None:
-    broker = Broker()
-    listener = broker.client()
-    listener.connect("listener")
-    listener.subscribe("t/low", 0)
-    listener.subscribe("t/high", 2)
-    sender = broker.client()
-    sender.connect("sender")
-    sender.publish("t/low", qos=2, packet_id=1)
-    sender.publish("t/high", qos=1, packet_id=2)
-    assert [(got.topic, got.qos) for got in listener.messages()] == [(b"t/low", 0), (b"t/high", 1)]
-
-
-def test_a_message_of_an_sdk_reaches_the_bare_topic() -> None:
+def test_a_message_of_an_sdk_reaches_the_bare_topic(broker: Broker) -> None:
     """A message of an SDK has no path: `t`, `t/#`, `+` and `#` match it, `t/+` does not."""
-    broker = Broker()
-    listener = broker.client()
-    listener.connect("listener")
+    listener = broker.joined("listener")
     for pattern in ("sensors/+", "sensors/#"):
         listener.subscribe(pattern)
     broker.publish("sensors", b"22", b"colour\x01blue\x02")
@@ -60,37 +43,16 @@ def test_a_message_of_an_sdk_reaches_the_bare_topic() -> None:
     assert (got.topic, got.body, got.qos) == (b"sensors", b"22", 1)
 
 
-def test_order_of_one_publisher_is_kept() -> None:
-    broker = Broker()
-    listener = broker.client()
-    listener.connect("listener")
-    listener.subscribe("#")
-    sender = broker.client()
-    sender.connect("sender")
-    sender.put(*(Publish(b"t/%d" % (n % 3), b"%d" % n, 1, False, False, n + 1, NONE) for n in range(30)))
-    assert [ack.packet_id for ack in sender.take() if isinstance(ack, Ack)] == list(range(1, 31))
-    got = listener.messages()
-    for path in (b"t/0", b"t/1", b"t/2"):
-        numbers = [int(message.body) for message in got if message.topic == path]
-        assert numbers == sorted(numbers)
-        assert len(numbers) == 10
-
-
-def test_retained_values() -> None:
-    broker = Broker()
-    sender = broker.client(5)
-    sender.connect("sender")
+def test_retained_values(broker: Broker) -> None:
+    sender = broker.joined("sender", 5)
     for qos in (0, 1, 2):
         sender.publish(f"r/{qos}", b"%d" % qos, qos, packet_id=qos + 1, retain=True)
         sender.put(Ack(6, qos + 1))
     broker.kill()
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("r/+", 2)
+    listener = broker.joined("listener", 5, "r/+", 2)
     got = sorted((got.body, got.qos, got.retain) for got in listener.messages())
     assert got == [(b"0", 0, True), (b"1", 1, True), (b"2", 2, True)]
-    sender = broker.client(5)
-    sender.connect("sender")
+    sender = broker.joined("sender", 5)
     sender.publish("r/1", b"", 1, packet_id=4, retain=True)
     (live,) = listener.messages()
     assert (live.body, live.retain) == (b"", False)
@@ -98,78 +60,17 @@ def test_retained_values() -> None:
     assert sorted(bodies(listener.messages())) == [b"0", b"2"]
 
 
-def test_retain_handling_and_retain_as_published() -> None:
-    """3.8.3.1: retain handling 0 always, 1 when the filter is new, 2 never; and the RETAIN flag of live deliveries."""
-    broker = Broker()
-    sender = broker.client(5)
-    sender.connect("sender")
-    sender.publish("r/1", b"kept", retain=True)
-    listener = broker.client(5)
-    listener.connect("listener")
-    for options, count in ((0x21, 0), (0x11, 0), (0x01, 1)):
-        listener.subscribe("r/1", options)
-        assert len(listener.messages()) == count
-    listener.subscribe("r/+", 0x11)
-    assert len(listener.messages()) == 1
-    listener.subscribe("r/+", 0x29)
-    sender.publish("r/2", b"live", packet_id=2, retain=True)
-    assert [(got.body, got.retain) for got in listener.messages()] == [(b"live", True)]
-
-
-def test_no_local_and_merged_identifiers() -> None:
-    broker = Broker()
-    client = broker.client(5)
-    client.connect("c")
-    first, second = Properties(), Properties()
-    first.subscription_ids, second.subscription_ids = [3], [4]
-    client.subscribe("t/#", 1, first)
-    client.subscribe("t/+", 0 | 4, second)
-    client.publish("t/x", b"own")
-    (own,) = client.messages()
-    assert own.properties.subscription_ids == [3]
-    other = broker.client(5)
-    other.connect("o")
-    other.publish("t/x", b"theirs")
-    (theirs,) = client.messages()
-    assert theirs.properties.subscription_ids == [3, 4]
-    assert theirs.qos == 1
-
-
-def test_unsubscribe_stops_delivery() -> None:
-    broker = Broker()
-    client = broker.client(5)
-    client.connect("c")
-    client.subscribe("t/#")
+def test_unsubscribe_stops_delivery(broker: Broker) -> None:
+    client = broker.joined("c", 5, "t/#")
     client.put(Unsubscribe(9, ["t/#", "never"]))
-    (answer,) = client.take()
-    assert isinstance(answer, Suback)
+    answer = client.only(Suback)
     assert (answer.un, answer.codes) == (True, b"\x00\x11")
     broker.publish("t", b"x")
     assert client.take() == []
 
 
-def test_properties_go_through_unchanged() -> None:
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("t/#")
-    given = Properties()
-    given.numbers[props.PAYLOAD_FORMAT] = 1
-    given.texts[props.CONTENT_TYPE] = "text/plain"
-    given.texts[props.RESPONSE_TOPIC] = "answers/here"
-    given.blobs[props.CORRELATION_DATA] = b"\x00\x01\xff"
-    given.user = [("a", "1"), ("a", "2"), ("", "empty"), ("KEYS", "reserved"), ("c", "\x01"), ("z", "")]
-    sender = broker.client(5)
-    sender.connect("sender")
-    sender.publish("t/x", "größe".encode(), properties=given)
-    (got,) = listener.messages()
-    assert got.properties == given
-
-
-def test_user_properties_are_properties_for_everybody_else() -> None:
-    broker = Broker()
-    sender = broker.client(5)
-    sender.connect("sender")
+def test_user_properties_are_properties_for_everybody_else(broker: Broker) -> None:
+    sender = broker.joined("sender", 5)
     given = Properties()
     given.user = [("plain", "1"), ("twice", "1"), ("twice", "2"), ("TAGS", "stolen"), ("HG_CLIENT", "forged")]
     sender.publish("t/x", properties=given)
@@ -186,13 +87,10 @@ def test_user_properties_are_properties_for_everybody_else() -> None:
 
 def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
     broker = Broker(output_bytes_max=5_000)
-    listener = broker.client()
-    listener.connect("listener")
-    listener.subscribe("t/0", 0)
+    listener = broker.joined("listener", 4, "t/0", 0)
     listener.subscribe("t/1", 1)
     listener.stalled = True
-    sender = broker.client()
-    sender.connect("sender")
+    sender = broker.joined("sender")
     for number in range(20):
         sender.publish("t/0", b"%02d" % number + bytes(498), 0)
         sender.publish("t/1", b"%02d" % number + bytes(498), 1, packet_id=number + 1)
@@ -206,13 +104,10 @@ def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
     assert broker.adapter.lost == {"refused": 0, "slow-reader": 20 - len(low), "too-large": 0}
 
 
-def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener", properties=with_number(props.MAXIMUM_PACKET_SIZE, 100))
+def test_deliveries_too_large_for_the_client_are_passed_over(broker: Broker) -> None:
+    listener = broker.joined("listener", 5, properties=with_number(props.MAXIMUM_PACKET_SIZE, 100))
     listener.subscribe("t/#")
-    sender = broker.client(5)
-    sender.connect("sender")
+    sender = broker.joined("sender", 5)
     sender.publish("t/x", bytes(200), packet_id=1)
     sender.publish("t/x", b"small", packet_id=2)
     broker.run()
@@ -223,14 +118,11 @@ def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
     assert (broker.sessions.lost["too-large"], broker.adapter.lost["too-large"]) == (1, 1)
 
 
-def test_aliases_towards_the_client() -> None:
+def test_aliases_towards_the_client(broker: Broker) -> None:
     """3.3.2.3.4: as many aliases as the client accepts, for the first topics; a packet that sets one is never dropped."""
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener", properties=with_number(props.TOPIC_ALIAS_MAXIMUM, 1))
+    listener = broker.joined("listener", 5, properties=with_number(props.TOPIC_ALIAS_MAXIMUM, 1))
     listener.subscribe("t/#", 1)
-    sender = broker.client(5)
-    sender.connect("sender")
+    sender = broker.joined("sender", 5)
     for number, (topic, qos) in enumerate((("t/a", 0), ("t/a", 1), ("t/b", 1), ("t/a", 0)), 1):
         sender.publish(topic, qos=qos, packet_id=number)
     got = [(message.topic, message.properties.numbers.get(props.TOPIC_ALIAS)) for message in listener.messages()]

@@ -18,16 +18,10 @@ from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
 from protocols.mqtt.packet import Ping, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
-from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
+from protocols.mqtt.subscribe import Subscribe
 from store.settings import StoreSettings
 from tests.protocols.mqtt.stage import PEER, Broker, Client
 from tests.protocols.mqtt.vectors import CONNECTS, OTHERS, PUBLISHES, Vector
-
-
-def connected(broker: Broker, version: int = 4) -> Client:
-    client = broker.client(version)
-    client.connect("c")
-    return client
 
 
 def goodbye(client: Client) -> int | None:
@@ -40,8 +34,7 @@ BAD_CONNECTS = [vector for vector in CONNECTS if isinstance(vector.expected, int
 
 
 @pytest.mark.parametrize("vector", BAD_CONNECTS, ids=lambda vector: vector.name)
-def test_a_bad_first_packet_is_refused_in_the_words_of_its_version(vector: Vector) -> None:
-    broker = Broker()
+def test_a_bad_first_packet_is_refused_in_the_words_of_its_version(broker: Broker, vector: Vector) -> None:
     client = broker.client(5 if vector.data[8:9] >= b"\x05" else 4)
     client.send(vector.data)
     assert client.gone
@@ -59,11 +52,8 @@ LATER = [vector for vector in PUBLISHES + OTHERS if isinstance(vector.expected, 
 
 
 @pytest.mark.parametrize("vector", LATER, ids=lambda vector: vector.name)
-def test_a_bad_packet_later_ends_the_connection(vector: Vector) -> None:
-    broker = Broker()
-    listener = broker.client()
-    listener.connect("listener")
-    listener.subscribe("wills/c")
+def test_a_bad_packet_later_ends_the_connection(broker: Broker, vector: Vector) -> None:
+    listener = broker.joined("listener", 4, "wills/c")
     client = broker.client(vector.version)
     client.connect("c", will=Will("wills/c", b"", 1, False, NONE))
     client.send(vector.data)
@@ -81,70 +71,40 @@ TOPICS: list[tuple[bytes, int]] = [
 
 @pytest.mark.parametrize(("topic", "code"), TOPICS, ids=[repr(topic[:8]) for topic, _ in TOPICS])
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_bad_topic_name_ends_the_connection(topic: bytes, code: int, version: int) -> None:
-    broker = Broker()
-    client = connected(broker, version)
+def test_a_bad_topic_name_ends_the_connection(broker: Broker, topic: bytes, code: int, version: int) -> None:
+    client = broker.joined("c", version)
     client.put(Publish(topic, b"x", 1, False, False, 1, NONE))
     assert client.gone
     assert goodbye(client) == (code if version == 5 else None)
 
 
 @pytest.mark.parametrize("topic", ["/x", "$x/y", "größe/x", "%RETRY%g/x", "TBW102/x", "a b", "$share/g/t", "x" * 200])
-def test_odd_but_legal_topic_names_are_kept_exactly(topic: str) -> None:
-    broker = Broker()
-    listener = broker.client()
-    listener.connect("listener")
-    listener.subscribe(topic if not topic.startswith("$share") else "$share2/#")
-    client = connected(broker)
+def test_odd_but_legal_topic_names_are_kept_exactly(broker: Broker, topic: str) -> None:
+    listener = broker.joined("listener", 4, topic if not topic.startswith("$share") else "$share2/#")
+    client = broker.joined("c")
     client.publish(topic)
     assert [ack.kind for ack in client.take() if isinstance(ack, Ack)] == [4]
     if not topic.startswith("$share"):
         assert [message.topic.decode() for message in listener.messages()] == [topic]
 
 
-def test_sys_topics_are_not_for_clients() -> None:
-    broker = Broker()
-    client = connected(broker, 5)
+def test_sys_topics_are_not_for_clients(broker: Broker) -> None:
+    client = broker.joined("c", 5)
     client.publish("$SYS/x", qos=0)
     client.publish("$SYS/x", qos=1, packet_id=1)
     client.publish("$SYS/x", qos=2, packet_id=2)
     acks = [(ack.kind, ack.packet_id, ack.code) for ack in client.take() if isinstance(ack, Ack)]
     assert acks == [(4, 1, 0x87), (5, 2, 0x87)]
     assert broker.adapter.lost == {"refused": 1, "slow-reader": 0, "too-large": 0}
-    old = connected(broker, 4)
+    old = broker.joined("c", 4)
     assert client.gone  # the same client id
     old.publish("$SYS/x", qos=1)
     assert (old.gone, old.reason) == (True, "not-allowed")
 
 
-def test_topic_aliases() -> None:
-    broker = Broker(topic_alias_maximum=2)
-
-    def alias(number: int) -> Properties:
-        out = Properties()
-        out.numbers[props.TOPIC_ALIAS] = number
-        return out
-
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("a/#")
-    client = connected(broker, 5)
-    client.publish("a/1", packet_id=1, properties=alias(1))
-    client.publish("a/2", packet_id=2, properties=alias(2))
-    client.publish("", packet_id=3, properties=alias(1))
-    assert [message.topic for message in listener.messages()] == [b"a/1", b"a/2", b"a/1"]
-    for number, code in ((0, 0x94), (3, 0x94)):
-        client = connected(broker, 5)
-        client.publish("a/1", properties=alias(number))
-        assert goodbye(client) == code
-    client = connected(broker, 5)
-    client.publish("", properties=alias(1))
-    assert goodbye(client) == 0x82
-
-
 def test_receive_maximum_of_the_server() -> None:
     broker = Broker(receive_maximum=3)
-    client = connected(broker, 5)
+    client = broker.joined("c", 5)
     client.put(*(Publish(b"t", b"x", 2, False, False, number, NONE) for number in range(1, 4)))
     assert not client.gone
     client.take()
@@ -153,9 +113,8 @@ def test_receive_maximum_of_the_server() -> None:
     assert client.reason == "receive-maximum"
 
 
-def test_payload_that_is_not_the_text_it_claims_to_be() -> None:
-    broker = Broker()
-    client = connected(broker, 5)
+def test_payload_that_is_not_the_text_it_claims_to_be(broker: Broker) -> None:
+    client = broker.joined("c", 5)
     claim = Properties()
     claim.numbers[props.PAYLOAD_FORMAT] = 1
     client.publish("t", b"\xff", properties=claim)
@@ -163,9 +122,8 @@ def test_payload_that_is_not_the_text_it_claims_to_be() -> None:
     assert not client.gone
 
 
-def test_properties_beyond_what_a_message_can_hold() -> None:
-    broker = Broker()
-    client = connected(broker, 5)
+def test_properties_beyond_what_a_message_can_hold(broker: Broker) -> None:
+    client = broker.joined("c", 5)
     given = Properties()
     given.user = [("k", "v" * 40_000)]
     client.publish("t", properties=given)
@@ -173,10 +131,9 @@ def test_properties_beyond_what_a_message_can_hold() -> None:
 
 
 @pytest.mark.parametrize("path", ["t", "t/" + "x" * 4_000])
-def test_properties_topic_name_and_client_id_have_one_bound_together(path: str) -> None:
+def test_properties_topic_name_and_client_id_have_one_bound_together(broker: Broker, path: str) -> None:
     """What is refused takes no other message of the same read with it."""
-    broker = Broker()
-    client = connected(broker, 5)
+    client = broker.joined("c", 5)
     codes: list[int] = []
     for more in range(0, 31_000, 250):
         given = Properties()
@@ -197,7 +154,7 @@ def test_properties_topic_name_and_client_id_have_one_bound_together(path: str) 
 @pytest.mark.parametrize("accept", [False, True])
 def test_a_refused_publish_below_5_closes_unless_told_otherwise(accept: bool) -> None:
     broker = Broker(accept_refused_publish=accept)
-    client = connected(broker)
+    client = broker.joined("c")
     broker.disk.free = 0.0
     broker.disk.capacity = 1
     client.publish("t", packet_id=1)
@@ -208,29 +165,8 @@ def test_a_refused_publish_below_5_closes_unless_told_otherwise(accept: bool) ->
         assert client.reason == "refused-publish"
 
 
-def test_filters_that_are_none_get_their_own_code() -> None:
-    broker = Broker()
-    for version, codes in ((5, [1, 0x8F, 0x8F, 1, 0]), (4, [1, 0x80, 0x80, 1, 0])):
-        client = connected(broker, version)
-        client.put(Subscribe(3, [("a/#", 1), ("a/#/b", 1), ("a+", 1), ("$share/g/a", 1), ("b", 0)]))
-        (answer,) = client.take()
-        assert isinstance(answer, Suback)
-        assert (answer.packet_id, list(answer.codes)) == (3, codes)
-        client.put(Subscribe(4, [("$share/g/a", 1)]), Unsubscribe(5, ["a/#"]))
-        assert sorted(packet.packet_id for packet in client.take() if isinstance(packet, Suback)) == [4, 5]
-
-
-def test_client_ids() -> None:
-    """3.1.3.1: an empty client id needs a clean session below 5.0; in 5.0 the server assigns one."""
-    broker = Broker()
-    assert broker.client(4).connect("", clean=False).code == 2
-    assert broker.client(4).connect("", clean=True).code == 0
-    for clean in (False, True):
-        answer = broker.client(5).connect("", clean=clean)
-        assert answer.code == 0
-        assert answer.properties.texts[props.ASSIGNED_CLIENT_ID]
+def test_a_client_id_is_bounded(broker: Broker) -> None:
     assert broker.client(5).connect("x" * 2_000).code == 0x85
-    assert broker.client(4).connect("a\x01").code == 2
 
 
 def test_an_authentication_method_is_refused() -> None:
@@ -239,8 +175,7 @@ def test_an_authentication_method_is_refused() -> None:
     assert Broker().client(5).connect("c", properties=method).code == 0x8C
 
 
-def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all() -> None:
-    broker = Broker()
+def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all(broker: Broker) -> None:
     client = broker.client()
     client.poll()
     for byte in encode(Connect(4, "c", True, 0, None, None, None, NONE), 4)[:9]:
@@ -251,11 +186,9 @@ def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all() -> None:
     assert (client.gone, client.reason, client.take()) == (True, "no-connect", [])
 
 
-def test_keep_alive_counts_whole_packets() -> None:
+def test_keep_alive_counts_whole_packets(broker: Broker) -> None:
     """3.1.2.10: one and a half times the keep-alive; half a packet does not count."""
-    broker = Broker()
-    client = broker.client(5)
-    client.connect("c", keep_alive_s=10)
+    client = broker.joined("c", 5, keep_alive_s=10)
     for _ in range(3):
         broker.run(14_000)
         client.put(Ping())
@@ -267,9 +200,8 @@ def test_keep_alive_counts_whole_packets() -> None:
     assert (client.gone, client.reason, goodbye(client)) == (True, "keep-alive", 0x8D)
 
 
-def test_half_a_packet_without_keep_alive_ends_after_ten_seconds() -> None:
-    broker = Broker()
-    client = connected(broker, 5)
+def test_half_a_packet_without_keep_alive_ends_after_ten_seconds(broker: Broker) -> None:
+    client = broker.joined("c", 5)
     broker.run(60_000)
     client.send(b"\x30\x7f")
     broker.run(9_000)
@@ -289,7 +221,7 @@ def test_server_keep_alive_is_told_and_kept() -> None:
 
 def test_reading_stops_while_too_much_waits_for_the_store() -> None:
     broker = Broker(unanswered_bytes_max=1_000)
-    client = connected(broker)
+    client = broker.joined("c")
     broker.disk.hold_syncs = True
     client.publish("t", bytes(2_000))
     assert not client.connection.reading
@@ -299,8 +231,7 @@ def test_reading_stops_while_too_much_waits_for_the_store() -> None:
     assert [ack.kind for ack in client.take() if isinstance(ack, Ack)] == [4]
 
 
-def test_what_follows_connect_in_the_same_bytes_is_answered_after_connack() -> None:
-    broker = Broker()
+def test_what_follows_connect_in_the_same_bytes_is_answered_after_connack(broker: Broker) -> None:
     client = broker.client(5)
     client.put(
         Connect(5, "c", False, 0, None, None, None, NONE),
@@ -340,11 +271,10 @@ def test_no_bytes_raise_out_of_a_connection(version: int, pieces: list[bytes]) -
         connection.deadline()
 
 
-def test_a_node_that_stops_says_so() -> None:
+def test_a_node_that_stops_says_so(broker: Broker) -> None:
     """4.13: DISCONNECT with 0x8B in 5.0; below 5.0, and before CONNECT, there is no packet for it."""
-    broker = Broker()
     for version, words in ((5, [0x8B]), (4, [])):
-        client = connected(broker, version)
+        client = broker.joined("c", version)
         commands = client.connection.drain(0)
         assert commands == [Disconnected("shutting-down")]
         client.poll()

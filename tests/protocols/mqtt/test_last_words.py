@@ -63,8 +63,7 @@ def test_a_stop_before_connack_is_told_by_connack(version: int, options: dict[st
     assert answer.code == code
 
 
-def test_behind_connack_disconnect_says_it() -> None:
-    broker = Broker()
+def test_behind_connack_disconnect_says_it(broker: Broker) -> None:
     first, second = broker.client(5), broker.client(5)
     first.connect("c")
     second.connect("c")
@@ -72,8 +71,7 @@ def test_behind_connack_disconnect_says_it() -> None:
     assert [packet.code for packet in first.take() if isinstance(packet, Disconnect)] == [0x8E]
 
 
-def test_a_client_that_is_overtaken_at_the_door_never_hears_disconnect() -> None:
-    broker = Broker()
+def test_a_client_that_is_overtaken_at_the_door_never_hears_disconnect(broker: Broker) -> None:
     first, second = broker.client(5), broker.client(5)
     first.put(Connect(5, "c", False, 0, None, None, None, NONE), wait=False)
     second.put(Connect(5, "c", False, 0, None, None, None, NONE))

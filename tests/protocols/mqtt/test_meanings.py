@@ -50,21 +50,16 @@ def test_a_delivery_time_is_an_instant_of_either_form(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", str(NOW_MS + 367 * 86_400_000), "2028-01-01T00:00:00Z"])
-def test_a_delivery_time_that_cannot_be_kept_is_refused_and_the_connection_stays(text: str) -> None:
-    broker = Broker()
-    sender = broker.client(5)
-    sender.connect("sender")
+def test_a_delivery_time_that_cannot_be_kept_is_refused_and_the_connection_stays(broker: Broker, text: str) -> None:
+    sender = broker.joined("sender", 5)
     sender.publish("t", properties=given(("deliverytime", text)), packet_id=1)
     sender.publish("t", packet_id=2)
     acks = sender.take()
     assert [(ack.packet_id, ack.code) for ack in acks if isinstance(ack, Ack)] == [(1, 0x83), (2, 0)]
 
 
-def test_a_subscriber_gets_what_an_sdk_has_set() -> None:
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("t")
+def test_a_subscriber_gets_what_an_sdk_has_set(broker: Broker) -> None:
+    listener = broker.joined("listener", 5, "t")
     pairs = {
         "KEYS": "k1 k2", "TAGS": "A", "__SHARDINGKEY": "g", "TIMER_OUT_MS": "1790000001500", "traceparent": CONTEXT,
         "CE_id": "7", "own": "x",
@@ -77,12 +72,10 @@ def test_a_subscriber_gets_what_an_sdk_has_set() -> None:
     }  # fmt: skip
 
 
-def test_a_subscriber_gets_the_user_properties_of_another_client_as_they_were() -> None:
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("t")
+def test_a_subscriber_gets_the_user_properties_of_another_client_as_they_were(broker: Broker) -> None:
+    listener = broker.joined("listener", 5, "t")
     pairs = [("mq-key", "k"), ("a", "1"), ("a", "2"), ("", "x"), ("KEYS", "y"), ("traceparent", CONTEXT)]
+    pairs += [("c", "\x01"), ("z", "")]
     listener.publish("t", properties=given(*pairs), qos=0)
     (message,) = listener.messages()
     assert message.properties.user == pairs

@@ -109,12 +109,10 @@ class Listener:
 
 @pytest.mark.usefixtures("near_and_late")
 @pytest.mark.parametrize("seed", range(20))
-def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
+def test_nothing_is_lost_and_nothing_comes_twice(broker: Broker, seed: int) -> None:
     LATENESS.seed, LATENESS.breaks = seed, 0.02
     pick = random.Random(seed)
-    broker = Broker()
-    first = broker.client(5)
-    first.connect("listener", clean=False, expiry_s=10_000)
+    first = broker.joined("listener", 5, clean=False, expiry_s=10_000)
     for pattern in ("t/#", "+/a"):
         assert first.subscribe(pattern, 2) == 2
     first.drop()
@@ -159,13 +157,11 @@ def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("near_again")
-def test_what_arrives_while_a_session_catches_up_is_delivered() -> None:
+def test_what_arrives_while_a_session_catches_up_is_delivered(broker: Broker) -> None:
     LATENESS.reset(Lateness(True, 1, 2 * MILLISECOND_NS))
     pick = random.Random(1)
-    broker = Broker()
     away(broker)
-    sender = broker.client()
-    sender.connect("sender")
+    sender = broker.joined("sender")
     for number in range(0, 400, 2):
         sender.publish("t/a", b"%d" % number)
         client = broker.client()

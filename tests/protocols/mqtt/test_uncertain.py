@@ -35,13 +35,9 @@ def published(qos: int, dup: bool = False) -> Publish:
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_slow_flush_ends_the_connection_and_the_message_is_sent_again(qos: int) -> None:
-    broker = Broker()
-    reader = broker.client(5)
-    reader.connect("reader")
-    reader.subscribe("t", 0)
-    client = broker.client(5)
-    client.connect("c", clean=False, expiry_s=3_600)
+def test_a_slow_flush_ends_the_connection_and_the_message_is_sent_again(broker: Broker, qos: int) -> None:
+    reader = broker.joined("reader", 5, "t", 0)
+    client = broker.joined("c", 5, clean=False, expiry_s=3_600)
     broker.publish("t", b"the topic is there")
     reader.take()
     broker.disk.sync_ms = SLOW_MS
@@ -65,20 +61,16 @@ def test_a_slow_flush_ends_the_connection_and_the_message_is_sent_again(qos: int
 
 
 def test_a_store_that_is_lost_ends_the_connection_and_frees_no_packet_identifier() -> None:
-    client = Broker().client(5)
-    client.connect("c", clean=False, expiry_s=3_600)
+    client = Broker().joined("c", 5, clean=False, expiry_s=3_600)
     (send,) = client.connection.receive(encode(published(2), 5), 0)
     assert isinstance(send, SendOnce)
     client.connection.answer(Refused(send.ticket, Failure(ErrorCode.STORE_UNAVAILABLE, "no answer")), 0)
     client.hear(b"".join(client.connection.outgoing()))
-    (said,) = client.take()
-    assert isinstance(said, Disconnect)
-    assert said.code == 0x8B
+    assert client.only(Disconnect).code == 0x8B
 
 
 def test_at_qos_0_nothing_is_sent_again_and_the_connection_stays() -> None:
-    client = Broker().client(5)
-    client.connect("c")
+    client = Broker().joined("c", 5)
     (send,) = client.connection.receive(encode(published(0), 5), 0)
     assert isinstance(send, Send)
     client.connection.answer(Refused(send.ticket, Failure(ErrorCode.STORE_UNAVAILABLE, "no answer")), 0)
@@ -120,11 +112,8 @@ def test_a_client_that_comes_back_during_a_slow_append_sends_nothing_twice(monke
     """Its session knows the packet identifier before the store does, and stays in memory until the store does too."""
     monkeypatch.setattr(stage, "reached", SlowStore)
     broker = Broker()
-    reader = broker.client(5)
-    reader.connect("reader")
-    reader.subscribe("t", 0)
-    client = broker.client(5)
-    client.connect("c", clean=False, expiry_s=3_600)
+    reader = broker.joined("reader", 5, "t", 0)
+    client = broker.joined("c", 5, clean=False, expiry_s=3_600)
     client.put(published(2))
     client.drop()
     broker.run(APPEND_MS / 2)
@@ -133,8 +122,7 @@ def test_a_client_that_comes_back_during_a_slow_append_sends_nothing_twice(monke
     again.put(published(2, dup=True))
     assert not again.take(), "the message is not stored yet"
     broker.run(2 * APPEND_MS)
-    (answer,) = again.take()
-    assert isinstance(answer, Ack)
+    again.only(Ack)
     again.put(Ack(PUBREL, 1, 0, NONE))
     broker.run(APPEND_MS)
     assert bodies([packet for packet in reader.take() if isinstance(packet, Publish)]) == [b"once"]
@@ -143,8 +131,7 @@ def test_a_client_that_comes_back_during_a_slow_append_sends_nothing_twice(monke
 def test_a_session_leaves_memory_behind_its_last_append(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "reached", SlowStore)
     broker = Broker()
-    client = broker.client(5)
-    client.connect("c", clean=False, expiry_s=60)
+    client = broker.joined("c", 5, clean=False, expiry_s=60)
     client.put(published(2))
     client.drop()
     broker.run(APPEND_MS + 1_000)
@@ -165,11 +152,8 @@ def test_packet_identifiers_of_an_ended_session_are_not_those_of_the_next(
     """The append that brings one of them ends after the session that it was for."""
     monkeypatch.setattr(stage, "reached", SlowStore)
     broker = Broker()
-    reader = broker.client(5)
-    reader.connect("reader")
-    reader.subscribe("t", 0)
-    client = broker.client(5)
-    client.connect("c", clean=False, expiry_s=3_600)
+    reader = broker.joined("reader", 5, "t", 0)
+    client = broker.joined("c", 5, clean=False, expiry_s=3_600)
     client.put(published(2))
     if ended_by == "expiry":
         client.leave(properties=with_number(props.SESSION_EXPIRY, 0))
@@ -178,8 +162,7 @@ def test_packet_identifiers_of_an_ended_session_are_not_those_of_the_next(
     fresh = broker.client(5)
     fresh.put(Connect(5, "c", ended_by == "clean start", 0, None, None, None, with_number(props.SESSION_EXPIRY, 3_600)))
     broker.run(APPEND_MS + 1_000)
-    (answer,) = fresh.take()
-    assert isinstance(answer, Connack)
+    answer = fresh.only(Connack)
     assert not answer.present
     fresh.drop()
     broker.run(1_000)

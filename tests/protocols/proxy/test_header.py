@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.proxy.crc32c import crc32c
-from protocols.proxy.header import V1_BYTES_MAX, V2, V2_BYTES_MAX, Header, begins, read
+from protocols.proxy.header import V1_BYTES_MAX, V2, V2_BYTES_MAX, Header, begins, crc32c, read
 
 IP4 = bytes((10, 0, 0, 1, 10, 0, 0, 2)) + struct.pack(">HH", 56_324, 1_883)
 IP6 = bytes(15) + b"\x01" + bytes(15) + b"\x02" + struct.pack(">HH", 1, 65_535)

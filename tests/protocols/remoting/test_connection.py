@@ -15,12 +15,13 @@ from domain.membership import Members, MembersChanged, QueryMembers
 from protocols.adapter import Peer
 from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.framed_transport import REASONS_CLOSED
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.clients.test_send import V2
-from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, replies, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, refused_reply, replies, reply, request
 
 STREAM = (
     request(310, V2, b"first", serialize=BINARY)
@@ -82,28 +83,23 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 
 def test_an_unknown_code_is_answered_3_with_a_reason() -> None:
-    conn = connection()
-    assert conn.receive(request(9999), 1) == []
-    frame = reply(conn)
+    frame = refused_reply(9999)
     assert frame.code == codes.NOT_SUPPORTED
     assert "9999" in frame.remark
 
 
-def test_a_oneway_request_of_an_unknown_code_is_not_answered() -> None:
-    conn = connection()
+def test_a_oneway_request_of_an_unknown_code_is_not_answered(conn: RemotingConnection) -> None:
     assert conn.receive(request(9999, flag=2), 1) == []
     assert replies(conn) == []
 
 
-def test_replies_of_the_client_are_no_requests() -> None:
-    conn = connection()
+def test_replies_of_the_client_are_no_requests(conn: RemotingConnection) -> None:
     assert conn.receive(request(0, flag=1), 1) == []
     assert replies(conn) == []
     assert not conn.closed
 
 
-def test_a_broken_stream_closes_without_a_reply() -> None:
-    conn = connection()
+def test_a_broken_stream_closes_without_a_reply(conn: RemotingConnection) -> None:
     commands = conn.receive(request(38, {"consumerGroup": "g"}) + b"GET / HTTP/1.1\r\n", 1)
     assert isinstance(commands[0], QueryMembers)
     assert commands[1] == Disconnected("frame-length")
@@ -111,14 +107,12 @@ def test_a_broken_stream_closes_without_a_reply() -> None:
     assert conn.receive(request(38), 2) == ()
 
 
-def test_end_of_stream_is_reported_once() -> None:
-    conn = connection()
+def test_end_of_stream_is_reported_once(conn: RemotingConnection) -> None:
     assert conn.receive(b"", 1) == (Disconnected("end-of-stream"),)
     assert conn.receive(b"", 1) == ()
 
 
-def test_a_connection_that_is_idle_for_two_minutes_is_closed() -> None:
-    conn = connection()
+def test_a_connection_that_is_idle_for_two_minutes_is_closed(conn: RemotingConnection) -> None:
     assert conn.deadline() == 120 * SECOND_NS
     assert conn.expire(119 * SECOND_NS) == ()
     conn.receive(request(9999), 100 * SECOND_NS)
@@ -127,8 +121,7 @@ def test_a_connection_that_is_idle_for_two_minutes_is_closed() -> None:
     assert conn.deadline() is None
 
 
-def test_a_frame_that_takes_more_than_ten_seconds_closes_the_connection() -> None:
-    conn = connection()
+def test_a_frame_that_takes_more_than_ten_seconds_closes_the_connection(conn: RemotingConnection) -> None:
     data = request(38, {"consumerGroup": "g"})
     for second in range(9):
         assert conn.receive(data[second : second + 1], second * SECOND_NS) == []
@@ -136,8 +129,7 @@ def test_a_frame_that_takes_more_than_ten_seconds_closes_the_connection() -> Non
     assert conn.expire(10 * SECOND_NS) == (Disconnected("frame-timeout"),)
 
 
-def test_a_complete_frame_stops_the_frame_clock() -> None:
-    conn = connection()
+def test_a_complete_frame_stops_the_frame_clock(conn: RemotingConnection) -> None:
     data = request(38, {"consumerGroup": "g"})
     conn.receive(data[:5], 0)
     assert len(conn.receive(data[5:] + data[:3], 5 * SECOND_NS)) == 1
@@ -168,16 +160,14 @@ def test_too_many_unanswered_requests_pause_reading() -> None:
     assert conn.reading
 
 
-def test_a_refusal_carries_its_code_and_text() -> None:
-    conn = connection()
+def test_a_refusal_carries_its_code_and_text(conn: RemotingConnection) -> None:
     command = one(conn, request(351, {"topic": "T"}))
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)  # type: ignore[attr-defined]
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)
     frame = reply(conn)
     assert (frame.code, frame.remark) == (17, "topic T does not exist")
 
 
-def test_a_change_of_members_is_a_oneway_request_to_the_client() -> None:
-    conn = connection()
+def test_a_change_of_members_is_a_oneway_request_to_the_client(conn: RemotingConnection) -> None:
     conn.answer(MembersChanged(None, "g"), 1)
     conn.answer(MembersChanged(None, "h"), 1)
     first, second = replies(conn)
@@ -185,8 +175,7 @@ def test_a_change_of_members_is_a_oneway_request_to_the_client() -> None:
     assert first.opaque != second.opaque
 
 
-def test_nothing_is_written_after_the_end() -> None:
-    conn = connection()
+def test_nothing_is_written_after_the_end(conn: RemotingConnection) -> None:
     command = one(conn, request(38, {"consumerGroup": "g"}))
     conn.receive(b"", 1)
     assert isinstance(command, QueryMembers)
@@ -201,17 +190,14 @@ def test_unknown_options_are_refused_with_the_nearest_name() -> None:
         connection(frame_bytes_max=64 * 1024 * 1024)
 
 
-def test_unread_answers_are_bounded_except_small_ones() -> None:
-    conn = connection()
+def test_unread_answers_are_bounded_except_small_ones(conn: RemotingConnection) -> None:
     record = bytes(88) + bytes(4 * 1024 * 1024)
     ask = request(33, {"offset": "900"})
     codes_told: list[int] = []
     for _ in range(40):
-        command = one(conn, ask)
-        assert isinstance(command, ViewMessage)
+        command = one(conn, ask, ViewMessage)
         conn.answer(Viewed(command.ticket, record), 1)
-    members = one(conn, request(38, {"consumerGroup": "g"}))
-    assert isinstance(members, QueryMembers)
+    members = one(conn, request(38, {"consumerGroup": "g"}), QueryMembers)
     conn.answer(Members(members.ticket, ["a"]), 1)
     out = conn.outgoing()
     assert sum(map(len, out)) <= SHARED_BYTES_MAX // 2 + len(record)
@@ -221,8 +207,7 @@ def test_unread_answers_are_bounded_except_small_ones() -> None:
     whole = codes_told.count(codes.SUCCESS) - 1
     assert 6 <= whole <= 8, "a host gets half of the bound"
     assert codes_told == [codes.SUCCESS] * whole + [codes.FLOW_CONTROL] * (40 - whole) + [codes.SUCCESS]
-    again = one(conn, ask)
-    assert isinstance(again, ViewMessage)
+    again = one(conn, ask, ViewMessage)
     conn.answer(Viewed(again.ticket, record), 1)
     assert reply(conn).code == codes.SUCCESS, "what was written makes room"
 
@@ -232,14 +217,12 @@ def test_unread_answers_of_all_connections_share_one_bound() -> None:
     record, ask = bytes(88) + bytes(1 << 20), request(33, {"offset": "900"})
     connections = [node.connect(Peer(f"10.0.0.{number % 3}", number, BORN_HOST), 0) for number in range(150)]
     for conn in connections:
-        command = one(conn, ask)
-        assert isinstance(command, ViewMessage)
+        command = one(conn, ask, ViewMessage)
         conn.answer(Viewed(command.ticket, record), 1)
     out = [(conn, data) for conn in connections for data in conn.outgoing()]
     by_host = [sum(len(data) for conn, data in out if connections.index(conn) % 3 == host) for host in range(3)]
     assert SHARED_BYTES_MAX // 2 < sum(by_host) <= SHARED_BYTES_MAX
     assert min(by_host) >= SHARED_BYTES_MAX // 8, "no host takes all of it"
-    command = one(connections[-1], ask)
-    assert isinstance(command, ViewMessage)
+    command = one(connections[-1], ask, ViewMessage)
     connections[-1].answer(Viewed(command.ticket, record), 1)
     assert reply(connections[-1]).code == codes.SUCCESS, "what was written makes room"

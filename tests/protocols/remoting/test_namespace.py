@@ -21,7 +21,7 @@ from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, encode
 from protocols.remoting.wire.header import BINARY, FLAG_RESPONSE, JSON
 from tests.protocols.remoting.clients.test_send import V2
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import connection, exchanged, fields, one, reply, request
 
 SPACE = {"nsd": "true", "ns": "shop"}
 PULL = {
@@ -35,19 +35,16 @@ def stored(topic: str, properties: bytes = b"UNIQ_KEY\x01ID\x02") -> bytes:
 
 
 def pulled(conn: RemotingConnection, serialize: int, *records: bytes) -> Frame:
-    command = one(conn, request(codes.PULL, {**PULL, **SPACE}, serialize=serialize))
-    assert isinstance(command, Pull)
+    command = one(conn, request(codes.PULL, {**PULL, **SPACE}, serialize=serialize), Pull)
     assert (command.group, command.topic) == ("shop%g", "shop%t")
     conn.answer(Pulled(command.ticket, "FOUND", list(records), 1, 0, 1), 1)
     return reply(conn)
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_send_goes_into_the_namespace(serialize: int) -> None:
-    conn = connection()
+def test_a_send_goes_into_the_namespace(conn: RemotingConnection, serialize: int) -> None:
     send = {**V2, "a": "pg", "b": "t", "i": "TRAN_MSG\x01true\x02PGROUP\x01pg\x02", **SPACE}
-    command = one(conn, request(codes.SEND_V2, send, b'{"topic":"stays"}', serialize=serialize))
-    assert isinstance(command, Send)
+    command = one(conn, request(codes.SEND_V2, send, b'{"topic":"stays"}', serialize=serialize), Send)
     (message,) = command.messages
     assert (message.topic, message.body) == ("shop%t", b'{"topic":"stays"}')
     assert decode(message.properties)["PGROUP"] == "shop%pg"
@@ -56,8 +53,7 @@ def test_a_send_goes_into_the_namespace(serialize: int) -> None:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_records_are_sent_without_the_namespace(serialize: int) -> None:
-    conn = connection()
+def test_records_are_sent_without_the_namespace(conn: RemotingConnection, serialize: int) -> None:
     again = stored("%RETRY%shop%g", b"RETRY_TOPIC\x01shop%t\x02")
     answer = pulled(conn, serialize, stored("shop%t"), again)
     size = int.from_bytes(answer.body[:4], "big")
@@ -79,24 +75,18 @@ def test_names_in_replies_lose_the_namespace() -> None:
 
 
 def test_messages_of_other_namespaces_are_not_sent() -> None:
-    conn = connection()
     cases = (("yard%t", codes.QUERY_NOT_FOUND), ("t", codes.QUERY_NOT_FOUND), ("RMQ_SYS_TRACE_TOPIC", codes.SUCCESS))
     for topic, code in cases:
-        command = one(conn, request(codes.VIEW_MESSAGE, {"offset": "900", **SPACE}))
-        assert isinstance(command, ViewMessage)
-        conn.answer(Viewed(command.ticket, stored(topic)), 1)
-        assert reply(conn).code == code
+        assert exchanged(codes.VIEW_MESSAGE, {"offset": "900", **SPACE}, ViewMessage, Viewed(None, stored(topic))).code == code
 
 
-def test_groups_and_topics_of_a_heartbeat_and_of_locks() -> None:
-    conn = connection()
+def test_groups_and_topics_of_a_heartbeat_and_of_locks(conn: RemotingConnection) -> None:
     beat = {
         "clientID": "c",
         "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": "t", "subString": 'a = \'"topic":"x"\''}]}],
         "producerDataSet": [{"groupName": "pg"}],
     }
-    command = one(conn, request(codes.HEARTBEAT, SPACE, orjson.dumps(beat)))
-    assert isinstance(command, Heartbeat)
+    command = one(conn, request(codes.HEARTBEAT, SPACE, orjson.dumps(beat)), Heartbeat)
     assert (command.producers, command.consumers[0].group) == (["shop%pg"], "shop%g")
     (subscription,) = command.consumers[0].subscriptions
     assert (subscription.topic, subscription.expression) == ("shop%t", 'a = \'"topic":"x"\'')
@@ -104,15 +94,13 @@ def test_groups_and_topics_of_a_heartbeat_and_of_locks() -> None:
     reply(conn)
     queue = {"brokerName": "b-a", "queueId": 1, "topic": "t"}
     body = orjson.dumps({"clientId": "c", "consumerGroup": "g", "mqSet": [queue]})
-    locking = one(conn, request(codes.LOCK_QUEUES, SPACE, body))
-    assert isinstance(locking, LockQueues)
+    locking = one(conn, request(codes.LOCK_QUEUES, SPACE, body), LockQueues)
     assert (locking.group, list(locking.queues)) == ("shop%g", [("b-a", "shop%t", 1)])
     conn.answer(Locked(locking.ticket, [("b-a", "shop%t", 1)]), 1)
     assert orjson.loads(reply(conn).body)["lockOKMQSet"] == [queue]
 
 
-def test_requests_of_the_node_lose_the_namespace() -> None:
-    conn = connection()
+def test_requests_of_the_node_lose_the_namespace(conn: RemotingConnection) -> None:
     command = one(conn, request(codes.GET_ROUTE, {"topic": "t", **SPACE}))
     assert not isinstance(command, QueryTopic)
     conn.answer(MembersChanged(None, "shop%g"), 1)
@@ -131,26 +119,21 @@ def test_requests_of_the_node_lose_the_namespace() -> None:
 
 
 @pytest.mark.parametrize("separator", ["_", "+"])
-def test_the_retry_topic_of_a_pop_names_two(separator: str) -> None:
-    conn = connection()
+def test_the_retry_topic_of_a_pop_names_two(conn: RemotingConnection, separator: str) -> None:
     ask = {"consumerGroup": "g", "topic": f"%RETRY%g{separator}t", "queueId": "0", **SPACE}
     command = one(conn, request(codes.QUERY_OFFSET, ask))
-    assert command.topic == f"%RETRY%shop%g{separator}shop%t"  # type: ignore[attr-defined]
+    assert command.topic == f"%RETRY%shop%g{separator}shop%t"
 
 
-def test_a_connection_without_namespaces_rewrites_nothing() -> None:
-    conn = connection()
+def test_a_connection_without_namespaces_rewrites_nothing(conn: RemotingConnection) -> None:
     one(conn, request(codes.SEND_V2, {**V2, "b": "t"}, b"x"))
-    command = one(conn, request(codes.SEND_V2, {**V2, "b": "shop%t"}, b"x"))
-    assert isinstance(command, Send)
+    command = one(conn, request(codes.SEND_V2, {**V2, "b": "shop%t"}, b"x"), Send)
     assert command.messages[0].topic == "shop%t"
     assert conn._namespaces is None
 
 
-def test_an_illegal_namespace_makes_illegal_names() -> None:
-    conn = connection()
+def test_an_illegal_namespace_makes_illegal_names(conn: RemotingConnection) -> None:
     for space in ("a%b", "ä", " "):
-        command = one(conn, request(codes.SEND_V2, {**V2, "b": "t", "nsd": "true", "ns": space}, b"x"))
-        assert isinstance(command, Send)
+        command = one(conn, request(codes.SEND_V2, {**V2, "b": "t", "nsd": "true", "ns": space}, b"x"), Send)
         assert command.messages[0].topic == "."
         assert not is_topic(".")

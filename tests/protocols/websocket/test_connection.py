@@ -31,6 +31,7 @@ from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FRAME_BYTES_MAX, FRAMES_PER_TURN_MAX, FrameOutline
+from tests.protocols.taken import only
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 UPGRADE = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -102,8 +103,7 @@ class Visitor:
 
 
 def test_the_sub_protocol_is_negotiated() -> None:
-    (accepted,) = Visitor("/mqtt?x=1", ("other", "echo")).first
-    assert isinstance(accepted, AcceptConnection)
+    accepted = only(Visitor("/mqtt?x=1", ("other", "echo")).first, AcceptConnection)
     assert accepted.subprotocol == "echo"
 
 
@@ -153,15 +153,13 @@ def test_all_of_a_turn_goes_out_in_one_frame() -> None:
     visitor = Visitor()
     visitor.inner.out = [b"a", b"b"]
     visitor.connection.answer(Done(1), 0)
-    (message,) = visitor.poll()
-    assert isinstance(message, BytesMessage)
+    message = only(visitor.poll(), BytesMessage)
     assert message.data == b"abanswer"
 
 
 def test_text_is_refused() -> None:
     visitor = Visitor()
-    (goodbye,) = visitor.say(TextMessage("hello"))
-    assert isinstance(goodbye, CloseConnection)
+    goodbye = only(visitor.say(TextMessage("hello")), CloseConnection)
     assert goodbye.code == 1003
     assert visitor.inner.heard == [b""]
     assert visitor.commands == [Disconnected("over")]
@@ -170,22 +168,19 @@ def test_text_is_refused() -> None:
 
 def test_a_frame_that_is_not_masked_breaks_the_protocol() -> None:
     visitor = Visitor()
-    (goodbye,) = visitor.put(b"\x82\x01x")
-    assert isinstance(goodbye, CloseConnection)
+    goodbye = only(visitor.put(b"\x82\x01x"), CloseConnection)
     assert goodbye.code == 1002
     assert visitor.commands == [Disconnected("over")]
 
 
 def test_pings_are_answered() -> None:
-    (pong,) = Visitor().say(Ping(b"p"))
-    assert isinstance(pong, Pong)
+    pong = only(Visitor().say(Ping(b"p")), Pong)
     assert pong.payload == b"p"
 
 
 def test_a_close_frame_is_answered_and_ends_the_stream_inside() -> None:
     visitor = Visitor()
-    (goodbye,) = visitor.say(CloseConnection(1000))
-    assert isinstance(goodbye, CloseConnection)
+    only(visitor.say(CloseConnection(1000)), CloseConnection)
     assert visitor.inner.heard == [b""]
     assert visitor.commands == [Disconnected("over")]
     assert visitor.connection.receive(b"more", 0) == ()
@@ -292,8 +287,7 @@ def test_only_a_strict_handshake_is_upgraded(head: bytes, status: bytes, step: i
 @pytest.mark.parametrize("length", [FRAME_BYTES_MAX + 1, 1 << 30, (1 << 63) - 1, (1 << 64) - 1])
 def test_a_frame_that_is_too_large_is_answered_1009(length: int) -> None:
     visitor = Visitor()
-    (closed,) = visitor.put(b"\x82\xff" + length.to_bytes(8, "big") + bytes(4))
-    assert isinstance(closed, CloseConnection)
+    closed = only(visitor.put(b"\x82\xff" + length.to_bytes(8, "big") + bytes(4)), CloseConnection)
     assert closed.code == 1009
     assert visitor.connection.closed
     assert visitor.refused == [("websocket", "websocket-frame-too-large")]

@@ -28,6 +28,7 @@ from protocols.websocket.settings import WebSocketSettings
 from tests.protocols.http2.peer import Client as Http2Client
 from tests.protocols.http2.peer import Notebooks, both_engines
 from tests.protocols.mqtt.stage import PEER, Broker
+from tests.protocols.taken import only
 
 REQUEST = [
     (b":method", b"CONNECT"), (b":protocol", b"websocket"), (b":scheme", b"https"), (b":path", b"/mqtt"),
@@ -95,8 +96,7 @@ class Phone:
         self.frames = Frames(ConnectionType.CLIENT)
         self.decoder = Decoder(1 << 20, 5, client=True)
         self.put(Connect(5, client_id, True, keep_alive, None, None, None, NONE))
-        (answer,) = self.packets()
-        assert isinstance(answer, Connack)
+        answer = only(self.packets(), Connack)
         assert answer.code == 0
 
     def send(self, event: Event) -> None:
@@ -110,6 +110,14 @@ class Phone:
         for event in self.line.heard(DataReceived, self.stream_id):
             self.frames.receive_data(event.data)  # type: ignore[attr-defined]
         return list(self.frames.events())
+
+    def goodbye(self) -> int:
+        """The reason code of the DISCONNECT before the close frame, which nothing else is sent with."""
+        last, close = self.events()
+        assert isinstance(last, BytesMessage)
+        assert isinstance(close, CloseConnection)
+        (code,) = [packet.code for packet in self.decoder.feed(bytes(last.data)) if isinstance(packet, Disconnect)]
+        return code
 
     def packets(self) -> list[Packet]:
         return [packet for event in self.events() for packet in self.decoder.feed(bytes(event.data))]  # type: ignore[attr-defined]
@@ -148,8 +156,7 @@ def test_text_is_refused_and_a_ping_is_answered(engine: EngineFactory) -> None:
     phone.send(Ping(b"there?"))
     assert [event.payload for event in phone.events() if isinstance(event, Pong)] == [b"there?"]
     phone.send(TextMessage("text"))
-    (goodbye,) = phone.events()
-    assert isinstance(goodbye, CloseConnection)
+    goodbye = only(phone.events(), CloseConnection)
     assert goodbye.code == 1003
     assert phone.line.broker.sessions.attached == 0
 
@@ -183,10 +190,7 @@ def test_the_client_of_a_channel_is_taken_over_alone(engine: EngineFactory) -> N
     line = Line(engine, Broker())
     first, other = Phone(line, "c"), Phone(line, "other")
     Phone(line, "c")
-    goodbye, close = first.events()
-    assert isinstance(goodbye, BytesMessage)
-    assert [packet.code for packet in first.decoder.feed(bytes(goodbye.data)) if isinstance(packet, Disconnect)] == [0x8E]
-    assert isinstance(close, CloseConnection)
+    assert first.goodbye() == 0x8E
     other.put(Subscribe(1, [("t", 0)]))
     assert [type(packet) for packet in other.packets()] == [Suback]
 
@@ -196,13 +200,10 @@ def test_the_client_of_a_channel_is_taken_over_alone(engine: EngineFactory) -> N
 def test_the_client_of_a_channel_is_sent_away_alone_and_told_why(engine: EngineFactory, code: ErrorCode, word: int) -> None:
     line = Line(engine, Broker())
     phone, other = Phone(line, "c"), Phone(line, "other")
-    (driver,) = [session.driver for session in line.broker.sessions._attached if session.client_id == "c"]
+    (driver,) = [session.driver for session in line.broker.attached.by_connection if session.client_id == "c"]
     driver.revoke_access(Failure(code, "no more"))
     line.run()
-    goodbye, close = phone.events()
-    assert isinstance(goodbye, BytesMessage)
-    assert [packet.code for packet in phone.decoder.feed(bytes(goodbye.data)) if isinstance(packet, Disconnect)] == [word]
-    assert isinstance(close, CloseConnection)
+    assert phone.goodbye() == word
     assert line.broker.sessions.attached == 1, "the gateway has heard that it is gone"
     assert line.figures.all_disconnects() == {"revoked": 1}
     other.put(Subscribe(1, [("t", 0)]))
@@ -217,11 +218,7 @@ def test_clients_of_channels_are_told_that_the_node_stops(engine: EngineFactory,
     for command in line.server.drain(line.broker.clock.monotonic_ns()):
         line.broker.handler.handle(line.session, command)
     line.run()
-    for phone in phones:
-        goodbye, close = phone.events()
-        assert isinstance(goodbye, BytesMessage)
-        assert [packet.code for packet in phone.decoder.feed(bytes(goodbye.data)) if isinstance(packet, Disconnect)] == [code]
-        assert isinstance(close, CloseConnection)
+    assert [phone.goodbye() for phone in phones] == [code, code]
     assert line.broker.sessions.attached == 0
     assert line.figures.all_disconnects() == {"shutting-down": 2}
 
@@ -329,7 +326,7 @@ def test_the_windows_of_many_that_are_held_do_not_close_the_connections(engine: 
 def test_who_is_made_to_wait_for_its_rate_rests_alone_and_is_not_taken_for_silent(engine: EngineFactory) -> None:
     line = Line(engine, Broker())
     eager, other = Phone(line, "eager"), Phone(line, "other")
-    (driver,) = [session.driver for session in line.broker.sessions._attached if session.client_id == "eager"]
+    (driver,) = [session.driver for session in line.broker.attached.by_connection if session.client_id == "eager"]
     driver.throttle(line.broker.clock.monotonic_ns() + 5_000_000_000)
     assert len(pour(eager, 100, 50_000)) >= STREAM_WINDOW_BYTES // 50_000
     for _ in range(4):
@@ -347,7 +344,7 @@ def test_who_is_made_to_wait_for_its_rate_rests_alone_and_is_not_taken_for_silen
 def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFactory) -> None:
     line = Line(engine, Broker())
     phone = Phone(line, "c", keep_alive=2)
-    (driver,) = [session.driver for session in line.broker.sessions._attached if session.client_id == "c"]
+    (driver,) = [session.driver for session in line.broker.attached.by_connection if session.client_id == "c"]
     driver.throttle(line.broker.clock.monotonic_ns() + 9_000_000_000)
     phone.put(Publish(b"t", b"1", 1, False, False, 1, NONE))
     for _ in range(18):

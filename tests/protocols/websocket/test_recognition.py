@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.websocket.recognition import begins_carrying
+from protocols.websocket.adapter import begins_carrying
 
 RULE = begins_carrying(["/mqtt", "/ws"])
 

@@ -9,6 +9,7 @@ from domain.errors import StoreError
 from gateway.cluster.controller.controlling import Controlling
 from gateway.cluster.controller.joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
@@ -42,7 +43,7 @@ class ControllerNode(Machine):
         self.links = joining.links
         handler = AllowedCommands("a controller", controlling)
         context = ConnectionContext(
-            Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000
+            Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), ConnectionLimits(10_000)
         )  # fmt: skip
         adapter = remoting_of(Config(), self.host, PORT, entropy, clock, is_controller=True)
         cluster.net.listen(Listener(self, PORT, context, adapter))

@@ -12,11 +12,12 @@ from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import StoreConnection
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.client_side import ClientSide, access_of
+from gateway.node.client_side import ClientPlace, ClientSide, access_of
 from gateway.node.protocols import installed
-from gateway.node.roles.gateway_composition import compose_gateway
+from gateway.node.roles.gateway import compose_gateway
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
@@ -88,17 +89,19 @@ class GatewayNode(Machine):
 
     def _reach(self) -> None:
         facts = self.forwarders.facts
-        if facts is None or not self.forwarders.ready:
+        if facts is None or not self.forwarders.state.ready:
             self.clock.call_at(self.clock.monotonic_ns() + 10 * MILLISECOND_NS, self._reach)
             return
         cluster, clock = self.cluster, self.clock
         counters = CounterRegistry(installed().words, clock.wall_ms)
-        side = self.side = compose_gateway(
-            self.group.config, PORTS, self.host, facts, self.forwarders.handler, self.records, clock, self.entropy, installed(),
-            counters,
+        config = self.group.config
+        place = ClientPlace(
+            config=config, ports=PORTS, host=self.host, broker=facts.broker, clock=clock, entropy=self.entropy,
+            protocols=installed(),
         )  # fmt: skip
+        side = self.side = compose_gateway(place, facts.controlled, self.forwarders.handler, self.records, counters)
         self.context = ConnectionContext(
-            Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, 10_000,
+            Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, ConnectionLimits(10_000),
             unfinished_bytes=self.forwarders.unanswered_bytes, unread=side.unread,
         )  # fmt: skip
         self.note("serves clients")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.ports import Clock, Entropy
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.handler import Handler
 from gateway.node.settings import Config
@@ -36,6 +37,6 @@ def remoting_of(
 
 def replica_port(machine: Host, handler: Handler, entropy: Entropy) -> Listener:
     """The port of the present process of a replica."""
-    context = ConnectionContext(handler, machine.clock, CounterRegistry(), 10_000, output_bytes_max=1 << 26)
+    context = ConnectionContext(handler, machine.clock, CounterRegistry(), ConnectionLimits(10_000), output_bytes_max=1 << 26)
     adapter = remoting_of(Config(), machine.host, REPLICATION, entropy, machine.clock, is_replica=True)
     return Listener(machine, REPLICATION, context, adapter)

@@ -19,11 +19,12 @@ from gateway.cluster.replica.controllers import Changed, GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import ReplicaIdentity
+from gateway.cluster.replica.log_repairs import RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
-from gateway.cluster.replica.repair_sources import RepairSources
 from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import SKEW_MS
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
 from gateway.observe.counters import CounterRegistry
@@ -282,7 +283,7 @@ class StoreNode(Machine):
         self.parts = parts
         cluster = self.cluster
         context = ConnectionContext(
-            Traced(cluster.clock, cluster.ledger, parts.gate), self.clock, CounterRegistry(), 10_000,
+            Traced(cluster.clock, cluster.ledger, parts.gate), self.clock, CounterRegistry(), ConnectionLimits(10_000),
             unfinished_bytes=parts.unfinished_bytes,
         )  # fmt: skip
         cluster.net.listen(Listener(self, REMOTING, context, parts.adapters.streams["remoting"]))

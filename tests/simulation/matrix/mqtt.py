@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.limits import MQTT_PACKET_BYTES_MAX
-from protocols.mqtt import packet as packets
+from protocols.mqtt import property as packets
 from protocols.mqtt.connect import Connack, Connect, Will
-from protocols.mqtt.packet import Decoder, Packet, encode
+from protocols.mqtt.packet import _FROM_CLIENT, Decoder, Packet, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
@@ -63,7 +63,7 @@ OPEN: Final = frozenset(
 
 def served() -> set[int]:
     """Types of packets that a client may send."""
-    return set(packets._FROM_CLIENT)
+    return set(_FROM_CLIENT)
 
 
 class Mqtt:

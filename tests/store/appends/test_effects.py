@@ -13,9 +13,9 @@ from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import LeaseResult
-from domain.store.store_request import LeaseRequest, PullRequest, ReadRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms, PullRequest, ReadRequest
 from store.settings import StoreSettings
-from tests.store.driver import Driver, RecordingListener, sure
+from tests.store.driver import Driver, RecordingListener, code_of, sure
 
 UNCACHED = StoreSettings(cache_bytes=0)
 
@@ -54,7 +54,7 @@ class Waiting:
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         if topic == self._topic:
-            request = LeaseRequest("g", topic, 1, 10_000, from_first=True)
+            request = LeaseRequest("g", topic, 1, LeaseTerms(10_000), from_first=True)
             self._driver.store.leases.lease(request, self.answers.append)
 
     def freed(self, group: str, topic: str) -> None:
@@ -110,14 +110,13 @@ def test_a_lease_answer_that_raises_costs_the_other_calls_of_the_turn_nothing() 
 
     done: tuple[Callable[[LeaseResult | Failure], None], ...] = (raises, answers.append)
     for each in done:
-        driver.store.leases.lease(LeaseRequest("g", "t", 1, 10_000, from_first=True), each)
+        driver.store.leases.lease(LeaseRequest("g", "t", 1, LeaseTerms(10_000), from_first=True), each)
     driver.clock.run_for(20)
     assert len(sure(answers[0]).messages) == 1
 
 
 def test_each_file_that_cannot_be_read_is_told_once() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0, segment_bytes=4_096))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(cache_bytes=0, segment_bytes=4_096))
     for _ in range(6):
         driver.send("t", b"x" * 1_500)
     names = [name for name in driver.disk.files if name.startswith("log/")][:2]
@@ -143,9 +142,7 @@ def test_callers_that_a_failed_sync_refuses_all_get_their_answer() -> None:
 
 
 def test_a_parked_receive_of_an_unreadable_record_gets_an_error_and_everybody_else_goes_on() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
-    driver.topic("u")
+    driver = Driver.with_topics("t", "u", config=UNCACHED)
     (place,) = driver.send("t", b"bad")
     damage(driver, place)
     waiting = Waiting(driver, "t")
@@ -167,11 +164,10 @@ def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_
     driver.topic("t", read_queues=2, write_queues=2)
     (place,) = driver.send("t", b"bad")
     damage(driver, place)
-    request = LeaseRequest("g", "t", 8, 10_000, from_first=True)
+    request = LeaseRequest("g", "t", 8, LeaseTerms(10_000), from_first=True)
     for _ in range(3):
         answer = driver.call(driver.store.leases.lease, request)
-        assert isinstance(answer, Failure)
-        assert answer.code is ErrorCode.INTERNAL
+        assert code_of(answer) is ErrorCode.INTERNAL
         assert driver.lease("g", "t").messages == [], "hidden from the others for a while"
         driver.clock.run_for(30_000)
     driver.send("t", b"good", queue_id=1)
@@ -184,8 +180,7 @@ def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_
 
 @pytest.mark.parametrize("filtered", [False, True])
 def test_what_stands_around_an_unreadable_message_is_leased(filtered: bool) -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
     damage(driver, places[3])
     found: list[bytes] = []
@@ -198,21 +193,20 @@ def test_what_stands_around_an_unreadable_message_is_leased(filtered: bool) -> N
 
 
 def test_nothing_overtakes_an_unreadable_message_of_an_ordered_group() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, b"0", b"1", b"2")
     damage(driver, places[1])
     leased = driver.lease("g", "t", ordered=True)
     assert [Record(each.record).body for each in leased.messages] == [b"0"]
     driver.settle("g", "t", *leased.messages)
     for _ in range(2):
-        answer = driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, 1_000, from_first=True, ordered=True))
+        request = LeaseRequest("g", "t", 8, LeaseTerms(1_000, ordered=True), from_first=True)
+        answer = driver.call(driver.store.leases.lease, request)
         assert isinstance(answer, Failure)
 
 
 def test_a_read_ends_before_an_unreadable_record_and_the_next_one_gets_the_error() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
     damage(driver, places[3])
     for tags in (None, parse("a")):
@@ -225,8 +219,7 @@ def test_a_read_ends_before_an_unreadable_record_and_the_next_one_gets_the_error
 
 
 def test_a_pull_beside_receivers_ends_before_an_unreadable_record() -> None:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     places = apart(driver, *[b"%d" % number for number in range(4)])
     driver.lease("g", "t", limit=1, invisible_ms=600_000)
     damage(driver, places[2])

@@ -13,7 +13,7 @@ from domain.message.message import Message, Placed
 from domain.message.once import OnceKey, digest
 from domain.topic import Durability
 from store.settings import StoreSettings
-from tests.store.driver import Driver, sure
+from tests.store.driver import Driver, code_of, sure
 
 
 def once(driver: Driver, key: bytes, body: bytes = b"x", scope: str = "s", stored: bytes = b"") -> list[Placed] | Failure:
@@ -31,9 +31,7 @@ def facts(result: list[Placed] | Failure) -> list[tuple[Any, ...]]:
 
 
 def ready(**settings: Any) -> Driver:
-    driver = Driver(StoreSettings(**settings))
-    driver.topic("t")
-    return driver
+    return Driver.with_topics("t", config=StoreSettings(**settings))
 
 
 def test_a_repetition_gets_the_first_answer_and_appends_nothing() -> None:
@@ -51,8 +49,7 @@ def test_another_message_under_a_known_key_is_refused() -> None:
     driver = ready()
     once(driver, b"k", b"this")
     failure = once(driver, b"k", b"that")
-    assert isinstance(failure, Failure)
-    assert failure.code is ErrorCode.KEY_REUSED
+    assert code_of(failure) is ErrorCode.KEY_REUSED
     assert driver.bodies("t") == [b"this"]
 
 
@@ -95,8 +92,7 @@ def test_what_the_store_refuses_can_be_asked_again() -> None:
     driver.store.log.append([Message("t", b"x" * 2_000, queue_id=0)], None)
     driver.clock.run_turn()
     refused = once(driver, b"k")
-    assert isinstance(refused, Failure)
-    assert refused.code is ErrorCode.OVERLOADED
+    assert code_of(refused) is ErrorCode.OVERLOADED
     driver.disk.release()
     driver.clock.run_for(20)
     sure(once(driver, b"k"))
@@ -109,9 +105,7 @@ def test_keys_survive(end: str, checkpoint: bool) -> None:
     driver = ready()
     first = {number: facts(once(driver, b"%d" % number)) for number in range(20)}
     if checkpoint:
-        written: list[bool] = []
-        driver.store.parts.checkpointer.begin(True, lambda: written.append(True))
-        driver.clock.run_until(lambda: bool(written))
+        driver.checkpoint()
     driver = getattr(driver, end)()
     for number in range(20):
         assert facts(once(driver, b"%d" % number)) == first[number]

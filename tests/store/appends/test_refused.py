@@ -14,7 +14,6 @@ from domain.store.store_event import StoreEventKind
 from store.delay import parking
 from store.settings import StoreSettings
 from tests.store.appends.test_effects import damage
-from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.lease.test_lite_queues import send
 
@@ -40,8 +39,7 @@ REFUSALS = pytest.mark.parametrize("refuse", [nearly_full, draining, failed])
 
 @REFUSALS
 def test_a_refused_deletion_of_a_topic_deletes_nothing(refuse: Callable[[Driver], None]) -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"a", b"b", b"c")
     driver.settle("g", "t", *driver.lease("g", "t", limit=1).messages)
     refuse(driver)
@@ -72,8 +70,7 @@ def test_a_refused_removal_of_a_lite_topic_removes_nothing(refuse: Callable[[Dri
 
 
 def test_a_refused_removal_of_a_group_keeps_its_positions() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"a")
     driver.settle("g", "t", *driver.lease("g", "t").messages)
     failed(driver)
@@ -86,8 +83,7 @@ def test_a_refused_removal_of_a_group_keeps_its_positions() -> None:
 @pytest.mark.parametrize(("pressure_ratio", "bodies"), [(0.0, [b"1", b"20", b"40", b"60"]), (0.1, [b"20", b"40", b"60"])])
 def test_timers_of_a_refused_delivery_are_delivered_when_there_is_room(pressure_ratio: float, bodies: list[bytes]) -> None:
     """With pressure, the segment that holds them is deleted meanwhile, and what is pending is copied forward before."""
-    driver = Driver(StoreSettings(pressure_ratio=pressure_ratio))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(pressure_ratio=pressure_ratio))
     for minutes in (1, 20, 40, 60):
         driver.send("t", b"%d" % minutes, properties=b"TIMER_DELAY_SEC\x01%d\x02" % (60 * minutes))
     driver.clock.run_for(61_000)
@@ -101,8 +97,7 @@ def test_timers_of_a_refused_delivery_are_delivered_when_there_is_room(pressure_
 
 
 def test_a_damaged_delayed_message_holds_back_no_other() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(cache_bytes=0))
     places = [driver.send("t", b"%d" % second, properties=b"TIMER_DELAY_SEC\x015\x02")[0] for second in range(4)]
     damage(driver, places[1])
     driver.clock.run_for(8_000)
@@ -113,8 +108,7 @@ def test_a_damaged_delayed_message_holds_back_no_other() -> None:
 
 
 def test_a_read_of_the_timers_that_fails_for_a_while_loses_none() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(cache_bytes=0))
     for number in range(3):
         driver.send("t", b"%d" % number, properties=b"TIMER_DELAY_SEC\x015\x02")
     name = next(name for name in driver.disk.files if name.startswith("log/"))
@@ -127,21 +121,17 @@ def test_a_read_of_the_timers_that_fails_for_a_while_loses_none() -> None:
 
 @pytest.mark.parametrize("end", ["killed", "powered_off", "restarted"])
 def test_a_log_of_an_earlier_version_with_a_message_for_no_queue_opens_and_writes_checkpoints(end: str) -> None:
-    driver = Driver()
-    driver.topic("t")
-    answers: list[object] = []
-    driver.store.parts.appender.add([Message("t", b"x", b"", queue_id=-1)], (), answers.append, True)
-    driver.clock.run_until(lambda: bool(answers))
+    driver = Driver.with_topics("t")
+    driver.call(lambda done: driver.store.parts.appender.add([Message("t", b"x", b"", queue_id=-1)], (), done, True))
     found: Driver = getattr(driver, end)()
-    snapshot_now(found)
+    found.checkpoint()
     for each in (found, found.killed()):
         assert each.bodies("t", -1) == [b"x"]
         assert Record(each.read("t", queue_id=-1).records[0]).queue_id == -1
 
 
 def test_a_delayed_message_that_an_earlier_version_parked_for_no_queue_is_delivered() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     parked = parking.park(Message("t", b"x", b"TIMER_DELAY_MS\x015000\x02", queue_id=-1), driver.clock.wall_ms(), 0)
     assert isinstance(parked, Message)
     answers: list[object] = []

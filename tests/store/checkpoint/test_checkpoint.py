@@ -26,20 +26,13 @@ SMALL = StoreSettings(
 )
 
 
-def snapshot_now(driver: Driver) -> None:
-    ended: list[bool] = []
-    driver.store.parts.checkpointer.begin(True, lambda: ended.append(True))
-    driver.clock.run_until(lambda: bool(ended))
-
-
 def loaded() -> tuple[Driver, Load]:
     """A store with two checkpoints and their snapshots, and a log behind them."""
-    driver = Driver(SMALL)
-    driver.topic("t")
-    snapshot_now(driver)
+    driver = Driver.with_topics("t", config=SMALL)
+    driver.checkpoint()
     load = Load(driver, "t", 20, seed=3)
     driver.settle("g", "t", *driver.lease("g", "t", limit=3).messages)
-    snapshot_now(driver)
+    driver.checkpoint()
     driver.store.state.put([StateChange("n", b"0", b"0")], None)
     driver.clock.run_for(20)
     return driver, load
@@ -55,9 +48,7 @@ def blocks_behind_the_snapshot(driver: Driver) -> None:
     for number in range(40):
         driver.topic(f"behind-{number:02}")
         driver.send(f"behind-{number:02}", b"x")
-    ended: list[bool] = []
-    driver.store.parts.checkpointer.begin(False, lambda: ended.append(True))
-    driver.clock.run_until(lambda: bool(ended))
+    driver.checkpoint(fresh=False)
 
 
 def empty(data: bytearray) -> None:
@@ -105,7 +96,7 @@ def test_a_flipped_bit_anywhere_in_the_index_is_never_read_as_a_row() -> None:
         for at in range(0, len(driver.disk.files[name].data), 13):
             disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
             disk.files[name].data[at] ^= 1 << at % 8
-            after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+            after = Driver(SMALL, disk)
             after.clock.run_for(10)
             seen["start"] += len(after.notified(StoreEventKind.REBUILT))
             results = [after.call(after.store.log.read, ReadRequest("t", queue_id, 0, 40, 1 << 20)) for queue_id in (0, 1)]
@@ -122,9 +113,7 @@ def test_a_flipped_bit_anywhere_in_the_index_is_never_read_as_a_row() -> None:
 def test_a_short_index_is_built_again_from_the_log(damage: Callable[[bytearray], None]) -> None:
     driver, load = loaded()
     for name in files(driver, "index"):
-        disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-        damage(disk.files[name].data)
-        after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+        after = driver.killed(lambda disk, name=name: damage(disk.files[name].data))  # type: ignore[misc]
         check(after, "t", load.acknowledged)
         assert len(after.notified(StoreEventKind.REBUILT)) <= 1
 
@@ -132,22 +121,18 @@ def test_a_short_index_is_built_again_from_the_log(damage: Callable[[bytearray],
 def test_a_missing_index_file_is_built_again_from_the_log() -> None:
     driver, load = loaded()
     for name in files(driver, "index"):
-        disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-        del disk.files[name]
-        after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+        after = driver.killed(lambda disk, name=name: disk.remove(name))  # type: ignore[misc]
         (event,) = after.notified(StoreEventKind.REBUILT)
         assert "the whole log is read" in event.cause
         check(after, "t", load.acknowledged)
 
 
 def test_damaged_rows_cost_their_reader_an_error_and_the_next_start_builds_them_again() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0, checkpoint_bytes=3_000, tail_rows_max=8))
-    driver.topic("t")
-    driver.topic("u")
+    driver = Driver.with_topics("t", "u", config=StoreSettings(cache_bytes=0, checkpoint_bytes=3_000, tail_rows_max=8))
     for number in range(40):
         driver.send("t", b"%d" % number)
         driver.send("u", b"%d" % number)
-    snapshot_now(driver)
+    driver.checkpoint()
     driver.clock.run_for(3_000)
     (name,) = files(driver, "index")
     content = driver.disk.files[name].data
@@ -192,7 +177,7 @@ def test_a_torn_file_is_never_written_again() -> None:
     for name in (f"checkpoint/{serial:020d}", f"snapshot/{serial:020d}", f"checkpoint/{serial + 1:020d}"):
         driver.disk.open(name).append(b"torn")
     after = driver.killed()
-    snapshot_now(after)
+    after.checkpoint()
     last = after.killed()
     assert last.store.figures()["recovered_batches"] <= 1, "the checkpoint is found"
     check(last, "t", load.acknowledged)
@@ -203,8 +188,7 @@ def test_the_older_checkpoint_stays_usable_while_retention_deletes() -> None:
         segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000,
         retention_ms=20_000, retention_check_ms=1_000, cache_bytes=0,
     )  # fmt: skip
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     driver.store.state.put([StateChange("n", b"kept", b"x" * 500)], None)
     driver.settle("g", "t", *driver.lease("g", "t").messages)
     generator = random.Random(5)
@@ -218,16 +202,16 @@ def test_the_older_checkpoint_stays_usable_while_retention_deletes() -> None:
     assert first > 0
     expected = driver.bodies("t")
     floor = driver.call(driver.store.positions.offset, "g", "t", 0)
-    spoilt = {"newest": files(driver, "checkpoint")[-1:], "both": files(driver, "checkpoint")}
-    spoilt["all"] = [name for name in driver.disk.files if not name.startswith(("log/", "promise/"))]
-    for names in spoilt.values():
-        disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-        for name in names:
-            if names is spoilt["all"]:
-                del disk.files[name]
-            else:
+
+    def spoilt(*names: str) -> Driver:
+        def spoil(disk: MemoryDisk) -> None:
+            for name in names:
                 flip(disk.files[name].data)
-        after = Driver(config, disk, disk._clock)  # type: ignore[arg-type]
+
+        return driver.killed(spoil)
+
+    names = files(driver, "checkpoint")
+    for after in (spoilt(names[-1]), spoilt(*names), driver.killed_to_its_log()):
         after.clock.run_for(10)
         assert after.bodies("t")[-len(expected) :] == expected
         assert after.bounds("t")[1] == end
@@ -238,18 +222,19 @@ def test_the_older_checkpoint_stays_usable_while_retention_deletes() -> None:
 
 
 def test_a_checkpoint_of_an_unknown_form_is_set_aside_and_not_deleted() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.store.log.append([Message("t", b"a", queue_id=0)], None)
     driver.clock.run_for(20)
-    disk: MemoryDisk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
-    for name in [f"checkpoint/{each}" for each in disk.names("checkpoint")]:
-        del disk.files[name]
-    disk.open("checkpoint/00000000000000000007").append(b"another form")
-    after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
+
+    def another_form(disk: MemoryDisk) -> None:
+        for name in disk.names("checkpoint"):
+            disk.remove(f"checkpoint/{name}")
+        disk.open("checkpoint/00000000000000000007").append(b"another form")
+
+    after = driver.killed(another_form)
     after.clock.run_for(10)
     assert after.bodies("t") == [b"a"]
-    assert disk.names("set-aside") == ["checkpoint-00000000000000000007"]
-    snapshot_now(after)
+    assert after.disk.names("set-aside") == ["checkpoint-00000000000000000007"]
+    after.checkpoint()
     assert after.store.parts.checkpointer.last.serial > 7
     assert after.store.parts.checkpointer.older == checkpoints.NONE

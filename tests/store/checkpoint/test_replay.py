@@ -22,7 +22,6 @@ from store.queue.settings import created_at
 from store.settings import StoreSettings
 from store.state import change
 from store.state.metadata import Catalogue, encode_group, encode_topic
-from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver, sure
 from tests.stored_state import value_of
 
@@ -79,7 +78,7 @@ def test_retention_waits_for_the_checkpoint_when_a_start_would_have_too_much_to_
     parts = driver.store.parts
     parts.commit.accepted.roll()
     driver.topic("t")
-    snapshot_now(driver)
+    driver.checkpoint()
     sizes: list[tuple[int, int]] = []
     while not parts.retention.copied or parts.retention._running:
         driver.clock.run_for(5)
@@ -100,7 +99,7 @@ def test_a_log_without_keys_is_not_read_again_to_find_none() -> None:
         driver.clock.run_for(50)
         if number == 150:
             driver.append([Message("t", b"kept", b"UNIQ_KEY\x01ID\x02", queue_id=0, message_id="ID")])
-    snapshot_now(driver)
+    driver.checkpoint()
     for _ in range(2):
         parts = driver.store.parts
         covered = 0

@@ -61,8 +61,7 @@ def test_a_timer_of_300_days_is_delivered_at_its_time_and_a_recalled_one_never()
 
 
 def test_only_a_pending_timer_can_be_recalled() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     due = driver.clock.wall_ms() + 5_000
     one = put(driver, "one", due)
     for topic, due_ms, name in (("other", due, "one"), ("t", due + 1, "one"), ("t", due, "two"), ("t", due + DAY_MS, "one")):
@@ -74,8 +73,7 @@ def test_only_a_pending_timer_can_be_recalled() -> None:
 
 
 def test_a_refused_recall_leaves_the_timer() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     one = put(driver, "one", driver.clock.wall_ms() + 5_000)
     driver.disk.free = 0.01
     driver.clock.run_for(1_500)

@@ -32,8 +32,7 @@ def fill(driver: Driver, topic: str, count: int) -> None:
 
 
 def test_segments_stay_for_a_hold_and_go_when_it_ends() -> None:
-    driver = Driver(SHORT)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SHORT)
     fill(driver, "t", 60)
     hold(driver, "t", 30, 600_000)
     driver.clock.run_for(300_000)

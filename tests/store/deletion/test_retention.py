@@ -37,9 +37,7 @@ def fill(driver: Driver, topic: str, minutes: int) -> None:
 
 
 def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
-    driver = Driver(MINUTE)
-    driver.topic("t")
-    driver.topic("noise")
+    driver = Driver.with_topics("t", "noise", config=MINUTE)
     due = driver.clock.wall_ms() + 365 * DAY_MS
     driver.append([Message("t", b"year", b"KEYS\x01k\x02TIMER_DELIVER_MS\x01%d\x02" % due, queue_id=0)])
     driver.append([Message("t", b"hours", b"DELAY\x0118\x02", queue_id=0)], [StateChange("latest", b"k", b"v")])
@@ -76,9 +74,7 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
 
 
 def test_a_kill_during_retention_neither_loses_nor_repeats_a_timer() -> None:
-    driver = Driver(MINUTE)
-    driver.topic("t")
-    driver.topic("noise")
+    driver = Driver.with_topics("t", "noise", config=MINUTE)
     due = driver.clock.wall_ms() + 10 * DAY_MS
     driver.append([Message("t", b"%d" % number, b"TIMER_DELIVER_MS\x01%d\x02" % due, queue_id=0) for number in range(300)])
     fill(driver, "noise", 1)
@@ -111,9 +107,7 @@ def test_size_bounds_the_log() -> None:
 
 
 def test_a_queue_emptied_by_retention_continues_at_its_next_offset() -> None:
-    driver = Driver(MINUTE)
-    driver.topic("t")
-    driver.topic("noise")
+    driver = Driver.with_topics("t", "noise", config=MINUTE)
     driver.send("t", b"a", b"b", b"c")
     fill(driver, "noise", 6)
     for after in (driver.killed(), driver.powered_off(), driver):
@@ -163,8 +157,7 @@ def test_a_topic_that_keeps_nothing_assigns_no_offset_twice(kind: str, own: dict
 
 
 def test_the_record_of_a_deleted_topic_is_removed_with_the_last_trace_of_it() -> None:
-    driver = Driver(MINUTE)
-    driver.topic("noise")
+    driver = Driver.with_topics("noise", config=MINUTE)
     for number in range(5):
         driver.topic(f"t{number}")
         driver.send(f"t{number}", *[b"x"] * 40)
@@ -196,8 +189,7 @@ def test_a_restart_does_not_change_the_age_of_segments_it_has_not_read() -> None
 
 
 def test_segments_that_were_not_walked_get_a_date() -> None:
-    driver = Driver(StoreSettings(segment_bytes=10_000))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(segment_bytes=10_000))
     ends: list[int] = []
     for _ in range(4):
         driver.clock.run_for(60_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -16,7 +15,6 @@ from store.queue.row import Row
 from store.queue.window import PIECE_ROWS
 from store.settings import StoreSettings
 from store.steps import COST_MAX, Turns
-from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver, sure
 
 LOOK = StoreSettings(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_ms=2_000)
@@ -187,25 +185,6 @@ def test_a_topic_that_is_deleted_while_it_is_counted() -> None:
     assert after.bounds("t") == (0, 3)
 
 
-def test_turns_end_with_the_store() -> None:
-    clock = VirtualClock(0)
-    taken: list[int] = []
-
-    def steps() -> Iterator[int]:
-        for number in range(10):
-            taken.append(number)
-            yield COST_MAX
-
-    turns = Turns(clock)
-    turns.run(steps(), lambda: taken.append(-1), lambda _: taken.append(-2))
-    clock.run_for(3)
-    seen = list(taken)
-    assert 1 < len(seen) < 9
-    turns.stop()
-    clock.run_for(100)
-    assert taken == seen
-
-
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", ["NORMAL", "LITE"])
 def test_the_newest_bytes_are_kept_under_random_changes(seed: int, kind: str) -> None:
@@ -264,15 +243,6 @@ def test_lite_queues_lose_what_their_topic_has_lost_without_being_read() -> None
     assert end == 2_000
     kept = sum(bounds[1] - bounds[0] for bounds in (driver.bounds(f"%LMQ%$p$n{number}") for number in range(20)))
     assert 0 < kept == end - first < 1_000
-
-
-def test_topics_with_a_retention_of_their_own_are_listed() -> None:
-    driver = Driver(LOOK)
-    driver.topic("t", retention_bytes=5)
-    entry = driver.store.parts.index.own_retention["t"]
-    assert entry.settings is not None
-    assert entry.settings.topic.retention_bytes == 5
-    assert entry is driver.store.parts.index.topics["t"]
 
 
 def test_many_tails_are_written_out_over_many_turns() -> None:

@@ -10,40 +10,14 @@ import pytest
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from domain.topic import Durability
 from store.queue.block import ROWS_MAX
 from store.settings import StoreSettings
-from tests.simulation.kit.disk import Operation
-from tests.store.checkpoint.test_checkpoint import snapshot_now
-from tests.store.driver import Driver
-from tests.store.test_crash import Load, check
+from tests.store.driver import Driver, Failing, code_of
+from tests.store.test_crash import SMALL, Load, check
 
-SMALL = StoreSettings(
-    segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
-)
 FULL = pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-WRITES = ("append", "create", "replace")
-
-
-class Full:
-    """A disk without room from its `since`-th write on, until `room` is set."""
-
-    def __init__(self, driver: Driver, number: int = errno.ENOSPC, since: int = 0) -> None:
-        self.number = number
-        self.since = since
-        self.count = 0
-        self.refused = 0
-        self.room = False
-        driver.disk.watch = self
-
-    def __call__(self, operation: Operation) -> None:
-        """Refuse writes."""
-        if operation.kind in WRITES:
-            self.count += 1
-            if self.count > self.since and not self.room:
-                self.refused += 1
-                raise OSError(self.number, os.strerror(self.number))
 
 
 @FULL
@@ -52,7 +26,7 @@ def test_writes_are_refused_on_a_full_disk_and_go_on_when_there_is_room(number: 
     driver = Driver()
     driver.topic("t", durability)
     driver.send("t", b"0")
-    full = Full(driver, number)
+    full = Failing(driver.disk, number)
     first: list[list[Placed] | Failure] = []
     driver.store.log.append([Message("t", b"1", queue_id=0)], first.append)
     driver.clock.run_for(50)
@@ -61,13 +35,14 @@ def test_writes_are_refused_on_a_full_disk_and_go_on_when_there_is_room(number: 
     assert isinstance(refused, Failure)
     assert (refused.code, refused.retry) == (ErrorCode.STORE_UNAVAILABLE, RetryHint.LATER)
     assert os.strerror(number) in refused.text
-    assert isinstance(driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, 1_000, from_first=True)), Failure)
+    assert isinstance(
+        driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, LeaseTerms(1_000), from_first=True)), Failure
+    )
     assert driver.store.broken is not None
     assert driver.bodies("t") == [b"0"], "reading goes on"
     driver.clock.run_for(6_000)
     (late,) = first
-    assert isinstance(late, Failure)
-    assert late.code is ErrorCode.FLUSH_TIMEOUT
+    assert code_of(late) is ErrorCode.FLUSH_TIMEOUT
     full.room = True
     driver.clock.run_for(1_100)
     assert driver.store.broken is None
@@ -84,9 +59,8 @@ def test_writes_are_refused_on_a_full_disk_and_go_on_when_there_is_room(number: 
 
 
 def test_what_waits_for_a_short_while_only_is_answered_as_usual() -> None:
-    driver = Driver()
-    driver.topic("t")
-    full = Full(driver)
+    driver = Driver.with_topics("t")
+    full = Failing(driver.disk)
     answers: list[list[Placed] | Failure] = []
     driver.store.log.append([Message("t", b"1", queue_id=0)], answers.append)
     driver.clock.run_for(500)
@@ -97,10 +71,9 @@ def test_what_waits_for_a_short_while_only_is_answered_as_usual() -> None:
 
 
 def test_a_node_that_stops_while_the_disk_is_full_starts_again_with_what_it_acknowledged() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"0")
-    Full(driver)
+    Failing(driver.disk)
     driver.store.log.append([Message("t", b"1", queue_id=0)], None)
     driver.clock.run_for(50)
     ended: list[bool] = []
@@ -113,22 +86,16 @@ def test_a_node_that_stops_while_the_disk_is_full_starts_again_with_what_it_ackn
 
 
 def test_a_node_starts_on_a_full_disk_and_serves_what_it_has() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"0")
-    snapshot_now(driver)
+    driver.checkpoint()
     disk = driver.disk.killed(driver.clock)
-
-    def refuse(operation: Operation) -> None:
-        if operation.kind in WRITES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    disk.watch = refuse
+    full = Failing(disk)
     after = Driver(driver.config, disk, driver.clock)
     after.clock.run_for(20)
     assert after.bodies("t") == [b"0"]
     assert isinstance(after.append([Message("t", b"1", queue_id=0)]), Failure)
-    disk.watch = None
+    full.room = True
     after.clock.run_for(2_000)
     assert after.send("t", b"1")[0].queue_offset == 1
 
@@ -136,21 +103,19 @@ def test_a_node_starts_on_a_full_disk_and_serves_what_it_has() -> None:
 @FULL
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disk_that_is_full_at_any_write_loses_nothing_and_needs_no_restart(number: int, seed: int) -> None:
-    whole = Driver(SMALL)
-    whole.topic("t")
-    counted = Full(whole, since=1 << 60)
+    whole = Driver.with_topics("t", config=SMALL)
+    counted = Failing(whole.disk, since=1 << 60)
     Load(whole, "t", 12, seed)
-    snapshot_now(whole)
+    whole.checkpoint()
     for since in range(counted.count):
-        driver = Driver(SMALL)
-        driver.topic("t")
-        full = Full(driver, number, since)
+        driver = Driver.with_topics("t", config=SMALL)
+        full = Failing(driver.disk, number, since=since)
         load = Load(driver, "t", 12, seed)
         driver.clock.run_for(2_500)
         full.room = True
         driver.clock.run_for(2_500)
         assert driver.store.broken is None
-        snapshot_now(driver)
+        driver.checkpoint()
         assert driver.store.parts.checkpointer.last.serial > 0
         kinds = [event.kind for event in driver.events]
         assert kinds == [StoreEventKind.FULL, StoreEventKind.RESUMED] * (len(kinds) // 2)
@@ -160,21 +125,14 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing_and_needs_no_restart(num
 
 def test_a_queue_whose_rows_find_no_room_in_the_index_goes_on() -> None:
     """512 rows of one queue are written out with the effects of their sync."""
-    driver = Driver()
-    driver.topic("t")
-    full = True
-
-    def refuse(operation: Operation) -> None:
-        if full and operation.kind in WRITES and operation.name.startswith("index/"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    driver.disk.watch = refuse
+    driver = Driver.with_topics("t")
+    full = Failing(driver.disk, folder="index/")
     bodies = [b"%d" % number for number in range(2 * ROWS_MAX)]
     driver.send("t", *bodies)
     (event,) = driver.events
     assert (event.kind, event.file.partition("/")[0]) == (StoreEventKind.FULL, "index")
     assert driver.bodies("t") == bodies, "reading goes on"
-    full = False
+    full.room = True
     driver.clock.run_for(1_100)
     driver.send("t", b"more")
     assert driver.killed().bodies("t") == [*bodies, b"more"]
@@ -182,16 +140,10 @@ def test_a_queue_whose_rows_find_no_room_in_the_index_goes_on() -> None:
 
 def test_a_sync_that_finds_no_room_stops_the_store() -> None:
     """What a failed sync has left on the disk is unknown, whatever its error: nothing is built upon it."""
-    driver = Driver()
-    driver.topic("t")
-
-    def refuse(operation: Operation) -> None:
-        if operation.kind == "sync":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    driver.disk.watch = refuse
+    driver = Driver.with_topics("t")
+    full = Failing(driver.disk, kinds=("sync",))
     assert isinstance(driver.append([Message("t", b"1", queue_id=0)]), Failure)
-    driver.disk.watch = None
+    full.room = True
     driver.clock.run_for(10_000)
     assert driver.store.broken is not None
     (event,) = driver.events
@@ -203,11 +155,10 @@ def test_a_sync_that_finds_no_room_stops_the_store() -> None:
 @pytest.mark.parametrize("ends_first", ["full", "low"])
 def test_who_is_told_of_little_room_and_of_none_hears_of_the_end_of_both(ends_first: str) -> None:
     """The volume is below its share of free space, and full: RESUMED is the last word only when neither refuses."""
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.free = 0.01
     driver.clock.run_for(1_100)
-    full = Full(driver)
+    full = Failing(driver.disk)
     driver.store.positions.commit("g", [("t", 0, 0)], None)
     driver.clock.run_for(1_100)
     assert driver.store.broken is not None
@@ -228,8 +179,7 @@ def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and
     config = StoreSettings(
         segment_bytes=4_096, checkpoint_bytes=3_000, checkpoint_ms=1_000, retention_check_ms=1_000, pressure_keep_ms=60_000
     )
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     driver.topic("kept", retention_ms=30 * 24 * 3_600_000)
     for number in range(30):
         driver.send("t", b"%d" % number + b"x" * 600)
@@ -256,8 +206,7 @@ def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and
 
 def test_nothing_goes_before_its_time_when_the_setting_is_off() -> None:
     config = StoreSettings(segment_bytes=4_096, retention_check_ms=1_000, pressure_keep_ms=0, pressure_ratio=0.0)
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     for _ in range(30):
         driver.send("t", b"x" * 600)
     driver.disk.free = 0.06
@@ -267,8 +216,7 @@ def test_nothing_goes_before_its_time_when_the_setting_is_off() -> None:
 
 def test_a_look_at_the_volume_that_fails_once_ends_no_later_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mount that is gone for a moment: checkpoints, retention and the look for room go on afterwards."""
-    driver = Driver(StoreSettings(segment_bytes=4_096))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(segment_bytes=4_096))
 
     def fails() -> float:
         raise OSError(errno.ESTALE, "gone")

@@ -116,7 +116,7 @@ def torn_checkpoint(patch: Patch) -> None:
         def synced(error: OSError | None) -> None:
             file.close()
             if error is not None:
-                self._commit.stop("a sync of the checkpoint", error)
+                self._commit.faults.stop("a sync of the checkpoint", error)
                 return
             self.last, self.older = point, checkpoints.NONE
             self._clean()

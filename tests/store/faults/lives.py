@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.errors import StoreError
 from domain.store.store_ports import LeaseResult
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.faults.checker import BrokenPromiseError, Life
@@ -38,7 +38,7 @@ class Receive:
                     until_ms = message.receipt.pop_ms + LEASE_MS
                     self._work.promises.note("leased", (place, message.receipt.queue_offset), until_ms)
 
-        self._work.driver.store.leases.lease(LeaseRequest("waiter", topic, 8, LEASE_MS, from_first=True), leased)
+        self._work.driver.store.leases.lease(LeaseRequest("waiter", topic, 8, LeaseTerms(LEASE_MS), from_first=True), leased)
 
     def freed(self, group: str, topic: str) -> None:
         """Nothing waits for this."""

@@ -11,7 +11,7 @@ from domain.errors import Failure
 from domain.event import Leased
 from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.store.store_ports import LeaseResult, StateChange
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from domain.topic import Durability, Topic
 from store.settings import StoreSettings
 from tests.store.driver import Driver
@@ -114,7 +114,7 @@ class Work:
                 self.promises.note("leased", (place, message.receipt.queue_offset), until_ms)
             self._leased[topic] += result.messages
 
-        request = LeaseRequest(RECEIVER, topic, self.chance.choice((1, 4, 16)), LEASE_MS, from_first=True)
+        request = LeaseRequest(RECEIVER, topic, self.chance.choice((1, 4, 16)), LeaseTerms(LEASE_MS), from_first=True)
         self.driver.store.leases.lease(request, self._call("lease", leased))
 
     def settle(self, topic: str = "") -> None:

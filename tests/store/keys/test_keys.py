@@ -26,7 +26,6 @@ from store.settings import StoreSettings
 from tests.simulation.kit.clock import START_MS, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
-from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver, sure
 
 SMALL = StoreSettings(
@@ -99,9 +98,7 @@ class NaiveIndex:
 @pytest.mark.parametrize("seed", range(12))
 def test_the_index_finds_what_a_scan_of_all_messages_finds(seed: int) -> None:
     pick = random.Random(seed)
-    driver = Driver(SMALL)
-    driver.topic("t")
-    driver.topic("u")
+    driver = Driver.with_topics("t", "u", config=SMALL)
     twin = NaiveIndex()
     for _ in range(60):
         for _ in range(pick.randrange(1, 8)):
@@ -156,8 +153,7 @@ def test_a_crash_at_any_write_of_the_index_loses_no_key() -> None:
 
 
 def test_lost_or_broken_files_are_rebuilt() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     for number in range(60):
         driver.send("t", b"%d" % number, properties=properties(f"ID{number}", "k"))
         driver.clock.run_for(200)
@@ -199,8 +195,7 @@ def test_retention_deletes_rows_with_their_messages() -> None:
 
 
 def test_a_deleted_topic_is_not_found_under_its_old_name() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     place = driver.send("t", b"old", properties=properties("A", "k"))[0]
     driver.call(driver.store.metadata.delete_topic, "t")
     assert find(driver, "t", "k") == []
@@ -213,8 +208,7 @@ def test_a_deleted_topic_is_not_found_under_its_old_name() -> None:
 
 
 def test_messages_that_are_not_readable_yet_are_not_found() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.hold_syncs = True
     driver.store.log.append([Message("t", b"x", properties("A", "k"), queue_id=0)], None)
     driver.clock.run_for(50)
@@ -225,8 +219,7 @@ def test_messages_that_are_not_readable_yet_are_not_found() -> None:
 
 
 def test_an_answer_is_bounded_in_bytes_but_has_at_least_one_message() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     for _ in range(3):
         driver.send("t", b"x" * 1_000, properties=properties("A", "k"))
     for most, count in ((1, 1), (2_500, 2), (10_000, 3)):
@@ -235,8 +228,7 @@ def test_an_answer_is_bounded_in_bytes_but_has_at_least_one_message() -> None:
 
 
 def test_a_message_has_a_bounded_number_of_keys() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"x", properties=properties("A", " ".join(f"k{number}" for number in range(1_000))))
     assert driver.store.figures()["key_rows_in_memory"] == row.KEYS_PER_MESSAGE_MAX + 1
     assert find(driver, "t", "k5") == [b"x"]
@@ -355,8 +347,7 @@ def test_a_merge_runs_in_slices() -> None:
 
 
 def test_a_query_that_reads_only_hash_collisions_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.append([Message("t", b"x", properties(f"ID{number}", ""), queue_id=0) for number in range(2_000)])
     places = [Record(record).physical_offset for record in driver.read("t", limit=2_000).records]
     hashed = row.hash_of("unknown", row.seed_of("t"))
@@ -383,8 +374,7 @@ def test_an_empty_log_has_no_keys() -> None:
 
 
 def test_a_damaged_run_costs_a_search_an_error_and_is_built_again_at_the_next_start() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     for number in range(40):
         driver.send("t", b"%d" % number, properties=properties(f"id{number}", "red"))
         driver.clock.run_for(300)
@@ -405,15 +395,14 @@ def test_a_damaged_run_costs_a_search_an_error_and_is_built_again_at_the_next_st
 @pytest.mark.parametrize("behind", [-batch.HEADER_BYTES, 100], ids=["header", "record"])
 @pytest.mark.parametrize("number", [0, 8])
 def test_an_index_that_is_built_again_steps_over_a_damaged_batch_and_tells_it(number: int, behind: int) -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     positions = []
     for each in range(60):
         [placed] = driver.send("t", b"%d" % each + bytes(700), properties=properties(f"id{each}", "red"))
         positions.append(placed.physical_offset)
         driver.clock.run_for(200)
     for _ in range(2):
-        snapshot_now(driver)  # a start reads the log only from the older snapshot on
+        driver.checkpoint()  # a start reads the log only from the older snapshot on
         driver.clock.run_for(3_000)
     stored = [find(driver, "t", f"id{each}", unique=True) for each in range(60)]
     disk = driver.killed().disk

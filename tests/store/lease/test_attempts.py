@@ -40,9 +40,10 @@ def test_a_repeated_attempt_gets_its_messages_of_all_queues_and_no_others(driver
     assert set(bodies(first) + bodies(other) + bodies(rest)) == {f"m{at}" for at in range(6)}
 
 
-def test_receipts_of_the_lost_answer_are_expired_and_those_of_the_repetition_settle(driver: Driver) -> None:
-    lost = driver.lease("g", "t", limit=6, attempt_id="one")
-    again = driver.lease("g", "t", limit=6, attempt_id="one")
+@pytest.mark.parametrize("ordered", [False, True])
+def test_receipts_of_the_lost_answer_are_expired_and_those_of_the_repetition_settle(driver: Driver, ordered: bool) -> None:
+    lost = driver.lease("g", "t", limit=6, attempt_id="one", ordered=ordered)
+    again = driver.lease("g", "t", limit=6, attempt_id="one", ordered=ordered)
     assert None not in driver.settle("g", "t", *lost.messages)
     assert driver.settle("g", "t", *again.messages) == [None] * 6
     assert driver.lease("g", "t", attempt_id="one").messages == []

@@ -31,8 +31,7 @@ def bodies(driver: Driver, topic: str) -> list[bytes]:
 
 def test_a_message_with_all_the_properties_that_earlier_versions_took_moves() -> None:
     for end in (b"\x02", b""):
-        driver = Driver(CONFIG)
-        driver.topic("t")
+        driver = Driver.with_topics("t", config=CONFIG)
         largest = b"p\x01" + b"v" * (limits.PROPERTIES_BYTES_MAX - 2 - len(end)) + end
         driver.send("t", b"poison", properties=largest)
         driver.send("t", b"next")
@@ -48,8 +47,7 @@ def test_a_message_with_all_the_properties_that_earlier_versions_took_moves() ->
 
 
 def test_while_the_store_takes_nothing_the_message_is_delivered_where_it_is() -> None:
-    driver = Driver(CONFIG)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=CONFIG)
     driver.send("t", b"poison", b"next")
     given_back_for_ten_minutes(driver)
     driver.disk.free = 0.0
@@ -87,9 +85,7 @@ def test_a_message_of_a_retry_topic_of_version_1_goes_to_that_of_version_2() -> 
 
 def test_what_comes_back_late_to_a_member_that_pulls_is_marked_as_given_back() -> None:
     """So it cannot be taken for a message that POP has moved for a group with a shorter name."""
-    driver = Driver(CONFIG)
-    driver.topic("c")
-    driver.topic("%RETRY%a_b_c")
+    driver = Driver.with_topics("c", "%RETRY%a_b_c", config=CONFIG)
     driver.send("c", b"late", b"next", properties=b"UNIQ_KEY\x01M\x02")
 
     def pull(offset: int) -> None:

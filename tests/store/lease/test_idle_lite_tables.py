@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 
 import pytest
@@ -84,31 +83,6 @@ def test_idle_tables_survive_the_end_of_the_process(driver: Driver, end: str) ->
     assert (notified(lease(found, "s7")), notified(lease(found, "s8"))) == (["3"], [])
 
 
-def test_positions_survive_the_deletion_of_their_segments() -> None:
-    config = StoreSettings(
-        segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
-        retention_ms=10_000, retention_check_ms=1_000,
-    )  # fmt: skip
-    driver = Driver(config)
-    driver.topic("p", type="LITE")
-    chance = random.Random(4)
-    ends = dict.fromkeys([f"s{at}" for at in range(40)], 0)
-    for _ in range(300):
-        name = chance.choice(list(ends))
-        send(driver, name, "x" * 200)
-        ends[name] += 1
-        assert len(consume(driver, name)) == 1
-        driver.clock.run_for(chance.choice((0, 100, 300)))
-    driver.clock.run_for(30_000)
-    send(driver, "other", "x")
-    driver.clock.run_for(30_000)
-    core = driver.store.parts
-    assert core.retention.deleted > 3
-    assert [position(driver, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
-    found = driver.killed()
-    assert [position(found, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
-
-
 def test_deleting_a_group_or_topic_removes_idle_tables(driver: Driver) -> None:
     for name in ("a", "b"):
         send(driver, name, "1")
@@ -146,8 +120,7 @@ def quiet(driver: Driver) -> None:
 
 @pytest.mark.parametrize("end", ["", "killed", "restarted"])
 def test_a_quiet_table_of_an_ordinary_queue_is_idle_and_goes_on_where_it_was(end: str) -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.send("t", b"1", b"2")
     first = driver.lease("g", "t")
     assert driver.settle("g", "t", *first.messages) == [None, None]
@@ -168,9 +141,7 @@ def test_a_quiet_table_of_an_ordinary_queue_is_idle_and_goes_on_where_it_was(end
 
 
 def test_a_table_with_a_lease_or_a_change_since_stays_live() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
-    driver.topic("u")
+    driver = Driver.with_topics("t", "u", config=SMALL)
     for name in ("t", "u"):
         driver.send(name, b"1")
     driver.lease("g", "t", invisible_ms=600_000)
@@ -182,8 +153,7 @@ def test_a_table_with_a_lease_or_a_change_since_stays_live() -> None:
 
 
 def test_polls_and_pulls_of_an_idle_table_write_nothing() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.send("t", b"1")
     driver.settle("g", "t", *driver.lease("g", "t").messages)
     quiet(driver)
@@ -209,7 +179,7 @@ def test_an_idle_table_is_written_again_before_its_segment_is_deleted() -> None:
         driver.clock.run_for(1_000)
     assert driver.store.parts.retention.deleted > 2
     assert not tables(driver).live
-    for found in (driver, driver.killed()):
+    for found in (driver, driver.killed(), driver.killed_to_its_log()):
         assert found.call(found.store.positions.offset, "g", "t", 0) == 1
 
 

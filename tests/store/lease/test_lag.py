@@ -228,8 +228,7 @@ def test_a_pair_that_is_not_kept_any_more_leaves_its_oldest_message_to_the_other
 
 def test_rows_that_have_not_changed_are_not_read_again() -> None:
     """5,000 positions: the second walk, and one after a send, cost what their few sums cost."""
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", *[b"x"] * 10)
     for number in range(5_000):
         driver.store.positions.commit(f"g{number:04}", [("t", 0, 1 if number < 2_000 else 10)], None)

@@ -9,12 +9,18 @@ from store.lease import idle_tables, lease_count
 from tests.store.driver import Driver
 
 
-def test_few_leases_are_counted_at_once_and_many_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def leased() -> Driver:
+    """A store with 30 leases, each in a topic of its own."""
     driver = Driver()
     for at in range(30):
         driver.topic(f"t{at}")
         driver.send(f"t{at}", b"x")
         driver.lease("g", f"t{at}", invisible_ms=600_000)
+    return driver
+
+
+def test_few_leases_are_counted_at_once_and_many_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = leased()
     assert driver.store.figures()["leases"] == 30
     monkeypatch.setattr(lease_count, "EXACT_MAX", 10)
     monkeypatch.setattr(steps, "COST_MAX", 8)
@@ -28,11 +34,7 @@ def test_few_leases_are_counted_at_once_and_many_within_seconds(monkeypatch: pyt
 
 
 def test_a_walk_takes_bounded_steps_and_a_start_begins_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = Driver()
-    for at in range(30):
-        driver.topic(f"t{at}")
-        driver.send(f"t{at}", b"x")
-        driver.lease("g", f"t{at}", invisible_ms=600_000)
+    driver = leased()
     assert list(driver.store.parts.census.steps()) == [], "so few are counted when the figure is asked for"
     monkeypatch.setattr(lease_count, "EXACT_MAX", 10)
     driver.topic("many", read_queues=2_000, write_queues=2_000)

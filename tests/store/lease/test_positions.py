@@ -1,19 +1,32 @@
-"""Positions of groups: the level that a commit over several topics waits for."""
+"""Positions of groups: the level that a commit waits for, and the deletion of a group, which is finished after any crash."""
 
 from __future__ import annotations
+
+import errno
+import gc
+import random
 
 import pytest
 
 from domain.errors import Failure
-from domain.topic import Durability
+from domain.topic import Durability, Group
+from store import steps
+from store.lease.journaled_tables import FREE_COST
+from store.lease.table import LeaseTable
+from store.settings import StoreSettings
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
+from tests.stored_state import pairs
+
+MANY = 900
+CONFIG = StoreSettings(checkpoint_bytes=30_000, checkpoint_ms=1_000, segment_bytes=50_000, retention_ms=60_000, cache_bytes=0)
 
 
 @pytest.mark.parametrize("names", [("flushed", "page"), ("page", "flushed")])
 @pytest.mark.parametrize("pulls", [False, True])
 def test_a_commit_over_several_topics_waits_for_the_strictest_level(names: tuple[str, str], pulls: bool) -> None:
-    driver = Driver()
-    driver.topic("flushed")
+    driver = Driver.with_topics("flushed")
     driver.topic("page", Durability.PAGE)
     for name in names:
         driver.send(name, b"a", b"b")
@@ -40,3 +53,110 @@ def test_a_commit_over_page_topics_waits_for_the_write_only() -> None:
     driver.store.positions.commit("g", [("page", 0, 1)], answers.append)
     driver.clock.run_turn()
     assert answers == [None]
+
+
+def begun() -> Driver:
+    """A store with positions of two groups, of which `g` is to be deleted."""
+    driver = Driver(CONFIG)
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    for group in ("g", "h"):
+        assert driver.call(driver.store.metadata.put_group, Group(group)) is None
+        assert driver.call(driver.store.positions.commit, group, [("t", number, number % 7) for number in range(MANY)]) is None
+    return driver
+
+
+def left(driver: Driver, group: str = "g") -> tuple[int, bool]:
+    """(positions of the group, True when it has a configuration)."""
+    places = [place for place in driver.store.outlook.places() if place[0] == group]
+    return len(places), driver.store.metadata.group(group) is not None
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+def test_a_crash_at_each_operation_leaves_all_of_the_group_or_nothing(power: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "COST_MAX", 500)
+    driver = begun()
+    moments: list[tuple[Operation, MemoryDisk, bool]] = []
+    answers: list[None | Failure] = []
+
+    def watch(operation: Operation) -> None:
+        if operation.kind in ("append", "sync", "remove"):
+            moments.append((operation, driver.disk.killed(VirtualClock()), bool(answers)))
+
+    driver.disk.watch = watch
+    driver.store.positions.drop_group("g", answers.append)
+    driver.clock.run_for(3_000)
+    driver.disk.watch = None
+    assert answers == [None]
+    assert left(driver) == (0, False)
+    halves, now_ms = 0, driver.clock.wall_ms()
+    for at, (operation, disk, answered) in enumerate(moments):
+        clock = VirtualClock(now_ms)
+        found = disk.powered_off(clock, chance=random.Random(at)) if power else disk.killed(clock)
+        after = Driver(CONFIG, found, clock)
+        halves += 0 < left(after)[0] < MANY
+        clock.run_for(3_000)
+        assert left(after) in ([(0, False)] if answered else [(0, False), (MANY, True)]), operation
+        assert left(after, "h") == (MANY, True)
+        assert pairs(after.store.state, "@ungroup") == []
+        assert left(after.killed()) == left(after)
+    assert halves, "it is not done in one commit"
+
+
+def test_a_disk_that_is_full_in_its_midst_delays_it() -> None:
+    driver = begun()
+    answers: list[None | Failure] = []
+
+    def watch(operation: Operation) -> None:
+        if operation.kind == "append" and operation.name.startswith("log/") and left(driver)[0] < MANY:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    driver.disk.watch = watch
+    driver.store.positions.drop_group("g", answers.append)
+    driver.clock.run_for(2_000)
+    assert [type(answer) for answer in answers] == [Failure]
+    driver.disk.watch = None
+    driver.clock.run_for(20_000)
+    assert left(driver) == (0, False)
+    again = driver.killed()
+    assert left(again) == (0, False)
+
+
+def test_who_asks_again_meanwhile_is_answered_at_the_end_and_groups_go_one_after_the_other() -> None:
+    driver = begun()
+    answers: list[tuple[str, None | Failure]] = []
+    for group in ("g", "h", "g", "unknown"):
+        driver.store.positions.drop_group(group, lambda answer, group=group: answers.append((group, answer)))  # type: ignore[misc]
+    driver.clock.run_for(3_000)
+    assert answers == [("g", None), ("g", None), ("h", None), ("unknown", None)]
+    assert left(driver) == left(driver, "h") == (0, False)
+
+
+def test_a_store_that_takes_nothing_begins_nothing() -> None:
+    driver = begun()
+    driver.store.parts.admission.close("the store is being closed")
+    assert isinstance(driver.call(driver.store.positions.drop_group, "g"), Failure)
+    assert left(driver) == (MANY, True)
+    again = driver.killed()
+    again.clock.run_for(3_000)
+    assert left(again) == (MANY, True)
+
+
+def test_removed_positions_are_freed_a_few_hundred_in_a_turn() -> None:
+    driver = begun()
+    assert driver.call(driver.store.positions.drop_group, "g") is None
+    ledger = driver.store.parts.ledger
+    before = live_tables()
+    list(ledger.rest())
+    assert live_tables() == before >= MANY, "the tables that changed last are still known"
+    rest = ledger.rest()
+    costs = [next(rest) for _ in range(MANY)]
+    assert before - MANY <= live_tables() < before
+    costs += rest
+    assert live_tables() <= before - MANY
+    assert sum(costs) >= MANY * FREE_COST
+    assert steps.COST_MAX // FREE_COST <= 512
+
+
+def live_tables() -> int:
+    """Lease tables in memory."""
+    return sum(isinstance(each, LeaseTable) for each in gc.get_objects())

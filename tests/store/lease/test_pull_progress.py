@@ -44,29 +44,6 @@ def test_offsets_that_are_leased_already_stay_as_they_are() -> None:
     assert [(lease.pop_ms, lease.pulled) for lease in table.leases.values()] == [(900, False), (901, True)]
 
 
-def test_progress_is_kept_per_queue_and_dropped_once() -> None:
-    table = PullProgressTable()
-    progress = PullProgress("m", 0, 4)
-    table.put(A, progress)
-    assert table.get(A) is progress
-    assert table.get(B) is None
-    assert table.drop(A) is progress
-    assert table.drop(A) is None
-    assert table.queues_of("g", "m") == [A]
-
-
-def test_a_member_that_stops_pulling_leaves_the_progress_of_its_successor() -> None:
-    table = PullProgressTable()
-    table.put(A, PullProgress("old", 0, 4))
-    table.put(A, PullProgress("new", 2, 6))
-    table.remove_queue("old", A)
-    found = table.get(A)
-    assert found is not None
-    assert found.member == "new"
-    table.remove_queue("new", A)
-    assert table.get(A) is None
-
-
 def test_the_queues_of_a_member_are_those_of_the_group_that_is_asked() -> None:
     table = PullProgressTable()
     for place in (B, A, OTHER_GROUP, A):

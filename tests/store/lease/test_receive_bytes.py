@@ -14,9 +14,7 @@ LARGE = 1024 * 1024
 
 @pytest.fixture
 def driver() -> Driver:
-    driver = Driver()
-    driver.topic("t")
-    return driver
+    return Driver.with_topics("t")
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -124,8 +124,7 @@ def test_through_kills(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20, 28))
 def test_through_power_failures_what_was_settled_stays_settled(seed: int) -> None:
     chance = random.Random(seed)
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     sent: set[bytes] = set()
     settled: set[bytes] = set()
     for step in range(250):
@@ -155,8 +154,7 @@ def test_through_power_failures_what_was_settled_stays_settled(seed: int) -> Non
 
 
 def test_the_floor_is_never_more_than_10_000_offsets_behind_the_head() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", POISON)
     [stuck] = driver.lease("g", "t", 1, 1_000).messages
     for _ in range(11):

@@ -19,8 +19,8 @@ KEY = journal.key(*PLACE)
 
 def replay() -> tuple[LeaseReplay, LeaseTables]:
     """A replay, and the tables that it makes."""
-    turn = Driver(StoreSettings()).store.parts.ledger.turn
-    return LeaseReplay(turn.tables, turn), turn.tables
+    ledger = Driver(StoreSettings()).store.parts.ledger
+    return ledger.replay, ledger.tables
 
 
 def change(table: LeaseTable, chance: random.Random) -> None:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.log import batch
+from tests.store import version1
 from tests.store.later_format import MORE_BYTES, VERSION, later
-from tests.store.version1 import files
 
 WRITER = batch.Writer(3, 77)
 PARTS = st.lists(st.binary(max_size=30), max_size=6)
@@ -68,7 +68,7 @@ def test_a_wrong_bit_in_a_header_is_seen_without_the_records() -> None:
 
 
 def test_a_batch_of_version_1_is_read() -> None:
-    data = files()["log/" + "0" * 20]
+    data = bytes(version1.disk().files["log/" + "0" * 20].data)
     found = batch.header(data, 0)
     assert found is not None
     assert (found.version, found.head, found.flushed, found.is_gap) == (1, 40, 0, False)
@@ -116,7 +116,7 @@ def test_what_is_whole_ends_before_what_is_no_batch_of_records() -> None:
     ):
         assert batch.whole_bytes(whole + other, 100) == len(whole)
         assert batch.whole_bytes(other, behind) == 0
-    old = files()["log/" + "0" * 20]
+    old = bytes(version1.disk().files["log/" + "0" * 20].data)
     assert batch.whole_bytes(old, 0) == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.log.cache import TailCache
+from store.log.recent import TailCache
 
 BATCHES = st.lists(st.lists(st.integers(1, 40), max_size=4), max_size=20)
 
@@ -30,3 +30,5 @@ def test_the_cache_holds_the_newest_batches_that_fit(batches: list[list[int]], l
                 break
             kept |= newer
         assert cache.records == kept
+        assert all(place >= cache.first for place in kept)
+        assert all(place < cache.first for _, records in added for place in records if place not in kept)

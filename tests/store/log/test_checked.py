@@ -21,8 +21,7 @@ UNCACHED = StoreSettings(cache_bytes=0, segment_bytes=65_536)
 
 
 def filled() -> Driver:
-    driver = Driver(UNCACHED)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=UNCACHED)
     for number in range(12):
         driver.send("t", b"%d" % number + b"." * 150, properties=b"KEYS\x01k%d\x02" % number)
     return driver

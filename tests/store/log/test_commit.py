@@ -1,14 +1,21 @@
-"""Group commit: one write a turn, one sync at a time, and the behaviour after failed writes and syncs."""
+"""Group commit: one write a turn, one sync at a time, failures of both, and callers that wait for a durable position."""
 
 from __future__ import annotations
 
+from functools import partial
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from domain.errors import ErrorCode, Failure
 from domain.message.message import Message, Placed
-from domain.store.store_event import StoreEventKind
+from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_request import KeyQuery
 from domain.topic import Durability
+from store.events import StoreEvents
+from store.log.commit import SyncWaiters
 from store.settings import StoreSettings
-from tests.store.driver import Driver, sure
+from tests.store.driver import Driver, code_of, sure
 
 
 def message(topic: str = "t", size: int = 10) -> Message:
@@ -16,8 +23,7 @@ def message(topic: str = "t", size: int = 10) -> Message:
 
 
 def test_all_appends_of_a_turn_are_one_write_and_one_sync() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     answers: list[list[Placed] | Failure] = []
     writes, syncs = len(driver.disk.writes), driver.disk.syncs
     for _ in range(50):
@@ -28,8 +34,7 @@ def test_all_appends_of_a_turn_are_one_write_and_one_sync() -> None:
 
 
 def test_appends_during_a_sync_share_the_next_sync() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.sync_ms = 10
     answers: list[list[Placed] | Failure] = []
     syncs = driver.disk.syncs
@@ -43,8 +48,7 @@ def test_appends_during_a_sync_share_the_next_sync() -> None:
 
 def test_appends_in_the_turn_in_which_each_sync_ends_are_in_the_next_one() -> None:
     """A sync that ends between an append and the end of its turn must not begin the next one without the append."""
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     answers: list[list[Placed] | Failure] = []
     driver.disk.hold_syncs = True
     driver.store.log.append([message()], answers.append)
@@ -75,8 +79,7 @@ def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
 
 
 def test_page_appends_during_a_sync_are_flushed_within_half_a_second() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.topic("p", Durability.PAGE)
     driver.clock.run_for(1_000)
     driver.disk.sync_ms = 10
@@ -122,8 +125,7 @@ def test_an_append_behind_one_without_a_callback_is_answered() -> None:
 
 
 def test_a_queue_keeps_its_order_when_its_topic_changes_from_flushed_to_page() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.sync_ms = 100
     order: list[str] = []
     driver.store.log.append([message()], lambda result: order.append("flushed"))
@@ -136,14 +138,12 @@ def test_a_queue_keeps_its_order_when_its_topic_changes_from_flushed_to_page() -
 
 
 def test_a_slow_flush_is_answered_with_a_timeout_and_succeeds_later() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
     driver.store.log.append([message()], answers.append)
     driver.clock.run_for(7_000)
-    assert isinstance(answers[0], Failure)
-    assert answers[0].code is ErrorCode.FLUSH_TIMEOUT
+    assert code_of(answers[0]) is ErrorCode.FLUSH_TIMEOUT
     assert driver.bounds("t") == (0, 0)
     driver.disk.release()
     driver.clock.run_for(10)
@@ -152,8 +152,7 @@ def test_a_slow_flush_is_answered_with_a_timeout_and_succeeds_later() -> None:
 
 
 def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"safe")
     driver.disk.fail_syncs = True
     first = driver.append([message()])
@@ -161,8 +160,7 @@ def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
     syncs = driver.disk.syncs
     second = driver.append([message()])
     for result in (first, second):
-        assert isinstance(result, Failure)
-        assert result.code is ErrorCode.STORE_UNAVAILABLE
+        assert code_of(result) is ErrorCode.STORE_UNAVAILABLE
     driver.clock.run_for(5_000)
     assert driver.disk.syncs == syncs
     assert driver.bodies("t") == [b"safe"], "reading goes on"
@@ -171,8 +169,7 @@ def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
 
 
 def test_after_a_failed_sync_and_a_restart_nothing_is_built_on_pages_that_may_be_lost() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"safe")
     driver.disk.fail_syncs = True
     assert isinstance(driver.append([message()]), Failure)
@@ -187,14 +184,12 @@ def test_after_a_failed_sync_and_a_restart_nothing_is_built_on_pages_that_may_be
 
 
 def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finish() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", b"a")
     driver.disk.free = 0.01
     driver.clock.run_for(1_100)
     result = driver.append([message()])
-    assert isinstance(result, Failure)
-    assert result.code is ErrorCode.STORE_UNAVAILABLE
+    assert code_of(result) is ErrorCode.STORE_UNAVAILABLE
     assert driver.settle("g", "t", *driver.lease("g", "t").messages) == [None]
     driver.clock.run_for(5_000)
     driver.disk.free = 0.5
@@ -204,8 +199,7 @@ def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finis
 
 
 def test_appends_beyond_the_pending_bytes_are_refused() -> None:
-    driver = Driver(StoreSettings(pending_bytes_max=10_000))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(pending_bytes_max=10_000))
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
     for _ in range(20):
@@ -220,8 +214,7 @@ def test_appends_beyond_the_pending_bytes_are_refused() -> None:
 
 def test_an_append_to_a_batch_left_open_gets_its_own_store_time() -> None:
     """A reset to a time must redeliver all that was sent after it, although a batch may have been opened long before."""
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
     for body in (b"syncs", b"opens", b"joins"):
@@ -241,8 +234,7 @@ def test_an_append_to_a_batch_left_open_gets_its_own_store_time() -> None:
 
 
 def test_segments_follow_each_other_without_holes_and_no_record_spans_two() -> None:
-    driver = Driver(StoreSettings(segment_bytes=5_000))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(segment_bytes=5_000))
     for _ in range(30):
         driver.store.log.append([message(size=700)], None)
     driver.clock.run_for(20)
@@ -256,3 +248,57 @@ def test_segments_follow_each_other_without_holes_and_no_record_spans_two() -> N
         place += len(driver.disk.files[f"log/{name}"].data)
     assert len(driver.bodies("t")) == 31
     assert len(driver.killed().bodies("t")) == 31
+
+
+def raised(event: StoreEvent) -> None:
+    assert event.error is not None
+    raise event.error
+
+
+def test_a_caller_that_waits_again_while_it_is_called_is_not_lost() -> None:
+    waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
+
+    def again() -> None:
+        called.append(1)
+        waiters.add(200, partial(called.append, 2))
+
+    waiters.add(100, again)
+    assert waiters.synced(150)
+    assert called == [1]
+    assert not waiters.synced(200)
+    assert called == [1, 2]
+
+
+def test_nobody_is_called_after_the_log_broke() -> None:
+    waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
+    waiters.add(100, partial(called.append, 1))
+    waiters.clear()
+    assert not waiters.synced(1_000)
+    assert called == []
+
+
+@given(st.lists(st.integers(0, 50), max_size=20), st.lists(st.integers(0, 50), max_size=5).map(sorted))
+def test_each_caller_is_called_once_in_the_order_of_arrival(wanted: list[int], syncs: list[int]) -> None:
+    waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
+    for index, position in enumerate(wanted):
+        waiters.add(position, partial(called.append, index))
+    done = -1
+    for position in syncs:
+        before = len(called)
+        assert waiters.synced(position) == any(each > position for each in wanted)
+        assert called[before:] == [index for index, each in enumerate(wanted) if done < each <= position]
+        done = max(done, position)
+
+
+def test_a_caller_that_raises_costs_the_others_nothing() -> None:
+    told: list[StoreEvent] = []
+    waiters, called = SyncWaiters(StoreEvents(told.append)), list[int]()
+
+    def raises() -> None:
+        raise OSError("of the caller")
+
+    waiters.add(1, raises)
+    waiters.add(1, partial(called.append, 2))
+    waiters.synced(1)
+    assert called == [2]
+    assert [event.cause for event in told] == ["work that waits for a sync raised OSError: of the caller"]

@@ -18,23 +18,17 @@ from tests.store.driver import Driver
 
 CONFIG = StoreSettings(segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99)
 """No checkpoint: every start reads the whole log."""
+CHECKPOINTS = StoreSettings(segment_bytes=4_096, checkpoint_bytes=1_000, checkpoint_ms=100)
 
 
 def filled(count: int = 30, config: StoreSettings = CONFIG) -> Driver:
     """A store with several segments, all of it flushed and promised."""
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     for number in range(count):
         driver.send("t", b"%d" % number + b"." * 300)
     driver.clock.run_for(1_000)
     assert len(driver.store.parts.segments.all) > 3 or count < 30
     return driver
-
-
-def start(driver: Driver, disk: MemoryDisk) -> Driver:
-    clock = disk._clock
-    assert isinstance(clock, VirtualClock)
-    return Driver(driver.config, disk, clock)
 
 
 def crashed(driver: Driver) -> MemoryDisk:
@@ -59,11 +53,11 @@ def refused(driver: Driver, disk: MemoryDisk) -> DamageError:
     """The error of a start, which must change nothing of the log."""
     before = {name: bytes(content.data) for name, content in disk.files.items() if name.startswith("log/")}
     with pytest.raises(DamageError) as found:
-        start(driver, disk)
+        Driver(driver.config, disk)
     after = {name: bytes(content.data) for name, content in disk.files.items() if name.startswith("log/")}
     assert all(after[name] == data for name, data in before.items()), "a refused start leaves the log as it is"
     with pytest.raises(DamageError):
-        start(driver, disk)
+        Driver(driver.config, disk)
     return found.value
 
 
@@ -94,10 +88,13 @@ def test_the_error_counts_the_records_when_the_header_is_whole() -> None:
     assert (stretch.records, stretch.exact, stretch.end) == (7, True, place - batch.HEADER_BYTES)
 
 
+@pytest.mark.parametrize("config", [CONFIG, CHECKPOINTS], ids=["above", "below"])
 @pytest.mark.parametrize("which", [0, 1, -2, -1])
 @pytest.mark.parametrize("how", ["missing", "emptied", "shorter", "replaced", "zeros"])
-def test_a_segment_that_is_gone_or_another_one_refuses_the_start(which: int, how: str) -> None:
-    driver = filled()
+def test_a_segment_that_is_gone_or_another_one_refuses_the_start(config: StoreSettings, which: int, how: str) -> None:
+    """Above a checkpoint and below one."""
+    driver = filled(config=config)
+    driver.clock.run_for(3_000)
     disk = crashed(driver)
     name = segments(disk)[which]
     content = disk.files[name]
@@ -111,22 +108,6 @@ def test_a_segment_that_is_gone_or_another_one_refuses_the_start(which: int, how
         disk.files[name] = Content(bytes(disk.files[segments(disk)[2]].data))
     else:
         content.data[:] = bytes(len(content.data))
-    assert refused(driver, disk).stretches
-
-
-@pytest.mark.parametrize("how", ["missing", "emptied", "replaced"])
-@pytest.mark.parametrize("which", [0, 1, -1])
-def test_below_a_checkpoint_too(which: int, how: str) -> None:
-    driver = filled(config=StoreSettings(segment_bytes=4_096, checkpoint_bytes=1_000, checkpoint_ms=100))
-    driver.clock.run_for(3_000)
-    disk = crashed(driver)
-    name = segments(disk)[which]
-    if how == "missing":
-        del disk.files[name]
-    elif how == "emptied":
-        disk.files[name].data.clear()
-    else:
-        disk.files[name] = Content(b"\x01" * len(disk.files[name].data))
     assert refused(driver, disk).stretches
 
 
@@ -166,7 +147,7 @@ def test_the_word_of_another_incarnation_does_not_count() -> None:
     promise.write(disk, marked._replace(incarnation=55))
     name = segments(disk)[-1]
     disk.flip(name, first - int(name[4:]) + 10)
-    after = start(driver, disk)
+    after = Driver(driver.config, disk)
     assert after.store.figures()["recovered_cut_records"] == 2
 
 
@@ -180,7 +161,7 @@ def test_an_unsynced_tail_is_cut_and_reported() -> None:
     disk = crashed(driver)
     name = segments(disk)[-1]
     disk.flip(name, end - int(name[4:]) + 90)
-    after = start(driver, disk)
+    after = Driver(driver.config, disk)
     (event,) = after.notified(StoreEventKind.CUT)
     figures = after.store.figures()
     assert event.file == name
@@ -193,15 +174,10 @@ def test_an_unsynced_tail_is_cut_and_reported() -> None:
 
 
 def test_what_follows_a_bad_batch_of_version_1_refuses_the_start() -> None:
-    files = version1.files()
-    name = max(each for each in files if each.startswith("log/"))
-    data = bytearray(files[name])
-    data[60] ^= 4
-    clock = VirtualClock(version1.WALL_MS)
-    disk = MemoryDisk(clock)
-    disk.files = {each: Content(bytes(data) if each == name else kept) for each, kept in files.items()}
+    disk = version1.disk()
+    disk.flip(segments(disk)[-1], 60, 2)
     with pytest.raises(StoreError, match="log/" + "0" * 15 + "31629 bytes 0 to"):
-        Driver(version1.CONFIG, disk, clock)
+        Driver(version1.CONFIG, disk)
 
 
 def test_a_message_that_looks_like_a_batch_is_not_taken_for_one() -> None:
@@ -217,7 +193,7 @@ def test_a_message_that_looks_like_a_batch_is_not_taken_for_one() -> None:
     name = segments(disk)[-1]
     assert disk.files[name].data.find(forged) == inner - int(name[4:])
     disk.flip(name, position - int(name[4:]) + 30)
-    after = start(driver, disk)
+    after = Driver(driver.config, disk)
     assert len(after.bodies("t")) == 8
 
 

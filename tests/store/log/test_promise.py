@@ -109,8 +109,7 @@ def test_a_failed_sync_of_the_mark_stops_the_store() -> None:
 
 
 def test_the_mark_of_a_store_reaches_its_end_after_a_clean_stop() -> None:
-    driver = Driver(StoreSettings(fresh_incarnation=1234))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(fresh_incarnation=1234))
     driver.send("t", *[b"x" * 100] * 50)
     driver.clock.run_for(500)
     found = promise.newest(driver.disk)[1]
@@ -127,8 +126,7 @@ def test_the_mark_of_a_store_reaches_its_end_after_a_clean_stop() -> None:
 
 def test_retention_raises_the_first_position_before_it_deletes() -> None:
     config = StoreSettings(segment_bytes=4_096, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000)
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     seen: list[tuple[int, int]] = []
 
     def poll(operation: Operation) -> None:

@@ -16,8 +16,7 @@ SECOND_MS = 1_000
 
 def filled(config: StoreSettings = CONFIG, count: int = 30) -> Driver:
     """A store with several segments, all of it flushed, and a first pass of the scrubber that has found nothing."""
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     for number in range(count):
         driver.send("t", b"%d" % number + b"." * 300)
     driver.clock.run_for(3 * SECOND_MS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.offline.finding import Severity
+from store.offline.check import Severity
 from tests.simulation.kit.clock import VirtualClock
 from tests.store.faults.run import moments
 from tests.store.faults.work import script

@@ -12,8 +12,7 @@ from domain.message.record import Record
 from domain.store.store_request import ReadRequest
 from store.log import batch, promise
 from store.log.survey import DamageError
-from store.offline.check import Check
-from store.offline.finding import CheckFinding, Severity
+from store.offline.check import Check, CheckFinding, Severity
 from store.offline.repair import Repair, Repaired
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
@@ -45,10 +44,10 @@ def copied(driver: Driver) -> MemoryDisk:
     return driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
 
 
-def clock_of(disk: MemoryDisk) -> VirtualClock:
-    clock = disk._clock
-    assert isinstance(clock, VirtualClock)
-    return clock
+def started(disk: MemoryDisk, config: StoreSettings = CONFIG) -> Driver:
+    driver = Driver(config, disk)
+    driver.clock.run_for(50)
+    return driver
 
 
 def check(disk: MemoryDisk) -> list[CheckFinding]:
@@ -101,10 +100,6 @@ def missing(*which: int) -> Callable[[MemoryDisk], None]:
     return damage
 
 
-def emptied(which: int) -> Callable[[MemoryDisk], None]:
-    return shorter(which, 0)
-
-
 def shorter(which: int, to: int) -> Callable[[MemoryDisk], None]:
     def damage(disk: MemoryDisk) -> None:
         name = segments(disk)[which]
@@ -143,9 +138,9 @@ DAMAGES: dict[str, Callable[[MemoryDisk], None]] = {
     "a file missing": missing(1),
     "two files missing": missing(1, 2),
     "the last file missing": missing(-1),
-    "a file emptied": emptied(1),
-    "the first file emptied": emptied(0),
-    "the last file emptied": emptied(-1),
+    "a file emptied": shorter(1, 0),
+    "the first file emptied": shorter(0, 0),
+    "the last file emptied": shorter(-1, 0),
     "a file cut": shorter(1, 1_777),
     "a file without its filler": shorter(1, -8),
     "the last file cut": shorter(-1, -30),
@@ -169,8 +164,7 @@ def test_after_a_repair_all_outside_the_damage_is_there_and_no_offset_is_given_t
     done = repair(disk)
     assert done.folder == "set-aside/r1"
     assert [found.severity for found in check(disk) if found.severity is not Severity.NOTE] == []
-    after = Driver(config, disk, clock_of(disk))
-    after.clock.run_for(50)
+    after = started(disk, config)
     kept = bodies(after)
     lost = 0
     for queue_id in (0, 1):
@@ -198,8 +192,7 @@ def test_a_group_gets_every_message_outside_the_damage_once_and_steps_over_the_r
     disk = copied(filled())
     DAMAGES[name](disk)
     repair(disk)
-    after = Driver(CONFIG, disk, clock_of(disk))
-    after.clock.run_for(50)
+    after = started(disk)
     kept = bodies(after)
     got: list[bytes] = []
     for _ in range(200):
@@ -245,20 +238,15 @@ def test_a_repair_that_dies_at_any_step_is_begun_again() -> None:
         if not ended:
             if any(found.severity is Severity.DAMAGE for found in check(disk)):
                 with pytest.raises(DamageError):
-                    Driver(CONFIG, copied_disk(disk), clock_of(disk))
+                    Driver(CONFIG, disk.killed(VirtualClock()))
             repair(disk, 2)
-        after = Driver(CONFIG, disk, clock_of(disk))
-        after.clock.run_for(50)
+        after = started(disk)
         found = bodies(after)
         assert found == (wanted or found), step
         wanted = found
         if ended and left[0] > 0:
             return
     raise AssertionError("the repair does not end")
-
-
-def copied_disk(disk: MemoryDisk) -> MemoryDisk:
-    return disk.killed(clock_of(disk))
 
 
 def test_a_missing_mark_is_made_again() -> None:
@@ -271,21 +259,16 @@ def test_a_missing_mark_is_made_again() -> None:
     mark = promise.newest(disk)[1]
     assert mark is not None
     assert mark.incarnation == 101
-    after = Driver(CONFIG, disk, clock_of(disk))
-    after.clock.run_for(50)
-    assert bodies(after) == ALL
+    assert bodies(started(disk)) == ALL
 
 
 def test_a_bad_part_of_version_1_is_repaired() -> None:
-    clock = VirtualClock(version1.WALL_MS)
-    disk = MemoryDisk(clock)
-    disk.files = {each: Content(data) for each, data in version1.files().items()}
-    name = segments(disk)[-1]
-    disk.flip(name, 60)
+    disk = version1.disk()
+    disk.flip(segments(disk)[-1], 60)
     with pytest.raises(StoreError):
-        Driver(version1.CONFIG, disk.killed(clock), clock)
+        Driver(version1.CONFIG, disk.killed(VirtualClock(version1.WALL_MS)))
     done = repair(disk)
-    after = Driver(version1.CONFIG, disk, clock)
+    after = Driver(version1.CONFIG, disk)
     after.clock.run_for(10)
     assert done.records > 0
     assert len(after.bodies("orders", 0)) + len(after.bodies("orders", 1)) >= 178
@@ -306,9 +289,7 @@ def test_damage_to_what_the_log_can_replace_is_found_and_set_aside(part: str) ->
         assert found.file.startswith(part) or part == "snapshot/"
         repair(disk)
         assert check(disk) == []
-        after = Driver(CHECKPOINTS, disk, clock_of(disk))
-        after.clock.run_for(50)
-        assert bodies(after) == ALL
+        assert bodies(started(disk, CHECKPOINTS)) == ALL
 
 
 def test_an_unsynced_tail_is_a_note() -> None:
@@ -330,6 +311,4 @@ def test_a_gap_shorter_than_a_header_is_a_blank() -> None:
     (found,) = check(disk)
     assert (found.end - found.begin, found.records) == (batch.FILLER_BYTES, 0)
     repair(disk)
-    after = Driver(CONFIG, disk, clock_of(disk))
-    after.clock.run_for(50)
-    assert bodies(after) == ALL
+    assert bodies(started(disk)) == ALL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable
 from typing import Any
@@ -15,15 +16,13 @@ from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
 from store.log import promise
 from store.offline import backup
-from store.offline.check import Check
-from store.offline.finding import Severity
+from store.offline.check import Check, Severity
 from store.opening.backup import HOLDS_MAX, LEASE_MS
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.kit.disk import MemoryDisk, Operation
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
-from tests.store.checkpoint.test_checkpoint import snapshot_now
-from tests.store.driver import Driver, sure
+from tests.store.driver import Driver, Failing, code_of, sure
 from tests.stored_state import value_of
 
 SMALL = StoreSettings(
@@ -69,20 +68,17 @@ def serious(disk: MemoryDisk) -> list[Any]:
 
 
 def reopened(disk: MemoryDisk, config: StoreSettings = KEPT) -> Driver:
-    clock = disk._clock
-    assert isinstance(clock, VirtualClock)
-    driver = Driver(config, disk, clock)
+    driver = Driver(config, disk)
     driver.clock.run_for(50)
     return driver
 
 
 def test_a_copy_under_load_has_all_that_was_acknowledged_before() -> None:
-    driver = Driver(KEPT)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=KEPT)
     before = stuff(driver, 0, 60)
     driver.send("t", b"later", properties=b"")
     driver.store.state.put([StateChange("n", b"k", b"v")], None)
-    snapshot_now(driver)
+    driver.checkpoint()
     more = stuff(driver, 60, 30)
     position = sure(driver.call(driver.store.positions.offset, "g", "t", 0))
     assert position > 0
@@ -116,8 +112,7 @@ def test_a_copy_under_load_has_all_that_was_acknowledged_before() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_retention_and_checkpoints_delete_nothing_that_is_held(seed: int) -> None:
     chance = random.Random(seed)
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     stuff(driver, 0, chance.randrange(20, 90))
     driver.clock.run_for(chance.randrange(0, 1_500))
     hold, plan = begun(driver)
@@ -144,8 +139,7 @@ def test_retention_and_checkpoints_delete_nothing_that_is_held(seed: int) -> Non
 
 
 def test_a_hold_ends_by_itself_and_renewals_keep_it() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     stuff(driver, 0, 60)
     hold, _ = begun(driver)
     for _ in range(5):
@@ -160,13 +154,11 @@ def test_a_hold_ends_by_itself_and_renewals_keep_it() -> None:
 
 
 def test_holds_are_counted_and_bounded() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     stuff(driver, 0, 60)
     holds = [begun(driver)[0] for _ in range(HOLDS_MAX)]
     refused = driver.call(driver.store.backups.begin)
-    assert isinstance(refused, Failure)
-    assert refused.code is ErrorCode.OVERLOADED
+    assert code_of(refused) is ErrorCode.OVERLOADED
     driver.clock.run_for(5_000)
     oldest = min(name for name in driver.disk.files if name.startswith("log/"))
     for hold in holds:
@@ -177,8 +169,7 @@ def test_holds_are_counted_and_bounded() -> None:
 
 
 def test_a_disk_that_does_not_answer_is_told_and_holds_nothing() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     driver.disk.hold_syncs = True
     driver.store.log.append([Message("t", b"waits", b"", queue_id=0)], lambda _: None)
     driver.clock.run_for(10)
@@ -192,8 +183,7 @@ def test_a_disk_that_does_not_answer_is_told_and_holds_nothing() -> None:
 
 
 def test_a_store_whose_disk_has_failed_can_still_be_copied() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     bodies = stuff(driver, 0, 5)
     driver.clock.run_for(10)
     driver.disk.fail_syncs = True
@@ -206,8 +196,7 @@ def test_a_store_whose_disk_has_failed_can_still_be_copied() -> None:
 
 
 def test_a_kill_during_a_hold_leaves_nothing_behind() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     stuff(driver, 0, 60)
     begun(driver)
     driver.clock.run_for(5_000)
@@ -220,28 +209,20 @@ def test_a_kill_during_a_hold_leaves_nothing_behind() -> None:
 
 
 def test_a_file_that_cannot_be_deleted_at_the_end_is_told() -> None:
-    driver = Driver(SMALL)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=SMALL)
     stuff(driver, 0, 60)
     hold, _ = begun(driver)
     driver.clock.run_for(5_000)
-
-    def refuse(operation: Operation) -> None:
-        if operation.kind == "remove":
-            raise OSError(5, "Input/output error")
-
-    driver.disk.watch = refuse
+    Failing(driver.disk, errno.EIO, ("remove",))
     assert driver.store.backups.end(hold)
     assert driver.notified(StoreEventKind.LEFT)
-    driver.disk.watch = None
 
 
 def test_free_space_is_no_reason_to_delete_early_while_deleting_frees_none() -> None:
     config = StoreSettings(
         segment_bytes=4_096, retention_check_ms=200, pressure_keep_ms=100, cache_bytes=0, fresh_incarnation=7
     )
-    driver = Driver(config)
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=config)
     stuff(driver, 0, 60)
     hold, _ = begun(driver)
     driver.disk.free = 0.07

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.queue import block
-from store.queue.row import ROW, ROW_BYTES, Row, rows_within
+from store.queue.row import ROW, ROW_BYTES, Row, columns, rows_within
 
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -39,6 +39,12 @@ def test_an_answer_takes_the_longest_run_of_rows_that_fits_but_at_least_one(size
     rows: list[Row] = [(number, size, 0, 0) for number, size in enumerate(sizes)]
     fitting = [count for count in range(len(rows) + 1) if sum(sizes[:count]) <= max_bytes]
     assert rows_within(rows, max_bytes) == rows[: max(*fitting, 1)]
+
+
+@given(st.lists(st.tuples(st.integers(-1, (1 << 63) - 1), st.integers(0, (1 << 31) - 1), st.integers(-(1 << 31), -1), LONG)))
+def test_places_and_sizes_are_those_of_the_rows(rows: list[Row]) -> None:
+    places, sizes = columns(b"".join(ROW.pack(*row) for row in rows))
+    assert list(zip(places, sizes, strict=True)) == [row[:2] for row in rows]
 
 
 @given(st.integers(1, block.ROWS_MAX), st.data())

@@ -67,8 +67,7 @@ def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], r
 
 def test_an_idle_queue_costs_less_than_a_kilobyte() -> None:
     count = 20_000
-    driver = Driver(StoreSettings(tail_rows_max=1_000, cache_bytes=0))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(tail_rows_max=1_000, cache_bytes=0))
     driver.send("t", b"x")
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -84,8 +83,7 @@ def test_an_idle_queue_costs_less_than_a_kilobyte() -> None:
 
 
 def test_neighbouring_records_are_one_disk_read() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(cache_bytes=0))
     driver.append([Message("t", b"x" * 500, queue_id=0) for _ in range(100)])
     driver.read("t", 0, 1)  # checks the batch
     reads = driver.disk.reads
@@ -94,8 +92,7 @@ def test_neighbouring_records_are_one_disk_read() -> None:
 
 
 def test_consumers_that_keep_up_read_nothing_from_the_disk() -> None:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.send("t", *[b"x" * 500] * 100)
     reads = driver.disk.reads
     assert len(driver.read("t", 10, 32).records) == 32
@@ -103,8 +100,7 @@ def test_consumers_that_keep_up_read_nothing_from_the_disk() -> None:
 
 
 def test_a_rare_tag_is_found_by_its_hash() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0, tail_rows_max=0))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(cache_bytes=0, tail_rows_max=0))
     driver.append([Message("t", b"%d" % number, b"TAGS\x01%d\x02" % (number % 100), queue_id=0) for number in range(2_000)])
     reads = driver.disk.reads
     result = driver.read("t", tags=parse("7"), limit=32)

@@ -15,10 +15,7 @@ from store.checkpoint import checkpointer, columns
 from store.queue import block, table
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.kit.platter import Content
 from tests.store import version1
-from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
 from tests.store.lease.test_lite_queues import send as send_lite
 
@@ -45,15 +42,6 @@ def content(driver: Driver) -> dict[str, Any]:
     return found
 
 
-def without_checkpoints(driver: Driver) -> Driver:
-    """A start from the log alone, on a copy of the disk."""
-    clock = VirtualClock(driver.clock.wall_ms())
-    disk = driver.disk.killed(clock)
-    for name in [name for name in disk.files if name.startswith(("checkpoint/", "snapshot/", "index/"))]:
-        disk.remove(name)
-    return Driver(driver.config, disk, clock)
-
-
 def heads_read(driver: Driver, patch: pytest.MonkeyPatch) -> tuple[Driver, int]:
     """(a start after a kill, heads of index blocks that it has read)."""
     count = 0
@@ -74,17 +62,17 @@ def test_a_start_reads_the_heads_of_those_blocks_that_are_newer_than_the_table(m
     for number in range(300):
         driver.topic(f"t{number}")
         driver.send(f"t{number}", b"1")
-    snapshot_now(driver)
+    driver.checkpoint()
     before = content(driver)
     after, count = heads_read(driver, monkeypatch)
     assert count <= 10
     assert content(after) == before
     for number in range(5):
         after.send(f"t{number}", b"2")
-    snapshot_now(after)
+    after.checkpoint()
     again, count = heads_read(after, monkeypatch)
     assert count <= 20
-    assert content(again) == content(after) == content(without_checkpoints(after))
+    assert content(again) == content(after) == content(after.killed_to_its_log())
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -130,22 +118,19 @@ def test_what_changes_while_the_table_is_written_is_found(seed: int, monkeypatch
             change()
         driver.clock.run_for(2_000)
         before = content(driver)
-        assert content(without_checkpoints(driver)) == before
+        assert content(driver.killed_to_its_log()) == before
         driver = driver.killed()
         assert driver.notified(StoreEventKind.REBUILT) == []
         assert content(driver) == before
 
 
 def test_a_directory_with_checkpoints_of_the_version_before_opens_from_them() -> None:
-    clock = VirtualClock(1_700_000_032_085)
-    disk = MemoryDisk(clock)
-    disk.files = {name: Content(data) for name, data in version1.files(BEFORE).items()}
-    driver = Driver(CONFIG, disk, clock)
+    driver = Driver(CONFIG, version1.disk(BEFORE, 1_700_000_032_085))
     driver.clock.run_for(10)
     assert driver.notified(StoreEventKind.REBUILT) == []
     assert (driver.store.parts.checkpointer.last.serial, driver.store.parts.checkpointer.last.table) == (3, 0)
     before = content(driver)
-    assert content(without_checkpoints(driver)) == before
+    assert content(driver.killed_to_its_log()) == before
     assert driver.bodies("t03") == [b"3-0", b"3-1", b"3-2", b"3-3"]
     assert driver.bodies("t05") == [b"new"]
     assert driver.bodies("t14")[-1] == b"late"
@@ -154,7 +139,7 @@ def test_a_directory_with_checkpoints_of_the_version_before_opens_from_them() ->
     assert driver.store.metadata.topic("t07") is None
     assert driver.store.metadata.topic("t04") == Topic("t04", 1, 1, attributes={"n": "1"}, created_ms=1_004)
     assert driver.call(driver.store.positions.offset, "g", "t06", 0) == 3
-    snapshot_now(driver)
+    driver.checkpoint()
     again = driver.killed()
     assert again.store.parts.checkpointer.last.table > 0
     assert content(again) == before
@@ -168,8 +153,8 @@ def test_a_topic_is_its_shared_configuration_its_name_and_its_time() -> None:
     driver.topic("plain")
     entries = driver.store.parts.index.topics
     assert len({id(entries[f"t{number}"].settings) for number in range(1, 40)}) == 2
-    snapshot_now(driver)
-    for found in (driver, driver.killed(), without_checkpoints(driver)):
+    driver.checkpoint()
+    for found in (driver, driver.killed(), driver.killed_to_its_log()):
         assert found.store.metadata.topic("t7") == Topic("t7", 1, 1, attributes=odd, created_ms=7)
         assert found.store.metadata.topic("t0") == Topic("t0", 1, 1)
         assert found.store.metadata.topic("plain") == Topic("plain", 1, 1)
@@ -188,13 +173,12 @@ def test_a_queue_with_its_topic_and_position_costs_at_most_a_kilobyte() -> None:
         driver.send(f"device-{number:07d}", b"x")
         driver.settle("readers", f"device-{number:07d}", *driver.lease("readers", f"device-{number:07d}").messages)
     driver.clock.run_for(32_000)
-    snapshot_now(driver)
-    clock = VirtualClock(driver.clock.wall_ms())
-    disk = driver.disk.killed(clock)
+    driver.checkpoint()
+    disk = driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
     gc.collect()
     tracemalloc.start()
     try:
-        after = Driver(driver.config, disk, clock)
+        after = Driver(driver.config, disk)
         gc.collect()
         used = tracemalloc.get_traced_memory()[0]
     finally:

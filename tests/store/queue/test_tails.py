@@ -1,10 +1,13 @@
-"""The queues with rows in memory: the oldest first, at a cost that does not grow with those that have gone."""
+"""The queues with rows in memory, the oldest first; and topics by name, walked through in steps while they come and go."""
 
 from __future__ import annotations
+
+import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from store.queue.entries import TopicMap
 from store.queue.queue import Queue, TopicEntry
 from store.queue.tails import Tails
 
@@ -13,19 +16,6 @@ ENTRY = TopicEntry("t", True, 0)
 
 def queues(count: int) -> list[Queue]:
     return [Queue(ENTRY, number) for number in range(count)]
-
-
-def test_the_oldest_come_first() -> None:
-    tails = Tails()
-    assert (bool(tails), tails.oldest(3)) == (False, [])
-    all_queues = queues(5_000)
-    for queue in all_queues:
-        tails.add(queue)
-    assert tails.oldest(3_000) == all_queues[:3_000]
-    assert tails.oldest(9_000) == all_queues
-    tails.remove(all_queues[0])
-    tails.add(all_queues[0])
-    assert tails.oldest(9_000) == [*all_queues[1:], all_queues[0]]
 
 
 def test_places_of_queues_that_have_gone_are_freed() -> None:
@@ -75,3 +65,22 @@ def test_the_order_is_that_of_a_dictionary(steps: list[tuple[bool, int]], most: 
                 del naive[queue]
     assert tails.oldest(most) == list(naive)[:most]
     assert bool(tails) == bool(naive)
+
+
+def test_a_walk_over_the_topics_meets_all_that_stay() -> None:
+    topics = TopicMap()
+    for number in range(3_000):
+        topics[f"t{number:05}"] = TopicEntry(f"t{number:05}", False, 0)
+    chance = random.Random(1)
+    met: list[str] = []
+    for step, entries in enumerate(topics.slices()):
+        met += [entry.name for entry in entries]
+        for _ in range(50):
+            name = f"n{step}-{chance.randrange(1 << 30)}"
+            topics[name] = TopicEntry(name, False, 0)
+    assert met == sorted(met)
+    assert {f"t{number:05}" for number in range(3_000)} <= set(met)
+    assert topics["t00007"] is topics.get("t00007")
+    assert "t00007" in topics
+    assert topics.get("none") is None
+    assert len(topics) == len(topics.names()) == len(topics.values())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
+from domain.replication.ports import LogWork, MendableLog
 from store.replication.leading import Leading
 from store.replication.pace import UNKNOWN
 from store.replication.set_review import STUCK_NS
@@ -22,16 +22,29 @@ EPOCH = 4
 class FakeLog:
     """`domain.replication.ports.LeaderLog` of so many bytes, all of them written and synced here."""
 
+    full = None
+
     def __init__(self, written: int) -> None:
         self.first = 0
         self.written = self.synced = self.begin = written
         self.epoch = EPOCH
         self.incarnation = 11
-        self.recent = 0
         self.broken: Failure | None = None
         self.damaged = False
         self.confirmed = (0, 0)
-        self._notified: Callable[[], None] = lambda: None
+        self.notified: Callable[[], None] = lambda: None
+
+    @property
+    def recent(self) -> int:
+        return 0
+
+    @property
+    def work(self) -> LogWork:
+        raise AssertionError
+
+    @property
+    def parts(self) -> MendableLog:
+        raise AssertionError
 
     def eras(self) -> list[Era]:
         return [Era(EPOCH - 1, 0), Era(EPOCH, self.begin)]
@@ -42,7 +55,7 @@ class FakeLog:
         return bytes(min(size, self.written - position))
 
     def follow_progress(self, told: Callable[[], None]) -> None:
-        self._notified = told
+        self.notified = told
 
     def confirm(self, written: int, synced: int) -> None:
         self.confirmed = (written, synced)
@@ -59,7 +72,7 @@ class FakeLog:
     def write(self, size: int) -> None:
         self.written += size
         self.synced = self.written
-        self._notified()
+        self.notified()
 
 
 class FakeConnection:
@@ -89,8 +102,7 @@ class Stage:
         replicas = tuple(StoreReplica(each, f"node {each}", f"10.0.0.{each}:10912", f"{each}{each}") for each in (1, 2, 3))
         members = tuple(each.member for each in replicas)
         self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7)
-        any_log: Any = self.log
-        self.leading = Leading(any_log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN)
+        self.leading = Leading(self.log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN)
         self.leading.start()
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -11,12 +11,11 @@ import pytest
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
-from domain.errors import Failure
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from domain.replication.ports import LogWork, MendableLog
 from store.replication.leading import DISK_PART_BYTES, PART_BYTES, Leading
 from store.replication.pace import SOCKET_NS, UNKNOWN, ProcessorTime
 from tests.simulation.kit.clock import VirtualClock
+from tests.store.replication.test_leading import FakeLog
 
 MIB = 1024 * 1024
 READ_NS = 300_000
@@ -34,39 +33,28 @@ def zeros(size: int) -> bytes:
     return bytes(size)
 
 
-class SlowLog:
-    """`LeaderLog` of `size` bytes, whose disk takes its time.
+class SlowLog(FakeLog):
+    """A log of `size` bytes, whose disk takes its time.
 
     read_ns   what a read of the disk takes
     disk      bytes that were read from it; `spent_ns` is their time
     """
 
-    incarnation, epoch, begin, first = 1, 1, 0, 0
-    full = None
-    broken = None
-
     def __init__(self, clock: VirtualClock, size: int = 300 * MIB) -> None:
-        self.written = self.synced = size
+        super().__init__(size)
+        self.incarnation = self.epoch = 1
+        self.begin = 0
         self.read_ns = READ_NS
         self.disk = 0
         self.spent_ns = 0
         self.proven: list[tuple[int, bool]] = []
-        self.notified: Callable[[], None] = lambda: None
         self._clock = clock
 
     @property
     def recent(self) -> int:
         return self.written - RECENT
 
-    @property
-    def work(self) -> LogWork:
-        raise AssertionError
-
-    @property
-    def parts(self) -> MendableLog:
-        raise AssertionError
-
-    def eras(self) -> Sequence[Era]:
+    def eras(self) -> list[Era]:
         return [Era(1, 0)]
 
     def read(self, position: int, size: int, proven: bool = True) -> bytes:
@@ -77,21 +65,6 @@ class SlowLog:
             self._clock.stall(self.read_ns / 1_000_000)
             self.proven.append((position, proven))
         return data
-
-    def follow_progress(self, told: Callable[[], None]) -> None:
-        self.notified = told
-
-    def confirm(self, written: int, synced: int) -> None:
-        pass
-
-    def members(self, count: int, least: int) -> None:
-        pass
-
-    def when_ready(self, done: Callable[[], None]) -> None:
-        pass
-
-    def depose(self, failure: Failure) -> None:
-        pass
 
 
 class Nobody:

@@ -29,8 +29,7 @@ def held(driver: Driver) -> dict[bytes, bytes]:
 
 
 def test_retention_writes_long_values_again_and_they_survive_restarts() -> None:
-    driver = Driver(MINUTE)
-    driver.topic("noise")
+    driver = Driver.with_topics("noise", config=MINUTE)
     put(driver, a=long(1), b=long(2), c=long(3), short=b"s")
     put(driver, b=long(4), c=None)
     wanted = {b"a": long(1), b"b": long(4), b"short": b"s"}
@@ -41,9 +40,7 @@ def test_retention_writes_long_values_again_and_they_survive_restarts() -> None:
         driver = getattr(driver, again)()
         assert held(driver) == wanted
     put(driver, a=b"now short", short=long(5))
-    for name in [name for name in driver.disk.files if not name.startswith(("log/", "promise/"))]:
-        driver.disk.remove(name)
-    driver = driver.killed()
+    driver = driver.killed_to_its_log()
     assert held(driver) == {b"a": b"now short", b"b": long(4), b"short": long(5)}, "the log alone has all that is needed"
     assert driver.call(driver.store.state.size, "latest") == (
         3,

@@ -11,7 +11,7 @@ from domain.store.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.settings import StoreSettings
 from store.state import change, metadata
-from store.state.sorted_set import SortedSet
+from store.state.sorted_set import LIST_ITEMS, SortedSet
 from store.state.view import StateView
 from tests.store.driver import Driver
 from tests.stored_state import pairs
@@ -44,7 +44,13 @@ def test_keys_stay_in_order(numbers: list[int], since: int) -> None:
             keys.add(key)
             naive.add(key)
     start = b"%d" % since
+    assert keys.all() == sorted(naive)
     assert list(keys.since(start)) == sorted(key for key in naive if key >= start)
+    found: list[bytes] = []
+    while step := keys.after(found[-1] if found else b""):
+        assert len(step) <= 2 * LIST_ITEMS
+        found += step
+    assert found == sorted(naive)
 
 
 @settings(max_examples=100, deadline=None)

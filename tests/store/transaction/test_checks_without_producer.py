@@ -30,29 +30,6 @@ class Stage:
                 self.checks.add(group, message_id)
 
 
-def test_checks_are_repeated_when_a_producer_of_their_group_connects() -> None:
-    stage = Stage()
-    for group, message_id in (("g", "1"), ("h", "2"), ("g", "3"), ("g", "1")):
-        stage.checks.add(group, message_id)
-    assert len(stage.checks) == 3
-    stage.checks.present("g")
-    stage.clock.run_for(1_000)
-    assert stage.batches == [[("g", "1"), ("g", "3")]]
-    assert len(stage.checks) == 1
-
-
-def test_a_decided_transaction_is_not_checked() -> None:
-    stage = Stage()
-    stage.checks.add("g", "1")
-    stage.checks.add("g", "2")
-    stage.checks.forget("g", "1")
-    stage.checks.forget("g", "never noted")
-    stage.checks.forget("no group", "1")
-    stage.checks.present("g")
-    stage.clock.run_for(1_000)
-    assert stage.batches == [[("g", "2")]]
-
-
 def test_a_transaction_decided_between_connect_and_check_is_not_checked() -> None:
     stage = Stage()
     stage.checks.add("g", "1")

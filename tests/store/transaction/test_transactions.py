@@ -61,8 +61,7 @@ def opened(driver: Driver) -> int:
 
 @pytest.fixture
 def driver() -> Driver:
-    driver = Driver()
-    driver.topic("t")
+    driver = Driver.with_topics("t")
     driver.topic(UNDECIDED_TOPIC)
     return driver
 
@@ -241,8 +240,7 @@ def test_a_transaction_is_decided_once_wherever_a_crash_cuts_the_log(
     seed: int, fail: Callable[[Driver, random.Random], Driver]
 ) -> None:
     chance = random.Random(seed)
-    driver = Driver(StoreSettings(checkpoint_bytes=2_000, segment_bytes=8_000))
-    driver.topic("t")
+    driver = Driver.with_topics("t", config=StoreSettings(checkpoint_bytes=2_000, segment_bytes=8_000))
     driver.topic(UNDECIDED_TOPIC)
     decided: dict[str, bool] = {}
     promised: dict[str, bool] = {}
@@ -325,10 +323,9 @@ def test_after_a_start_the_latest_check_is_repeated(driver: Driver) -> None:
 
 def test_halves_on_both_sides_of_the_end_of_a_file_are_checked() -> None:
     """They are read at once, together with the filler between them."""
-    driver = Driver(
-        StoreSettings(segment_bytes=4_096, cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000)
+    driver = Driver.with_topics(
+        "t", config=StoreSettings(segment_bytes=4_096, cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000)
     )
-    driver.topic("t")
     before = len(driver.disk.names("log"))
     number = 0
     while len(driver.disk.names("log")) == before:

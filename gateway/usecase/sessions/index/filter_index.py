@@ -35,7 +35,6 @@ RUN_GAP: Final = 32
 class FilterMatches:
     """The offsets of the messages that one filter matches.
 
-    pattern       the topic filter
     users         number of disconnected sessions with the filter
     since         first offset from which the offsets of a queue are complete; queues not in it: from their first message
     seen_before   messages of the topic that the index had seen when the filter was added
@@ -63,8 +62,6 @@ class FilterIndex:
     firsts        first indexed offset, by queue
     ends          offset behind the last indexed message, by queue
     entries       number of offsets in the whole index
-    entries_max   most of them: ENTRIES_MAX
-    dense_min     DENSE_MIN
     """
 
     __slots__ = (

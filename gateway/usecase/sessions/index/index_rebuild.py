@@ -30,7 +30,6 @@ PAUSE_NS: Final = 5 * MILLISECOND_NS
 class ReplayTask:
     """The replay of one queue.
 
-    queue    the queue
     begin    first offset to read
     at       next offset to read
     wanted   filters to look for; shared by the queues of a topic

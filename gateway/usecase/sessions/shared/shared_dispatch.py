@@ -3,24 +3,104 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, final
 
 from domain.address import path_in
 from domain.command import Receive
-from domain.errors import ErrorCode
-from domain.event import Leased
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Leased, Received, Refused
 from domain.filter.path import matches
-from domain.limits import RECEIVE_MESSAGES_MAX
+from domain.filter.path_filter import path_filter
+from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.mqtt_session import MqttSubscription
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.consume.dead_letters import leased_topic
 from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.shared.group_receive import GroupReceive
+from gateway.usecase.sessions.shared.delivery_leases import LEASE_MS
+from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.share_strategy import KeyOwners, Member, choose, fits, room_of
 from gateway.usecase.topics_and_groups.policy import STICKY
+
+
+@final
+class GroupReceive:
+    """Leases messages of a topic for a group. It is the driver of a connection of its own, so that the answer comes to it.
+
+    received   called with the leases and messages of the answer, whose leases are tracked by then
+    refused    called with the code of a refusal
+
+    After `cancel` neither is called: messages that are still leased go back to the group.
+    """
+
+    __slots__ = ("_cancelled", "_connection", "_delivery", "_group", "_received", "_refused", "_topic")
+
+    def __init__(
+        self,
+        delivery: GroupDelivery,
+        group: str,
+        topic: str,
+        received: Callable[[list[DeliveryLease], Sequence[Leased]], None],
+        refused: Callable[[ErrorCode], None],
+    ) -> None:
+        self._delivery = delivery
+        self._group = group
+        self._topic = topic
+        self._received = received
+        self._refused = refused
+        self._cancelled = False
+        self._connection = ClientConnection("mqtt", self)
+
+    def start(self, limit: int, patterns: Iterable[str]) -> None:
+        """Lease up to `limit` messages whose paths match one of `patterns`, for LEASE_MS; wait up to WAIT_MS_MAX for them."""
+        self._delivery.receive(
+            self._connection,
+            Receive(
+                self, self._group, self._topic, limit, LEASE_MS, WAIT_MS_MAX,
+                filter=path_filter(self._topic, patterns), from_first=True, fleeting=True,
+            ),
+        )  # fmt: skip
+
+    def cancel(self) -> None:
+        """Stop waiting for messages."""
+        self._cancelled = True
+        for undo in self._connection.on_close:
+            undo()
+        self._connection.on_close.clear()
+
+    def answer(self, event: Event) -> None:
+        """Received or Refused: the answer to the Receive. Other events are for connections with sockets."""
+        if not isinstance(event, Received | Refused):
+            return
+        self._connection.end()
+        if isinstance(event, Received):
+            leases = [self._lease(message, event.invisible_ms) for message in event.messages]
+            if self._cancelled:
+                self._delivery.leases.give_back(leases)
+                return
+            for lease in leases:
+                self._delivery.leases.track(lease)
+            self._received(leases, event.messages)
+        elif not self._cancelled:
+            self._refused(event.failure.code)
+
+    def _lease(self, message: Leased, invisible_ms: int) -> DeliveryLease:
+        receipt = message.receipt
+        topic = leased_topic(self._group, self._topic, receipt)
+        return DeliveryLease(self._group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
+
+    def close(self) -> None:
+        """Does nothing: there is no socket."""
+
+    def throttle(self, until_ns: int) -> None:
+        """Does nothing: no bytes are read."""
+
+    def revoke_access(self, failure: Failure) -> None:
+        """Does nothing: access is checked for each member of the group."""
+
 
 MATCH_CACHE_MAX: Final = 1_024
 """Paths that one dispatcher remembers."""
@@ -28,40 +108,10 @@ PENDING_MAX: Final = 64
 """Sticky strategy: messages that may wait for their members before the dispatcher stops leasing more. Other strategies: 1."""
 
 
-class DispatcherCallbacks(Protocol):
-    """The gateway, as a group dispatcher calls it."""
-
-    def receive(self, connection: ClientConnection, command: Receive) -> None:
-        """Carry out a Receive command."""
-
-    def strategy(self, group: str) -> str:
-        """The group's present strategy, one of `catalog.policy.STRATEGIES`."""
-
-    def after_answers(self, then: Callable[[], None]) -> None:
-        """Call `then` after the answers to all Receives that the store has under way."""
-
-    def track(self, lease: DeliveryLease) -> None:
-        """Renew `lease` until it ends."""
-
-    def give_back(self, leases: Sequence[DeliveryLease]) -> None:
-        """Return messages to the group for redelivery."""
-
-    def too_large(self, lease: DeliveryLease) -> None:
-        """The message is too large for every member: return it to the group as a failed attempt."""
-
-    def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
-        """Deliver the message to a member that can take one."""
-
-    def refused(self, dispatcher: SharedDispatch, code: ErrorCode) -> None:
-        """The Receive was refused: call `dispatcher.pump` when another one may succeed."""
-
-
 @final
 class UndeliveredMessage:
     """A leased message that no member has been sent.
 
-    lease      the group's lease
-    record     the stored record
     stored     its encoded properties
     path       topic name that the message was published to
     rejected   members for which the message was too large; None: none
@@ -84,20 +134,26 @@ class SharedDispatch:
     Invariant: at most one GroupReceive is under way, and none while PENDING_MAX messages wait (sticky) or 1 (other strategies).
     The sticky strategy keeps the order of each ordering key: when a member leaves, its unconfirmed messages and all messages
     leased after them return to the group in one step, and nothing is leased before they have returned.
-
-    group   the consumer group
-    topic   the topic
     """
 
     __slots__ = (
-        "_callbacks", "_match_cache", "_members", "_owners", "_paths", "_pending", "_receive", "_returns_under_way", "group",
-        "topic",
+        "_delivery", "_leases", "_match_cache", "_members", "_notify_refused", "_owners", "_paths", "_pending", "_receive",
+        "_returns_under_way", "group", "topic",
     )  # fmt: skip
 
-    def __init__(self, callbacks: DispatcherCallbacks, group: str, topic: str) -> None:
+    def __init__(
+        self,
+        delivery: GroupDelivery,
+        group: str,
+        topic: str,
+        refused: Callable[[SharedDispatch, ErrorCode], None],
+    ) -> None:
+        """`refused` is called with the code of a refused Receive; it calls `pump` when another one may succeed."""
         self.group = group
         self.topic = topic
-        self._callbacks = callbacks
+        self._delivery = delivery
+        self._leases = delivery.leases
+        self._notify_refused = refused
         self._members: dict[MqttSession, dict[str, MqttSubscription]] = {}
         self._pending: deque[UndeliveredMessage] = deque()
         self._match_cache: dict[str, list[Member]] = {}
@@ -130,7 +186,7 @@ class SharedDispatch:
         if not patterns:
             self._members.pop(session, None)
             self._owners.disconnect(session)
-            if self.is_empty or self._callbacks.strategy(self.group) == STICKY:
+            if self.is_empty or self._delivery.strategy(self.group) == STICKY:
                 back = [waiting.lease for waiting in self._pending]
                 self._pending.clear()
                 self._cancel_receive()
@@ -147,10 +203,10 @@ class SharedDispatch:
             return
         self._receive.cancel()
         self._receive = None
-        if self._callbacks.strategy(self.group) == STICKY and not self.is_empty:
+        if self._delivery.strategy(self.group) == STICKY and not self.is_empty:
             # The store may be leasing from the topic, and then from the retry topic: both return before the next Receive.
             self._returns_under_way += 1
-            self._callbacks.after_answers(lambda: self._callbacks.after_answers(self._return_done))
+            self._delivery.after_answers(lambda: self._delivery.after_answers(self._return_done))
 
     def _return_done(self) -> None:
         self._returns_under_way -= 1
@@ -160,7 +216,7 @@ class SharedDispatch:
         """Deliver waiting messages, then lease more if members can take some. Called after every change."""
         if self._returns_under_way:
             return
-        strategy = self._callbacks.strategy(self.group)
+        strategy = self._delivery.strategy(self.group)
         self._hand_out(strategy)
         if self._receive is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
             return
@@ -169,7 +225,7 @@ class SharedDispatch:
             RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
         )  # fmt: skip
         if room > 0:
-            receive = self._receive = GroupReceive(self._callbacks, self.group, self.topic, self._received, self._refused)
+            receive = self._receive = GroupReceive(self._delivery, self.group, self.topic, self._received, self._refused)
             receive.start(room, self._patterns())
 
     def _received(self, leases: list[DeliveryLease], messages: Sequence[Leased]) -> None:
@@ -184,7 +240,7 @@ class SharedDispatch:
 
     def _refused(self, code: ErrorCode) -> None:
         self._receive = None
-        self._callbacks.refused(self, code)
+        self._notify_refused(self, code)
 
     def _path(self, origin: bytes) -> str:
         """`path_in`, cached."""
@@ -200,7 +256,7 @@ class SharedDispatch:
         view = Record(record)
         waiting = UndeliveredMessage(lease, view, view.properties, path)
         waiting.rejected = {session}
-        self._callbacks.track(lease)
+        self._leases.track(lease)
         self._pending.appendleft(waiting)
         self.pump()
 
@@ -212,15 +268,15 @@ class SharedDispatch:
             candidates = self._able(wanting, waiting)
             member = choose(strategy, self._owners, candidates, waiting.stored)
             if member is not None:
-                self._callbacks.deliver_to(member, waiting.lease, waiting.record, waiting.stored, waiting.path)
+                self._delivery.deliver_to(member, waiting.lease, waiting.record, waiting.stored, waiting.path)
             elif candidates:
                 self._pending.append(waiting)
             elif wanting:
-                self._callbacks.too_large(waiting.lease)
+                self._delivery.too_large(waiting.lease)
             else:
                 unwanted.append(waiting.lease)
         if unwanted:
-            self._callbacks.give_back(unwanted)
+            self._leases.give_back(unwanted)
 
     @staticmethod
     def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:

@@ -10,31 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.address import topic_of_path
-from domain.command import Receive
-from domain.delivery.routed import Delivery, RoutedRecord
+from domain.delivery.routed import Delivery
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.membership import Membership, Subscription
-from domain.message import property as properties
-from domain.message.record import Record
-from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, MqttSubscription
+from domain.mqtt_session import EXACTLY_ONCE, MqttSubscription
 from domain.ports import Clock
-from domain.store.store_ports import MessageLog, Metadata
+from domain.store.store_ports import Metadata
 from domain.topic import Group
-from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import is_routed, topic_of_filter
-from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.membership.members import Registry
-from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
-from gateway.usecase.sessions.live_delivery import LiveDelivery
+from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.publisher import level_of
-from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
-from gateway.usecase.sessions.shared.share_strategy import Member, strategy_of
+from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch
 from gateway.usecase.sessions.shared.start_positions import StartPositions
 from gateway.usecase.topics_and_groups.groups import Groups
-from gateway.usecase.topics_and_groups.policy import NodePolicy
 
 WILDCARD_TOPICS_MAX: Final = 256
 """Topics from which a group can get messages by subscriptions that begin with a wildcard."""
@@ -45,40 +36,32 @@ log = logging.getLogger("headgate.sessions")
 class SharedSubscriptions:
     """One dispatcher for each group and topic. A subscription that begins with a wildcard joins those of all topics.
 
-    oversize   number of messages that were too large for every member
-    track      renews a lease until it ends
+    _known          topics that the subscriptions of _wildcards have joined
+    _unregistered   sessions whose memberships are to be registered at the end of the turn
+    _without_topic  the dispatchers of topics that do not exist, by topic
     """
 
     def __init__(
         self,
-        log: MessageLog,
         start_positions: StartPositions,
         metadata: Metadata,
         clock: Clock,
-        receiving: Receiving,
         groups: Groups,
-        outbound: LiveDelivery,
-        leases: DeliveryLeases,
         registry: Registry,
-        policy: NodePolicy,
+        delivery: GroupDelivery,
     ) -> None:
-        self._log = log
-        self._registry = registry
-        self._policy = policy
         self._start_positions = start_positions
         self._metadata = metadata
         self._clock = clock
-        self._receive = receiving.verbs()[Receive]
         self._groups = groups
-        self._outbound = outbound
-        self._leases = leases
-        self.track = leases.track
+        self._registry = registry
+        self._delivery = delivery
+        self._leases = delivery.leases
         self._dispatchers: dict[str, dict[str, SharedDispatch]] = {}
         self._without_topic: dict[str, dict[SharedDispatch, None]] = {}
         self._unregistered: dict[MqttSession, None] = {}
         self._wildcards: dict[tuple[MqttSession, str], MqttSubscription] = {}
         self._known: set[str] = set()
-        self.oversize = 0
 
     # Members
 
@@ -168,7 +151,7 @@ class SharedSubscriptions:
         dispatchers = self._dispatchers.setdefault(group, {})
         dispatcher = dispatchers.get(topic)
         if dispatcher is None:
-            dispatcher = dispatchers[topic] = SharedDispatch(self, group, topic)
+            dispatcher = dispatchers[topic] = SharedDispatch(self._delivery, group, topic, self._refused)
         return dispatcher
 
     def leave(self, session: MqttSession, subscription: MqttSubscription) -> None:
@@ -287,28 +270,6 @@ class SharedSubscriptions:
             for dispatcher in [dispatchers[name]] if name in dispatchers else list(dispatchers.values()) if name == "" else []:
                 dispatcher.pump()
 
-    # DispatcherCallbacks
-
-    def receive(self, connection: ClientConnection, command: Receive) -> None:
-        """Carry out a Receive command."""
-        self._receive(connection, command)
-
-    def strategy(self, group: str) -> str:
-        """The group's present strategy."""
-        found = self._metadata.group(group)
-        return strategy_of(found.attributes if found is not None else {}, self._policy.share_strategy)
-
-    def after_answers(self, then: Callable[[], None]) -> None:
-        """Call `then` after all answers that are under way: the store answers in the order of the requests."""
-        self._log.append([], lambda _: then())
-
-    def too_large(self, lease: DeliveryLease) -> None:
-        """Return the message with the delay of the group's retry policy: a later attempt may find a suitable member."""
-        self.oversize += 1
-        group = self._metadata.group(lease.group)
-        lease.delay_ms = group.retry.delay_ms(lease.attempt - 1) if group is not None else 0
-        self._leases.give_back([lease])
-
     def reject(self, session: MqttSession, items: Sequence[Delivery]) -> None:
         """Deliveries exceed the Maximum Packet Size of this client: offer those of groups to other members."""
         for delivery in items:
@@ -323,27 +284,7 @@ class SharedSubscriptions:
             else:
                 self._leases.give_back([lease])
 
-    def give_back(self, leases: Sequence[DeliveryLease]) -> None:
-        """Return messages to their groups for redelivery."""
-        self._leases.give_back(leases)
-
-    def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
-        """Deliver a message to a member. At AT_MOST_ONCE it is settled at once: no acknowledgement follows."""
-        session, subscription = member
-        level = min(level_of(stored), subscription.level)
-        routed = RoutedRecord(record, stored, path, level)
-        retained = subscription.as_published and properties.find(stored, properties.MQTT_RETAIN_START) == b"true"
-        identifiers = (subscription.identifier,) if subscription.identifier else ()
-        if level == AT_MOST_ONCE:
-            session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, identifiers))
-            self._outbound.schedule(session)
-            self._leases.settle(lease)
-        else:
-            queue = (lease.topic, lease.receipt.queue_id)
-            flight = InFlightMessage(level, queue, lease.receipt.queue_offset, "", retained, identifiers, lease=lease)
-            self._outbound.deliver(session, flight, routed)
-
-    def refused(self, dispatcher: SharedDispatch, code: ErrorCode) -> None:
+    def _refused(self, dispatcher: SharedDispatch, code: ErrorCode) -> None:
         """Try again when the topic has been created, after other refusals in a second."""
         if code is ErrorCode.TOPIC_NOT_FOUND:
             self._without_topic.setdefault(dispatcher.topic, {})[dispatcher] = None

@@ -17,7 +17,6 @@ T = TypeVar("T")
 class Greeting:
     """The greeting of a gateway, first on each connection.
 
-    cluster      name of its cluster
     node         its name, for logs
     life         hexadecimal name of this life of its process
     store_life   the life of the store that it has a stream with; "": none
@@ -39,13 +38,10 @@ class Greeting:
 class Welcome:
     """The answer of the store's node to a greeting.
 
-    cluster      name of its cluster
     broker       its name in routes and receipts
     life         hexadecimal name of this life of its process
-    controlled   True: access is controlled
     resumed      True: the stream goes on; False: the store knows nothing of it, and all clients have to begin again
     received     number of the last frame that it has of that stream
-    version      of the frames
     """
 
     cluster: str
@@ -55,6 +51,11 @@ class Welcome:
     resumed: bool = False
     received: int = 0
     version: int = UNSIZED
+
+    @property
+    def text(self) -> str:
+        """Its name and whether it controls access, for people: what does not change while a gateway runs."""
+        return f"{self.broker!r} {'with' if self.controlled else 'without'} access control"
 
 
 def encode(value: Greeting | Welcome) -> bytes:

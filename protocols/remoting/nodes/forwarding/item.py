@@ -53,8 +53,6 @@ TRAFFIC_FIELDS: Final = struct.Struct(">16s4q")
 class ClientItem(NamedTuple):
     """A client of the gateway.
 
-    number     of the gateway
-    protocol   label of its protocol
     host       its network, "" when it stands for many
     shared     True: it stands for all peers of a datagram port
     """

@@ -15,6 +15,7 @@ from domain.admin import message as message_admin
 from domain.admin import replica as replica_admin
 from domain.admin import subscription as subscription_admin
 from domain.command import Command
+from domain.delivery.routed import Delivery
 from domain.event import Event
 from domain.message.message import Message, Placed
 from domain.nameserver import route
@@ -87,7 +88,14 @@ _UNANNOTATED: Final[dict[type, list[tuple[str, Any]]]] = {
     command.SendRetry: [
         ("ticket", object), ("messages", list[Message]), ("group", str), ("retry_max", int), ("wait", bool),
     ],
+    mqtt_session.SendOnce: [("ticket", object), ("messages", list[Message]), ("packet_ids", list[int])],
     event.Sent: [("ticket", object), ("placed", list[Placed])],
+    event.Pulled: [
+        ("ticket", object), ("status", str), ("records", list[bytes]), ("next_offset", int), ("min_offset", int),
+        ("max_offset", int), ("unmarked", bool),
+    ],
+    mqtt_session.ConfirmDeliveries: [("slots", list[int])],
+    mqtt_session.Deliveries: [("items", list[Delivery]), ("ticket", object)],
 }  # fmt: skip
 """The parameters of the constructors of classes that are no dataclasses."""
 _NUMBER: Final = struct.Struct(">H")
@@ -98,8 +106,6 @@ class Kind:
     """One class of commands or of events.
 
     number     on the wire
-    of         the class
-    ticketed   True: it has a ticket
     waits      True: it has the attribute `wait`, which is False when no answer is expected
     """
 

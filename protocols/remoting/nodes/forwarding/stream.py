@@ -58,22 +58,6 @@ class NodeStream:
     _kept                  number -> its items; the number rises
     """
 
-    __slots__ = (
-        "_came",
-        "_clock",
-        "_count",
-        "_kept",
-        "_next",
-        "_notified",
-        "_notify_timer",
-        "_open",
-        "_open_bytes",
-        "_send",
-        "received",
-        "unacknowledged_bytes",
-        "version",
-    )  # fmt: skip
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._send: Callable[[bytes], None] | None = None

@@ -29,8 +29,6 @@ class FollowDialog:
     _accepted  True: the leader has accepted it
     """
 
-    __slots__ = ("_accepted", "_asked", "_sign", "_splitter")
-
     def __init__(self, sign: Callable[[Mapping[str, str], bytes], dict[str, str]] | None = None) -> None:
         """`sign`: ext fields and body -> the ext fields that prove the sender too; None: access is not controlled."""
         self._sign = sign

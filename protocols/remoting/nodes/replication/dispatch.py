@@ -9,9 +9,8 @@ from domain.event import Event
 from domain.replication.message import FollowAccepted, FollowRefused, LogPart, LogPartRefused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.dispatch import Reader
 from protocols.remoting.nodes.replication import form
-from protocols.remoting.ticket import Outcome, Ticket
+from protocols.remoting.ticket import Outcome, Reader, Ticket
 from protocols.remoting.wire.frame import Frame
 
 

@@ -10,8 +10,7 @@ import pytest
 from domain.limits import SECOND_NS
 from gateway.apache.lag import group_topics as lag_pairs
 from gateway.apache.lag.group_topics import NAMED_AT_ONCE, GroupTopics
-from gateway.apache.lag.receivable import RocketmqReceivable
-from gateway.apache.lag.walk import PAUSE_NS, ClusterLagWalk, oldest_in, waiting_in
+from gateway.apache.lag.walk import PAUSE_NS, ClusterLagWalk, RocketmqReceivable, oldest_in, waiting_in
 from gateway.observe.lag import PERIOD_NS, Lags
 from protocols.remoting import codes
 from protocols.remoting.wire import fastjson

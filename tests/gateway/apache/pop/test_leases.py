@@ -13,7 +13,7 @@ from domain.filter.filter import SQL92, TAG
 from domain.message.receipt import Receipt
 from domain.message.record import Record, renamed
 from domain.store.store_ports import LeaseResult
-from domain.store.store_request import LeaseRequest
+from domain.store.store_request import LeaseRequest, LeaseTerms
 from gateway.apache.pop.broker_side import NOTIFICATION_MS
 from gateway.apache.pop.brokers import UNHURRIED
 from gateway.apache.pop.leases import RocketmqLeases
@@ -41,7 +41,8 @@ class World:
         self.cluster.topics["T"] = dict.fromkeys(self.cluster.brokers, (2, 2, 6))
         self.brokers = Brokers([("10.0.0.9", 9876)], self.cluster, self.clock, FixedEntropy())
         self.map = ClusterMap(self.brokers, self.clock, driver.store.state)
-        self.leases = RocketmqLeases(self.brokers, self.map, self.clock, self.freed)
+        self.leases = RocketmqLeases(self.brokers, self.map, self.clock, self.freed, lambda *read: self.begun.append(read))
+        self.begun: list[tuple[str, str]] = []
         self.at = {name: PopBroker(server) for name, server in self.cluster.brokers.items()}
         self.a = self.at["broker-a"]
         self.b = self.at.get("broker-b", self.a)
@@ -51,8 +52,10 @@ class World:
         self.map.ensure("T", lambda _: None)
         self.clock.run_for(50)
 
-    def request(self, limit: int = 32, group: str = "g", **more: Any) -> LeaseRequest:
-        return LeaseRequest(group, "T", limit, 60_000, **{"from_first": True, **more})
+    def request(
+        self, limit: int = 32, group: str = "g", ordered: bool = False, attempt_id: str = "", **more: Any
+    ) -> LeaseRequest:
+        return LeaseRequest(group, "T", limit, LeaseTerms(60_000, ordered, attempt_id), **{"from_first": True, **more})
 
     def lease(self, limit: int = 32, run_ms: float = 20, **more: Any) -> LeaseResult | Failure:
         """One call that does not wait."""
@@ -166,7 +169,7 @@ def test_a_broker_that_tells_the_retry_topic_itself_is_understood(world: World) 
 
 def test_the_groups_retry_topic_is_left_to_the_brokers(world: World) -> None:
     got: list[LeaseResult | Failure] = []
-    world.leases.lease(LeaseRequest("g", "%RETRY%g_T", 5, 1_000), got.append)
+    world.leases.lease(LeaseRequest("g", "%RETRY%g_T", 5, LeaseTerms(1_000)), got.append)
     assert given(got[0]) == []
     world.clock.run_for(20)
     assert not world.a.pops

@@ -15,14 +15,16 @@ from domain.limits import SECOND_NS
 from domain.nameserver.route import BrokerAddresses
 from gateway.apache.relay.brokers import RelayBrokers
 from gateway.apache.relay.relay import Relay
+from gateway.apache.relay.servers import RelayServers
 from gateway.apache.relay.settings import RelaySettings
 from gateway.apache.relay.uplink import FULL_BYTES
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.link.dialer import SocketWire
 from gateway.link.wire import Wire, WireUser
 from gateway.observe.counters import CounterRegistry
-from protocols.remoting.relayed.adapter import RelayAdapter
+from protocols.remoting.relayed.connection import RelayAdapter
 from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
@@ -131,13 +133,15 @@ class RelayBench:
         self.servers: list[Server] = []
         self.opened: list[int] = []
         self.taken: set[int] = set()
+        self.kept: dict[str, int] = {}
         chosen = RelaySettings(**{"broker_ports": FIRST_PORT, **settings})  # type: ignore[arg-type]
-        self.brokers = RelayBrokers("gw", chosen, cluster, kept or {})
+        self.brokers = RelayBrokers("gw", chosen, cluster, kept or {}, self.kept.__setitem__)
         self.ports = {"nameserver": NAMESERVER_PORT, "remoting": REMOTING_PORT}
-        self.relay = Relay(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
+        servers = RelayServers(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
+        self.relay = Relay(servers)
         self.passed: list[object] = []
         counters = CounterRegistry()
-        self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)
+        self.context = ConnectionContext(self.relay.before(self), self.clock, counters, ConnectionLimits(1_000))
         self.setting = Setting("C", "b", "gw", self.ports, FixedEntropy(), self.clock.wall_ms, authority)
         self.adapter = RelayAdapter(self.setting, RemotingSettings(), checked=authority is not None)
 

@@ -47,19 +47,22 @@ def text(frame: Frame) -> str:
     return f"{frame.code}:{frame.remark}"
 
 
+@pytest.fixture
+def bench() -> RelayBench:
+    return RelayBench().start()
+
+
 def test_the_figures_are_on_the_metrics_page() -> None:
     assert set(RelayBench().relay.figures()) <= set(COUNTERS)
 
 
-def test_each_broker_has_a_port_before_clients_come() -> None:
-    bench = RelayBench().start()
+def test_each_broker_has_a_port_before_clients_come(bench: RelayBench) -> None:
     assert bench.opened == [PORT_A, PORT_B]
     assert dict(bench.brokers.ports) == {A: PORT_A, B: PORT_B}
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_requests_and_replies_pass_byte_for_byte(serialize: int) -> None:
-    bench = RelayBench().start()
+def test_requests_and_replies_pass_byte_for_byte(bench: RelayBench, serialize: int) -> None:
     client = bench.client(PORT_A)
     sent = b"".join(
         encode(310, opaque, fields={"n": "broker-a", "i": "k\x01v\x02"}, body=b"x" * 500, serialize=serialize)
@@ -78,8 +81,7 @@ def test_requests_and_replies_pass_byte_for_byte(serialize: int) -> None:
     assert bench.relay.unanswered_bytes() == 0
 
 
-def test_frames_of_one_slice_are_one_write() -> None:
-    bench = RelayBench().start()
+def test_frames_of_one_slice_are_one_write(bench: RelayBench) -> None:
     client, server = at_a(bench)
     client.send(b"".join(encode(310, opaque, fields={"n": "broker-a"}, body=b"x") for opaque in range(100, 104)))
     assert len(server.transport.writes) == 1
@@ -88,8 +90,7 @@ def test_frames_of_one_slice_are_one_write() -> None:
     assert len(client.transport.writes) == 1
 
 
-def test_clients_have_connections_of_their_own_which_end_with_them() -> None:
-    bench = RelayBench().start()
+def test_clients_have_connections_of_their_own_which_end_with_them(bench: RelayBench) -> None:
     first, first_server = at_a(bench)
     second, second_server = at_a(bench)
     assert first_server is not second_server
@@ -100,8 +101,7 @@ def test_clients_have_connections_of_their_own_which_end_with_them() -> None:
     assert [frame.code for frame in second_server.got()] == [310]
 
 
-def test_oneways_of_both_sides_stay_oneways() -> None:
-    bench = RelayBench().start()
+def test_oneways_of_both_sides_stay_oneways(bench: RelayBench) -> None:
     client, server = at_a(bench)
     client.ask(15, oneway=True, bname="broker-a")
     [commit] = server.got()
@@ -113,8 +113,7 @@ def test_oneways_of_both_sides_stay_oneways() -> None:
     assert bench.relay.unanswered_bytes() == 0
 
 
-def test_a_request_of_the_broker_is_answered_by_the_client() -> None:
-    bench = RelayBench().start()
+def test_a_request_of_the_broker_is_answered_by_the_client(bench: RelayBench) -> None:
     client, server = at_a(bench)
     server.say(encode(307, 1, fields={"consumerGroup": "g"}))
     [asked] = client.got()
@@ -126,8 +125,9 @@ def test_a_request_of_the_broker_is_answered_by_the_client() -> None:
     assert server.got() == []
 
 
-def test_a_lost_broker_ends_its_clients_with_their_answers_and_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
-    bench = RelayBench().start()
+def test_a_lost_broker_ends_its_clients_with_their_answers_and_nobody_else(
+    bench: RelayBench, caplog: pytest.LogCaptureFixture
+) -> None:
     client, server = at_a(bench)
     other = bench.client(PORT_B)
     other.ask(11, bname="broker-b")
@@ -144,8 +144,7 @@ def test_a_lost_broker_ends_its_clients_with_their_answers_and_nobody_else(caplo
     assert "1 requests of a client were not answered" in caplog.text
 
 
-def test_a_broker_that_is_not_there_is_tried_once_for_all_clients() -> None:
-    bench = RelayBench().start()
+def test_a_broker_that_is_not_there_is_tried_once_for_all_clients(bench: RelayBench) -> None:
     client = bench.client(PORT_A)
     client.ask(310, n="broker-a")
     dialled = len(bench.servers)
@@ -168,8 +167,9 @@ def test_a_broker_that_is_not_there_is_tried_once_for_all_clients() -> None:
      b"\x00\x00\x00\x10\x02\x00\x00\x08" + b"x" * 12,
      b"\x00\x00\x00\x08\x00\x00\x00\x04nope"],
 )  # fmt: skip
-def test_a_broker_that_talks_nonsense_costs_that_connection(nonsense: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    bench = RelayBench().start()
+def test_a_broker_that_talks_nonsense_costs_that_connection(
+    bench: RelayBench, nonsense: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     client, server = at_a(bench)
     other = bench.client(PORT_B)
     other.ask(11, bname="broker-b")
@@ -183,8 +183,7 @@ def test_a_broker_that_talks_nonsense_costs_that_connection(nonsense: bytes, cap
     assert f"broker-a at {A}: it has sent what is no frame" in caplog.text
 
 
-def test_half_a_frame_of_a_broker_never_reaches_the_client(caplog: pytest.LogCaptureFixture) -> None:
-    bench = RelayBench().start()
+def test_half_a_frame_of_a_broker_never_reaches_the_client(bench: RelayBench, caplog: pytest.LogCaptureFixture) -> None:
     client, server = at_a(bench)
     opaque = client.ask(11, bname="broker-a")
     server.say(encode(0, opaque, flag=FLAG_RESPONSE, body=b"m" * 1000)[:400])
@@ -195,8 +194,7 @@ def test_half_a_frame_of_a_broker_never_reaches_the_client(caplog: pytest.LogCap
     assert "within a frame, of which 400 bytes had come" in caplog.text
 
 
-def test_codes_that_nobody_knows_pass() -> None:
-    bench = RelayBench().start()
+def test_codes_that_nobody_knows_pass(bench: RelayBench) -> None:
     client, server = at_a(bench)
     opaque = client.ask(29_999, what="is this")
     assert [frame.code for frame in server.got()] == [29_999]
@@ -204,8 +202,7 @@ def test_codes_that_nobody_knows_pass() -> None:
     assert [(frame.code, frame.opaque) for frame in client.got()] == [(4_711, opaque)]
 
 
-def test_requests_that_are_numbered_alike_all_get_their_answers() -> None:
-    bench = RelayBench().start()
+def test_requests_that_are_numbered_alike_all_get_their_answers(bench: RelayBench) -> None:
     client, server = at_a(bench)
     client.send(encode(310, 0, fields={"n": "broker-a"}) * 3)
     server.say(encode(0, 0, flag=FLAG_RESPONSE) * 3)
@@ -214,16 +211,14 @@ def test_requests_that_are_numbered_alike_all_get_their_answers() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x02\x00", b"\x00\x00\x00\x10\x05\x00\x00\x08" + b"x" * 12, b"\x00\xff\xff\xff\xff"])
-def test_a_client_that_talks_nonsense_is_closed_with_its_connections(data: bytes) -> None:
-    bench = RelayBench().start()
+def test_a_client_that_talks_nonsense_is_closed_with_its_connections(bench: RelayBench, data: bytes) -> None:
     client, server = at_a(bench)
     client.send(data)
     assert client.closed
     assert server.transport.aborted
 
 
-def test_what_a_slow_broker_has_not_read_stops_its_client_alone() -> None:
-    bench = RelayBench().start()
+def test_what_a_slow_broker_has_not_read_stops_its_client_alone(bench: RelayBench) -> None:
     client, server = at_a(bench)
     other, _ = at_a(bench)
     server.wire.pause_writing()
@@ -260,8 +255,7 @@ def test_a_broker_that_never_answers_does_not_keep_its_client_unread_for_ever() 
     assert client.transport.reading
 
 
-def test_a_client_that_does_not_read_stops_its_broker_connection_alone() -> None:
-    bench = RelayBench().start()
+def test_a_client_that_does_not_read_stops_its_broker_connection_alone(bench: RelayBench) -> None:
     client, server = at_a(bench)
     _, other = at_a(bench)
     client.pump.pause_writing()
@@ -281,10 +275,9 @@ def test_what_waits_for_a_connection_is_bounded() -> None:
     assert [frame.opaque for frame in server.got()] == [50, 51]
 
 
-def test_what_all_clients_have_waiting_is_bounded() -> None:
+def test_what_all_clients_have_waiting_is_bounded(bench: RelayBench) -> None:
     """A host gets at most half of the bound; what is beyond is refused, and other hosts go on."""
-    bench = RelayBench().start()
-    bench.relay.held.bytes_max = 48 * 1024
+    bench.relay.servers.held.bytes_max = 48 * 1024
     frame = encode(310, 50, fields={"n": "broker-a"}, body=b"x" * 8 * 1024)
     clients = [bench.client(PORT_A) for _ in range(6)]
     for each in clients:
@@ -292,28 +285,27 @@ def test_what_all_clients_have_waiting_is_bounded() -> None:
         bench.second()
     refused = [each for each in clients if [one.code for one in each.got()] == [codes.SYSTEM_BUSY]]
     assert clients[2:] == refused
-    assert bench.relay.held.bytes_held == 2 * len(frame)
+    assert bench.relay.servers.held.bytes_held == 2 * len(frame)
     neighbour = bench.client(PORT_A, "10.9.9.9")
     neighbour.send(frame)
     bench.second()
     assert neighbour.got() == []
     for server in bench.servers:
         server.accept()
-    assert bench.relay.held.bytes_held == 0
+    assert bench.relay.servers.held.bytes_held == 0
 
 
-def test_what_a_slow_broker_leaves_waiting_counts_until_it_reads() -> None:
-    bench = RelayBench().start()
+def test_what_a_slow_broker_leaves_waiting_counts_until_it_reads(bench: RelayBench) -> None:
     client, server = at_a(bench)
     server.wire.pause_writing()
     client.ask(310, b"x" * 500, n="broker-a")
-    assert bench.relay.held.bytes_held > 500
+    assert bench.relay.servers.held.bytes_held > 500
     server.wire.resume_writing()
-    assert bench.relay.held.bytes_held == 0
+    assert bench.relay.servers.held.bytes_held == 0
     server.wire.pause_writing()
     client.ask(310, b"x" * 500, n="broker-a")
     client.pump.connection_lost(None)
-    assert bench.relay.held.bytes_held == 0
+    assert bench.relay.servers.held.bytes_held == 0
 
 
 # At the port of the name server
@@ -325,8 +317,7 @@ def nameserver(bench: RelayBench) -> tuple[Client, Server]:
     return client, bench.next().accept()
 
 
-def test_a_route_names_the_ports_of_the_gateway_and_keeps_all_else() -> None:
-    bench = RelayBench().start()
+def test_a_route_names_the_ports_of_the_gateway_and_keeps_all_else(bench: RelayBench) -> None:
     client, server = nameserver(bench)
     [asked] = server.got()
     server.answer(asked, body=route("broker-a", "broker-b"))
@@ -336,8 +327,7 @@ def test_a_route_names_the_ports_of_the_gateway_and_keeps_all_else() -> None:
     assert found == wanted
 
 
-def test_the_cluster_and_members_name_the_ports_of_the_gateway() -> None:
-    bench = RelayBench().start()
+def test_the_cluster_and_members_name_the_ports_of_the_gateway(bench: RelayBench) -> None:
     client, server = nameserver(bench)
     server.got()
     client.ask(codes.GET_CLUSTER)
@@ -376,8 +366,7 @@ def test_a_broker_of_another_cluster_is_not_served(caplog: pytest.LogCaptureFixt
      b'{"brokerDatas":[{"brokerName":"a","cluster":"C","brokerAddrs":{"x":"1.2.3.4:5"}}]}',
      b'{"brokerDatas":[{"brokerName":"a","cluster":"C","brokerAddrs":{"0":7}}]}'],
 )  # fmt: skip
-def test_a_route_that_cannot_be_read_is_a_refusal(body: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    bench = RelayBench().start()
+def test_a_route_that_cannot_be_read_is_a_refusal(bench: RelayBench, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
     client, server = nameserver(bench)
     [asked] = server.got()
     with caplog.at_level(logging.WARNING):
@@ -389,8 +378,7 @@ def test_a_route_that_cannot_be_read_is_a_refusal(body: bytes, caplog: pytest.Lo
     assert not client.closed
 
 
-def test_slaves_and_replicas_without_a_role_have_ports_too() -> None:
-    bench = RelayBench().start()
+def test_slaves_and_replicas_without_a_role_have_ports_too(bench: RelayBench) -> None:
     client, server = nameserver(bench)
     [asked] = server.got()
     several = b'"0":"%s","1":"10.0.0.3:10911","-1":"10.0.0.4:10911"' % A.encode()
@@ -399,8 +387,7 @@ def test_slaves_and_replicas_without_a_role_have_ports_too() -> None:
     assert bench.brokers.master("broker-a") == A
 
 
-def test_an_address_that_is_none_stays_as_it_is() -> None:
-    bench = RelayBench().start()
+def test_an_address_that_is_none_stays_as_it_is(bench: RelayBench) -> None:
     client, server = nameserver(bench)
     [asked] = server.got()
     server.answer(asked, body=route("broker-a").replace(A.encode(), b"no address"))
@@ -408,8 +395,7 @@ def test_an_address_that_is_none_stays_as_it_is() -> None:
     assert b'"0":"no address"' in answer.body
 
 
-def test_refusals_of_a_name_server_pass() -> None:
-    bench = RelayBench().start()
+def test_refusals_of_a_name_server_pass(bench: RelayBench) -> None:
     client, server = nameserver(bench)
     [asked] = server.got()
     server.answer(asked, codes.TOPIC_NOT_EXIST, remark="No topic route info")
@@ -417,8 +403,7 @@ def test_refusals_of_a_name_server_pass() -> None:
     assert text(answer) == "17:No topic route info"
 
 
-def test_the_next_name_server_is_tried_when_one_is_not_there() -> None:
-    bench = RelayBench().start()
+def test_the_next_name_server_is_tried_when_one_is_not_there(bench: RelayBench) -> None:
     client = bench.client(NAMESERVER_PORT)
     client.ask(codes.GET_ROUTE, topic="t")
     first = bench.next()
@@ -429,8 +414,7 @@ def test_the_next_name_server_is_tried_when_one_is_not_there() -> None:
     assert [frame.code for frame in second.got()] == [codes.GET_ROUTE]
 
 
-def test_with_no_name_server_the_client_is_told() -> None:
-    bench = RelayBench().start()
+def test_with_no_name_server_the_client_is_told(bench: RelayBench) -> None:
     client = bench.client(NAMESERVER_PORT)
     client.ask(codes.GET_ROUTE, topic="t")
     bench.next().refuse("no connection")
@@ -439,8 +423,7 @@ def test_with_no_name_server_the_client_is_told() -> None:
     assert client.closed
 
 
-def test_a_change_at_the_name_servers_goes_to_all_and_fails_when_one_refuses() -> None:
-    bench = RelayBench().start()
+def test_a_change_at_the_name_servers_goes_to_all_and_fails_when_one_refuses(bench: RelayBench) -> None:
     client = bench.client(NAMESERVER_PORT)
     opaque = client.ask(205, brokerName="broker-a")
     both = [each.accept() for each in bench.servers[-2:]]
@@ -453,8 +436,7 @@ def test_a_change_at_the_name_servers_goes_to_all_and_fails_when_one_refuses() -
     assert (answer.opaque, text(answer)) == (opaque, "1:disk full")
 
 
-def test_brokers_do_not_register_through_a_gateway() -> None:
-    bench = RelayBench().start()
+def test_brokers_do_not_register_through_a_gateway(bench: RelayBench) -> None:
     client = bench.client(NAMESERVER_PORT)
     client.ask(103, brokerName="evil")
     assert [frame.code for frame in client.got()] == [codes.NOT_SUPPORTED]
@@ -466,11 +448,9 @@ def test_brokers_do_not_register_through_a_gateway() -> None:
 def test_ports_are_kept_over_a_restart_and_taken_ones_are_passed_over() -> None:
     bench = RelayBench()
     bench.taken.add(FIRST_PORT)
-    found: dict[str, int] = {}
-    bench.brokers.keep = found.__setitem__
     bench.start()
-    assert found == {A: FIRST_PORT + 1, B: FIRST_PORT + 2}
-    again = RelayBench(kept=found)
+    assert bench.kept == {A: FIRST_PORT + 1, B: FIRST_PORT + 2}
+    again = RelayBench(kept=bench.kept)
     again.start("broker-b")
     assert again.opened == [FIRST_PORT + 2]
 

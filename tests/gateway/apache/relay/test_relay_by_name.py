@@ -21,6 +21,11 @@ def both(bench: RelayBench) -> tuple[Client, Server, Server]:
     return client, first, second
 
 
+@pytest.fixture
+def bench() -> RelayBench:
+    return RelayBench(broker_ports=0).start()
+
+
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 @pytest.mark.parametrize(
     ("code", "fields", "body"),
@@ -29,22 +34,21 @@ def both(bench: RelayBench) -> tuple[Client, Server, Server]:
      (42, {}, b'{"mqSet":[{"brokerName":"broker-b","queueId":0,"topic":"T"}]}'),
      (15, {"bname": "broker-b"}, b"")],
 )  # fmt: skip
-def test_a_request_goes_to_the_broker_that_it_names(code: int, fields: dict[str, str], body: bytes, serialize: int) -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_a_request_goes_to_the_broker_that_it_names(
+    bench: RelayBench, code: int, fields: dict[str, str], body: bytes, serialize: int
+) -> None:
     client = bench.client(REMOTING_PORT)
     client.send(encode(code, 1, fields=fields, body=body, serialize=serialize))
     assert [frame.code for frame in bench.to(B).accept().got()] == [code]
 
 
-def test_acknowledgements_of_a_batch_go_to_their_broker() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_acknowledgements_of_a_batch_go_to_their_broker(bench: RelayBench) -> None:
     client = bench.client(REMOTING_PORT)
     client.ask(codes.BATCH_ACK, b'{"acks":[{"b":"CQI=","c":"g"}],"brokerName":"broker-b"}')
     assert [frame.code for frame in bench.to(B).accept().got()] == [codes.BATCH_ACK]
 
 
-def test_a_chunk_is_shared_out_in_order() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_a_chunk_is_shared_out_in_order(bench: RelayBench) -> None:
     client, first, second = both(bench)
     names = ["a", "a", "b", "a", "b", "b"]
     client.send(b"".join(encode(310, 100 + at, fields={"n": f"broker-{name}"}) for at, name in enumerate(names)))
@@ -55,8 +59,7 @@ def test_a_chunk_is_shared_out_in_order() -> None:
     assert [frame.opaque for frame in client.got()] == [104, 100]
 
 
-def test_requests_of_several_brokers_with_one_number_get_their_own_answers() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_requests_of_several_brokers_with_one_number_get_their_own_answers(bench: RelayBench) -> None:
     client, first, second = both(bench)
     for serialize in (JSON, BINARY):
         for server in (first, second):
@@ -71,8 +74,7 @@ def test_requests_of_several_brokers_with_one_number_get_their_own_answers() -> 
         assert [(frame.opaque, frame.body) for frame in second.got()] == [(1, b"of b")]
 
 
-def test_a_heartbeat_is_answered_once_and_by_who_lives() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_a_heartbeat_is_answered_once_and_by_who_lives(bench: RelayBench) -> None:
     client = bench.client(REMOTING_PORT)
     client.ask(codes.HEARTBEAT, b"{}")
     bench.to(A).refuse("no connection")
@@ -83,8 +85,7 @@ def test_a_heartbeat_is_answered_once_and_by_who_lives() -> None:
     assert not client.closed
 
 
-def test_a_broker_that_comes_back_is_told_of_the_client_first() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_a_broker_that_comes_back_is_told_of_the_client_first(bench: RelayBench) -> None:
     client, first, _ = both(bench)
     opaque = client.ask(11, bname="broker-a")
     first.got()
@@ -98,8 +99,7 @@ def test_a_broker_that_comes_back_is_told_of_the_client_first() -> None:
     assert pull.code == 11
 
 
-def test_a_slow_broker_is_refused_and_the_other_goes_on() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_a_slow_broker_is_refused_and_the_other_goes_on(bench: RelayBench) -> None:
     client, first, second = both(bench)
     first.wire.pause_writing()
     client.ask(310, n="broker-a")
@@ -142,8 +142,7 @@ def test_before_any_broker_is_known_requests_are_refused() -> None:
     assert [frame.code for frame in client.got()] == [codes.SERVICE_NOT_AVAILABLE]
 
 
-def test_name_server_requests_are_served_at_the_same_port() -> None:
-    bench = RelayBench(broker_ports=0).start()
+def test_name_server_requests_are_served_at_the_same_port(bench: RelayBench) -> None:
     client = bench.client(REMOTING_PORT)
     client.ask(codes.GET_ROUTE, topic="t")
     server = bench.next().accept()

@@ -126,7 +126,7 @@ def test_a_group_that_one_broker_knows_is_made_at_the_others(world: World, old: 
 @pytest.mark.parametrize(("remark", "code"), [("No group in this broker", None), ("broken", ErrorCode.STORE_UNAVAILABLE)])
 def test_a_group_that_no_broker_of_5_0_to_5_3_2_knows_may_be_made(world: World, remark: str, code: ErrorCode | None) -> None:
     world.no_group = codes.SYSTEM_ERROR, {"a": "b"}, b"", remark
-    failure = world.driver.call(world.metadata.ensure_group, "new")
+    failure = world.driver.call(world.metadata.known_groups.ensure, "new")
     assert (None if failure is None else failure.code) is code
     assert world.metadata.group("new") is None
 

@@ -115,6 +115,11 @@ def world() -> World:
     return World()
 
 
+@pytest.fixture
+def broker(world: World) -> Broker:
+    return world.broker()
+
+
 def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_others_are() -> None:
     stage = Stage()
     broker = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock, ungreeted))
@@ -128,8 +133,7 @@ def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_o
     assert broker.recorded == []
 
 
-def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World) -> None:
-    broker = world.broker()
+def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World, broker: Broker) -> None:
     broker.ask(HearReplica(1, NAME, says(1), 0))
     assert broker.take() == Done(1)
     broker.ask(ChangeGroup(2, SetMinInSync(NAME, 2)))
@@ -142,8 +146,7 @@ def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World) -> N
     assert event.alive == {1}
 
 
-def test_of_a_change_whose_fate_is_not_known_the_answer_says_that(world: World) -> None:
-    broker = world.broker()
+def test_of_a_change_whose_fate_is_not_known_the_answer_says_that(world: World, broker: Broker) -> None:
     world.isolate(world.led_by)
     broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
     world.clock.run_for(ANSWER_MS + 500)
@@ -153,15 +156,13 @@ def test_of_a_change_whose_fate_is_not_known_the_answer_says_that(world: World) 
     assert "not known" in event.failure.text
 
 
-def test_who_is_alive_is_what_the_controller_has_heard_and_not_what_a_client_says(world: World) -> None:
-    broker = world.broker()
+def test_who_is_alive_is_what_the_controller_has_heard_and_not_what_a_client_says(world: World, broker: Broker) -> None:
     broker.ask(ChangeGroup(1, ElectLeader(NAME, (says(2), says(3)), designated=3)))
     world.clock.run_for(100)
     assert broker.take().answer.refusal is GroupRefusal.ELECTION_FAILED
 
 
-def test_a_query_has_the_groups_that_are_known(world: World) -> None:
-    broker = world.broker()
+def test_a_query_has_the_groups_that_are_known(world: World, broker: Broker) -> None:
     broker.ask(QueryGroups(1, ["unknown", NAME]))
     world.clock.run_for(100)
     event = broker.take()
@@ -173,8 +174,7 @@ def test_a_query_has_the_groups_that_are_known(world: World) -> None:
     assert event.leader == f"n{world.led_by - 1}"
 
 
-def test_groups_are_listed_with_what_was_heard_of_their_replicas(world: World) -> None:
-    broker = world.broker()
+def test_groups_are_listed_with_what_was_heard_of_their_replicas(world: World, broker: Broker) -> None:
     for number in range(1, 2 + GROUPS_LISTED_MAX):
         broker.ask(ChangeGroup(1, ApplyId(f"group-{number:03}", CLUSTER, 1, "node-1", "h1:10911")))
         world.clock.run_for(100)
@@ -204,8 +204,7 @@ def test_groups_are_listed_with_what_was_heard_of_their_replicas(world: World) -
     assert [group.name for group, _ in broker.take().groups] == [NAME]
 
 
-def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(world: World) -> None:
-    broker = world.broker()
+def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(world: World, broker: Broker) -> None:
     broker.ask(QueryController(1))
     event = broker.take()
     assert (event.node, event.leads, event.leader, event.failure) == (world.led_by, True, world.led_by, "")
@@ -309,8 +308,7 @@ def test_settings_that_were_changed_before_the_group_is_known_hold(world: World)
     assert controlling.elections.poll_ms == 200
 
 
-def test_a_controller_that_closes_leaves_nobody_waiting(world: World) -> None:
-    broker = world.broker()
+def test_a_controller_that_closes_leaves_nobody_waiting(world: World, broker: Broker) -> None:
     broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
     world.controlling.close()
     assert isinstance(broker.take(), Refused)
@@ -318,8 +316,7 @@ def test_a_controller_that_closes_leaves_nobody_waiting(world: World) -> None:
     assert broker.take() == GroupsFound(2, GroupRefusal.NOT_LEADING, ())
 
 
-def test_notices_of_new_leaders_can_be_turned_off(world: World) -> None:
-    broker = world.broker()
+def test_notices_of_new_leaders_can_be_turned_off(world: World, broker: Broker) -> None:
     broker.ask(ChangeControllerSettings(1, {"notify_role_changed": "false", "scan_ms": "200"}))
     assert broker.take() == Done(1)
     broker.ask(QueryControllerSettings(2))
@@ -334,8 +331,7 @@ def test_notices_of_new_leaders_can_be_turned_off(world: World) -> None:
 @pytest.mark.parametrize(
     "values", [{"notify_role_changed": "perhaps"}, {"scan_ms": "0"}, {"scan_ms": "x"}, {"scan_ms": "1000000"}]
 )
-def test_settings_that_make_no_sense_are_refused_and_none_is_changed(world: World, values: dict[str, str]) -> None:
-    broker = world.broker()
+def test_settings_that_make_no_sense_are_refused_and_none_is_changed(broker: Broker, values: dict[str, str]) -> None:
     broker.ask(ChangeControllerSettings(1, {"notify_role_changed": "false", **values}))
     event = broker.take()
     assert isinstance(event, Refused)
@@ -344,9 +340,8 @@ def test_settings_that_make_no_sense_are_refused_and_none_is_changed(world: Worl
     assert broker.take().values["notify_role_changed"] == "true"
 
 
-def test_a_first_election_waits_for_an_operator_while_a_log_was_in_one(world: World) -> None:
+def test_a_first_election_waits_for_an_operator_while_a_log_was_in_one(world: World, broker: Broker) -> None:
     """Controllers that came back empty: whoever asked first would lead, however little it has."""
-    broker = world.broker()
     for number, epoch in ((1, 0), (2, 5)):
         broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, number, f"node-{number}", f"h{number}:1")))
         world.clock.run_for(50)
@@ -393,8 +388,7 @@ def test_a_second_process_of_a_replica_does_not_register_while_the_first_is_aliv
     assert (group.replica(1).address, group.replica(1).run) == ("h9:1", "b")
 
 
-def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world: World) -> None:
-    broker = world.broker()
+def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world: World, broker: Broker) -> None:
     world.founding.notified(MemberIdentity(world.led_by, frozenset(world.numbers), 0))
     broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
     world.clock.run_for(50)
@@ -404,8 +398,7 @@ def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world
     assert broker.take().answer.group.replica(1).run == ""
 
 
-def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
-    broker = world.broker()
+def test_a_greeting_is_answered_with_who_this_one_is(world: World, broker: Broker) -> None:
     broker.ask(GreetController(1, 9, (1, 2)))
     assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3), level=LEVEL)
     assert world.greetings == [MemberIdentity(9, frozenset({1, 2}), 0)]
@@ -446,8 +439,7 @@ def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_i
     assert [line["move"] for line in lines if "move" in line] == [[NAME, 1, after.leader]]
 
 
-def test_figures_of_made_up_groups_are_not_kept(world: World) -> None:
-    broker = world.broker()
+def test_figures_of_made_up_groups_are_not_kept(world: World, broker: Broker) -> None:
     for number in range(1_000):
         broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0, ReplicaFigures(1)))
     world.clock.run_for(2_000)

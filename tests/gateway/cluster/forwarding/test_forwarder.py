@@ -214,7 +214,7 @@ def test_users_come_to_the_gateway_and_changes_follow() -> None:
     two = Two()
     changed: list[tuple[bytes, bytes | None]] = []
     two.gateway.state.follow("access", lambda key, value: changed.append((key, value)))
-    assert two.gateway.ready
+    assert two.gateway.state.ready
     from domain.store.store_ports import StateChange
 
     two.parts.store.state.put([StateChange("access", b"uann", b"{}")], None)

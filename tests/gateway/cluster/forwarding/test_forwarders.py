@@ -136,7 +136,7 @@ def test_users_come_over_one_connection_whatever_the_store_sends() -> None:
         two = Several(versions)
         changed: list[tuple[bytes, bytes | None]] = []
         two.pool.state.follow("access", lambda key, value, told=changed: told.append((key, value)))  # type: ignore[misc]
-        assert two.pool.ready
+        assert two.pool.state.ready
         user = b'{"name":"ann","password":"p"}'
         two.parts.store.state.put([StateChange("access", b"uann", user)], None)
         two.clock.run_for(50)

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
+
+from tests.interop.workshop import archiving
 
 ROOT = Path(__file__).resolve().parents[4]
 SETTINGS = {
@@ -17,7 +20,9 @@ SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "512m",
     # Short runs: code that is compiled once and quickly, and no threads that collect garbage, cost half as much.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": " ".join(
+        ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *archiving(f"pyspark {pyspark.__version__}")]
+    ),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -14,9 +13,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from gateway.connectors.spark import bundle
 from tests.gateway.client.fake_broker import FakeBroker
-from tests.gateway.connectors.spark.session import ROOT, SETTINGS, environment
+from tests.gateway.connectors.spark.session import SETTINGS, environment
+from tests.gateway.connectors.spark.test_package import plain_copy
 
 pytestmark = pytest.mark.slow
 RUN_S = 600
@@ -48,14 +47,6 @@ def other_interpreter(folder: Path) -> Path:
         if not package.name.startswith(PROJECT) and package.suffix != ".pth":
             (own / package.name).symlink_to(package)
     return folder / "bin" / "python"
-
-
-def plain_copy(folder: Path) -> Path:
-    """The sources of the bundle in a folder of their own, as a wheel puts them into site-packages."""
-    for path in bundle.sources(ROOT):
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / path, folder / path)
-    return folder
 
 
 def clean_environment(interpreter: Path) -> dict[str, str]:
@@ -93,9 +84,3 @@ def test_the_bundle_alone_makes_the_source_known_to_driver_and_workers(tmp_path:
     bodies, source = json.loads(done.stdout.splitlines()[-1])
     assert bodies == ["a", "b"]
     assert source.endswith("headgate-spark.zip/gateway/client/client.py")
-
-
-def test_a_plain_copy_makes_the_same_bundle(tmp_path: Path) -> None:
-    bundle.write(tmp_path / "one.zip", ROOT)
-    bundle.write(tmp_path / "other.zip", plain_copy(tmp_path / "copy"))
-    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +18,9 @@ from domain.message import record
 from domain.message.message import Message
 from domain.message.record import Record
 from gateway.client.answer import QueueRoute
-from gateway.connectors.spark import column, gather, reference
+from gateway.connectors.spark import column, gather
 from gateway.connectors.spark.failure import RecordError
+from tests.gateway.connectors.spark import reference
 
 QUEUE = QueueRoute("broker-a", "orders", 3)
 SCHEMA = column.arrow_schema(column.struct("all"))
@@ -66,16 +68,22 @@ def encoded(sent: list[Message], host: int = 0, first: int = 100) -> list[bytes]
     return [record.encode(one, first + at, 7000 + at, 1_700_000_000_000 + at, HOSTS[host]) for at, one in enumerate(sent)]
 
 
+def batches(data: bytes, start: int, end: int, schema: pa.Schema, permissive: bool) -> Iterator[pa.RecordBatch]:
+    """The record batches of all chunks."""
+    for chunk in gather.chunks(data, QUEUE, start, end, schema, permissive):
+        yield from chunk.batches(schema)
+
+
 def gathered(data: bytes, start: int, end: int, schema: pa.Schema, permissive: bool) -> pa.Table:
     """The batches of `gather`, concatenated."""
-    return pa.Table.from_batches(list(gather.batches(data, QUEUE, start, end, schema, permissive)), schema)
+    return pa.Table.from_batches(list(batches(data, start, end, schema, permissive)), schema)
 
 
 def plain(records: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
     """The expected result, from `reference` alone."""
     columns = []
     for field in schema:
-        read = reference.reader(field.name, QUEUE, True)
+        read = reference.reader(field.name, QUEUE)
         columns.append(pa.array([read(Record(one)) for one in records], field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -153,8 +161,8 @@ def test_large_decompressed_bodies_make_smaller_batches(monkeypatch: pytest.Monk
     monkeypatch.setattr(gather, "EXPANDED_BYTES_MAX", 250)
     grown = [Message("orders", zlib.compress(bytes(100)), sys_flag=0x301) for _ in range(7)]
     records = encoded([Message("orders", b"first"), *grown, Message("orders", b"last")])
-    found = list(gather.batches(b"".join(records), QUEUE, 0, 1_000, SCHEMA, False))
+    found = list(batches(b"".join(records), 0, 1_000, SCHEMA, False))
     assert [one.num_rows for one in found] == [4, 3, 2]
     assert pa.Table.from_batches(found).to_pylist() == plain(records, SCHEMA).to_pylist()
-    exact = list(gather.batches(b"".join(records[:4]), QUEUE, 0, 1_000, SCHEMA, False))
+    exact = list(batches(b"".join(records[:4]), 0, 1_000, SCHEMA, False))
     assert [one.num_rows for one in exact] == [4]

@@ -13,7 +13,7 @@ from domain.message.message import Message
 from gateway.connectors.spark import column, gather
 from protocols import compression
 from tests.gateway.connectors.spark.lines import lines_of
-from tests.gateway.connectors.spark.test_gather import QUEUE, SCHEMA, encoded, gathered, plain
+from tests.gateway.connectors.spark.test_gather import QUEUE, SCHEMA, batches, encoded, gathered, plain
 
 ROWS = 400
 LINES_PER_BODY = 25
@@ -31,8 +31,8 @@ HOSTILE: dict[str, bytes] = {
 def lines_to_read(properties: bytes, schema: pa.Schema = SCHEMA, body: bytes = b"body", sys_flag: int = 0) -> int:
     """Lines of Python executed to make the columns of ROWS records."""
     data = b"".join(encoded([Message("orders", body, properties, sys_flag=sys_flag)] * ROWS))
-    list(gather.batches(data, QUEUE, 0, 1_000, schema, False))  # what is imported at the first use is not counted
-    lines, found = lines_of(lambda: list(gather.batches(data, QUEUE, 0, 1_000, schema, False)))
+    list(batches(data, 0, 1_000, schema, False))  # what is imported at the first use is not counted
+    lines, found = lines_of(lambda: list(batches(data, 0, 1_000, schema, False)))
     assert sum(one.num_rows for one in found) == ROWS
     return lines
 
@@ -98,7 +98,7 @@ def test_bombs_are_bounded_one_at_a_time_and_together() -> None:
     schema = column.arrow_schema(column.struct("body"))
     before = pa.total_allocated_bytes()
     rows = most = 0
-    for one in gather.batches(data, QUEUE, 0, 1_000, schema, False):
+    for one in batches(data, 0, 1_000, schema, False):
         rows += one.num_rows
         most = max(most, pa.total_allocated_bytes() - before)
         assert one.nbytes <= gather.EXPANDED_BYTES_MAX + 4 * 1024 * 1024 + 4096
@@ -111,5 +111,5 @@ def test_many_bombs_beyond_the_limit_are_null_and_hold_nothing() -> None:
     bomb = Message("orders", zlib.compress(bytes(8 * 1024 * 1024)), USUAL, sys_flag=0x301)
     data = b"".join(encoded([bomb] * 20))
     schema = column.arrow_schema(column.struct("body"))
-    [found] = gather.batches(data, QUEUE, 0, 1_000, schema, True)
+    [found] = batches(data, 0, 1_000, schema, True)
     assert found.column(0).null_count == 20

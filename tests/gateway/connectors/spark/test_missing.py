@@ -7,12 +7,14 @@ requests only.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from gateway.client.answer import UnreachableError
+from gateway.connectors.spark import option
 from gateway.connectors.spark.failure import (
     MissingError,
     NoSuchTopicError,
@@ -20,17 +22,20 @@ from gateway.connectors.spark.failure import (
     OffsetGapError,
     TopicRemadeError,
 )
+from gateway.connectors.spark.reader import BatchReader
 from tests.gateway.client.fake_broker import FakeBroker
-from tests.gateway.connectors.spark.test_reader import ALL, batch, everything, fill, rows, run, stream
+from tests.gateway.connectors.spark.test_reader import ALL, SCHEMA, batch, broker, everything, fill, rows, run, stream
+
+__all__ = ["broker"]
 
 
-@pytest.fixture(params=[True, False], ids=["headgate", "rocketmq"])
-def broker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
-    monkeypatch.setattr("gateway.connectors.spark.catalog.ROUTES_CACHED_S", 0.0)
-    monkeypatch.setattr("gateway.connectors.spark.catalog._PAUSE_S", 0.01)
-    monkeypatch.setattr("gateway.connectors.spark.scan._PAUSE_S", 0.01)
-    with FakeBroker(extended=request.param) as broker:
-        yield broker
+@contextmanager
+def later(call: Callable[..., object], *given: object) -> Iterator[None]:
+    """Call it in half a second, while the block runs."""
+    timer = threading.Timer(0.5, call, given)
+    timer.start()
+    yield
+    timer.join()
 
 
 def remake(broker: FakeBroker, count: int, queues: int = 2) -> None:
@@ -103,22 +108,18 @@ def test_a_broker_without_a_master_is_an_error_and_not_an_empty_answer(broker: F
 def test_a_query_waits_for_what_it_starts_with_when_it_is_told_to(broker: FakeBroker) -> None:
     fill(broker, 20)
     broker.masterless = True
-    back = threading.Timer(0.5, setattr, (broker, "masterless", False))
-    back.start()
-    reader = batch(broker, missingQueues="wait", retryMs="50")
-    assert sorted(rows(reader, reader.partitions())) == everything(20)
-    back.join()
+    with later(setattr, broker, "masterless", False):
+        reader = batch(broker, missingQueues="wait", retryMs="50")
+        assert sorted(rows(reader, reader.partitions())) == everything(20)
 
 
 def test_a_stream_waits_for_a_topic_that_does_not_exist_yet_when_it_is_told_to(broker: FakeBroker) -> None:
     broker.create("other")
     with pytest.raises(NoSuchTopicError):
         stream(broker).initialOffset()
-    made = threading.Timer(0.5, fill, (broker, 4))
-    made.start()
-    reader = stream(broker, missingQueues="wait", retryMs="50")
-    assert sorted(run(reader, reader.initialOffset())[0]) == everything(4)
-    made.join()
+    with later(fill, broker, 4):
+        reader = stream(broker, missingQueues="wait", retryMs="50")
+        assert sorted(run(reader, reader.initialOffset())[0]) == everything(4)
 
 
 def test_a_planned_batch_waits_for_its_broker_and_is_the_same_then(broker: FakeBroker) -> None:
@@ -128,27 +129,19 @@ def test_a_planned_batch_waits_for_its_broker_and_is_the_same_then(broker: FakeB
     end = reader.latestOffset(start, ALL)
     first = rows(reader, reader.partitions(start, end))
     broker.masterless = True
-    back = threading.Timer(0.5, setattr, (broker, "masterless", False))
-    back.start()
-    again = stream(broker, missingQueues="wait", retryMs="50")
-    assert rows(again, again.partitions(start, end)) == first
-    back.join()
+    with later(setattr, broker, "masterless", False):
+        again = stream(broker, missingQueues="wait", retryMs="50")
+        assert rows(again, again.partitions(start, end)) == first
 
 
 def test_a_name_server_that_knows_nothing_yet_is_asked_again(broker: FakeBroker) -> None:
-    later = threading.Timer(0.5, fill, (broker, 20))
-    later.start()
-    reader = batch(broker, retryMs="5000")
-    assert len(rows(reader, reader.partitions())) > 0
-    later.join()
+    with later(fill, broker, 20):
+        reader = batch(broker, retryMs="5000")
+        assert len(rows(reader, reader.partitions())) > 0
 
 
 def test_a_pattern_that_matches_nothing_is_an_error(broker: FakeBroker) -> None:
     fill(broker, 1)
-    from gateway.connectors.spark import option
-    from gateway.connectors.spark.reader import BatchReader
-    from tests.gateway.connectors.spark.test_reader import SCHEMA
-
     given = {"nameserver": broker.address, "subscribePattern": "x.*", "retryMs": "50"}
     with pytest.raises(MissingError, match="has a queue that the query reads"):
         BatchReader(option.parse(given, False), SCHEMA).partitions()
@@ -159,10 +152,8 @@ def test_a_queue_whose_end_is_behind_for_a_moment_is_read_when_it_is_back(broker
     reader = batch(broker, retryMs="5000")
     plan = reader.partitions()
     broker.hidden["orders", 0] = 8
-    back = threading.Timer(0.4, broker.hidden.clear)
-    back.start()
-    assert rows(reader, plan) == everything(20, 1)
-    back.join()
+    with later(broker.hidden.clear):
+        assert rows(reader, plan) == everything(20, 1)
 
 
 def test_a_queue_that_ends_before_the_range_is_an_error(broker: FakeBroker) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.gateway.client.fake_broker import FakeBroker
@@ -73,11 +73,6 @@ def test_a_batch_counts_and_groups(spark: SparkSession, broker: FakeBroker) -> N
     assert {row.tags: row["count"] for row in found.groupBy("tags").count().collect()} == {"t0": 500, "t1": 500}
 
 
-def test_an_empty_topic_is_an_empty_table(spark: SparkSession, broker: FakeBroker) -> None:
-    broker.create("orders", 2)
-    assert read(spark, broker).count() == 0
-
-
 def test_a_schema_of_the_query_is_a_projection(spark: SparkSession, broker: FakeBroker) -> None:
     fill(broker, 4)
     source = spark.read.format("headgate").option("nameserver", broker.address)
@@ -106,15 +101,6 @@ def test_available_now_reads_in_bounded_batches_and_goes_on_later(
     assert bodies(spark, tmp_path) == list(range(1010))
 
 
-def test_latest_is_pinned_by_an_empty_first_batch(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
-    fill(broker, 30)
-    assert sum(run(spark, broker, tmp_path, startingOffsets="latest")) == 0
-    for at in range(30, 35):
-        broker.put("orders", b"%d" % at)
-    run(spark, broker, tmp_path, startingOffsets="latest")
-    assert bodies(spark, tmp_path) == list(range(30, 35))
-
-
 def test_a_crash_before_the_first_commit_loses_nothing_of_a_moving_start(
     spark: SparkSession, broker: FakeBroker, tmp_path: Path
 ) -> None:
@@ -134,25 +120,3 @@ def test_a_crash_before_the_first_commit_loses_nothing_of_a_moving_start(
         broker.put("orders", b"%d" % at)
     run(spark, broker, again, startingOffsets="latest")
     assert bodies(spark, again) == list(range(30, 40))
-
-
-def test_expired_offsets_fail_the_query_with_the_missing_offsets(
-    spark: SparkSession, broker: FakeBroker, tmp_path: Path
-) -> None:
-    fill(broker, 30)
-    run(spark, broker, tmp_path)
-    for at in range(30, 60):
-        broker.put("orders", b"%d" % at)
-    broker.expire("orders", 0, 25)
-    with pytest.raises(StreamingQueryException, match=r"Topic 'orders', queue 0 on broker-a: offsets 10 to 24 are gone"):
-        run(spark, broker, tmp_path)
-    run(spark, broker, tmp_path, failOnDataLoss="false")
-    assert bodies(spark, tmp_path) == [*range(30), *range(45, 60)]
-
-
-def test_progress_has_the_end_of_the_topic(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
-    fill(broker, 30)
-    source = spark.readStream.format("headgate").option("nameserver", broker.address).load("orders")
-    query = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
-    query.awaitTermination()
-    assert '"broker-a/orders": {"0": 10, "1": 10, "2": 10}' in str(query.recentProgress[-1]["sources"][0]["latestOffset"])

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,8 +30,8 @@ from gateway.runtime.disk import DataDirectory
 from protocols.hosts import Hosts
 from store.log import promise
 from store.settings import StoreSettings
+from tests.gateway.node.running import headgate
 from tests.gateway.runtime.admin.test_application import Users
-from tests.interop.node import ROOT
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.platter import Content
@@ -57,57 +56,44 @@ class Failing(FileCopies):
         self._error = error
         self._after = after
 
-    def _step(self) -> None:
+    def _step(self, half: Callable[[], object] = bool) -> None:
+        """Count an operation; where it fails, `half` is what it has done before."""
         self.done += 1
         if self._error is not None and (self.done == self._number or (self._after and self.done > self._number)):
+            half()
             raise self._error
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder."""
         self._step()
         super().make_folder(path)
 
     def copy(self, source: Path, target: Path, size: int, copied: Callable[[int], None]) -> None:
-        """Copy a file, half of it when this is where it fails."""
-        try:
-            self._step()
-        except BaseException:
-            target.write_bytes(source.read_bytes()[: size // 2])
-            raise
+        self._step(lambda: target.write_bytes(source.read_bytes()[: size // 2]))
         super().copy(source, target, size, copied)
 
     def link(self, source: Path, target: Path) -> None:
-        """Link a file; a link that fails is replaced by a copy, which fails too."""
+        """A link that fails is replaced by a copy, which fails too."""
         self._step()
         super().link(source, target)
 
     def write(self, path: Path, data: bytes) -> None:
-        """Write a file, half of it when this is where it fails."""
-        try:
-            self._step()
-        except BaseException:
-            path.write_bytes(data[: len(data) // 2])
-            raise
+        self._step(lambda: path.write_bytes(data[: len(data) // 2]))
         super().write(path, data)
 
     def sync_folders(self, path: Path) -> None:
-        """Make names durable."""
         self._step()
         super().sync_folders(path)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Rename a folder."""
         self._step()
         super().rename(old, new)
 
     def remove_tree(self, path: Path) -> None:
-        """Delete a folder, or a part of it when this is where it fails."""
-        try:
-            self._step()
-        except BaseException:
+        def half() -> None:
             for each in [found for found in sorted(path.rglob("*")) if found.is_file()][:1]:
                 each.unlink()
-            raise
+
+        self._step(half)
         super().remove_tree(path)
 
 
@@ -132,11 +118,8 @@ class Life:
         driver.clock.run_until(lambda: bool(ended))
         driver.store.close()
         for path in [each for each in self.folder.rglob("*") if each.is_file()]:
-            name = str(path.relative_to(self.folder))
-            if name not in driver.disk.files:
+            if str(path.relative_to(self.folder)) not in driver.disk.files:
                 path.unlink()
-            elif path.read_bytes() == bytes(driver.disk.files[name].data):
-                continue
         for name, content in driver.disk.files.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,11 +150,6 @@ def given_back(source: Path, data: Path) -> Driver:
     driver = Driver(CONFIG, disk, clock)
     driver.clock.run_for(50)
     return driver
-
-
-def headgate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gateway", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
 
 
 def test_a_backup_is_a_clean_data_directory_and_a_restore_another_log(life: Life, tmp_path: Path) -> None:
@@ -437,7 +415,7 @@ class LiveNode:
         self._ready.set()
         while not self._over.is_set():
             await asyncio.sleep(0.01)
-        self.ends.append(store.parts.commit.broken is None)
+        self.ends.append(store.parts.commit.faults.broken is None)
         await admin.close()
         store.close()
         disk.close()

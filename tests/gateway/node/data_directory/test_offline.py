@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gateway.runtime.disk import DataDirectory
-from tests.interop.node import ROOT
+from tests.gateway.node.running import headgate
 from tests.store import version1
 from tests.store.driver import Driver
 
@@ -34,11 +31,6 @@ def written(driver: Driver, folder: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(content.data))
     return folder
-
-
-def headgate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gateway", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
 
 
 def flip(path: Path, at: int) -> None:

@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from domain.store.store_event import StoreEvent, StoreEventKind
-from gateway.node.composition import known
 from gateway.node.node import Node
-from gateway.node.protocols import installed
+from gateway.node.part import Part
 from gateway.node.roles.controller import ControllerRole
 from gateway.node.roles.replica import ReplicaRole
-from gateway.node.settings import Config, load
+from gateway.node.settings import Config
 from gateway.observe.health import SERVING, Health
 from gateway.runtime import process
 from gateway.runtime.admin.server import AdminServer
+from tests.gateway.node import running
 from tests.interop.node import free_ports
 
 LIVES = 100 if os.environ.get("SOAK") else 4
@@ -32,20 +32,17 @@ LIVES = 100 if os.environ.get("SOAK") else 4
 
 def config_of(folder: Path) -> Config:
     """A node that is the only controller, and the only replica of its group."""
-    parts = known(installed())
     port = free_ports()["controller"]
     here = f"127.0.0.1:{port}"
-    given = {
-        "data": str(folder / "data"), "roles": "gateway,store,nameserver,controller",
-        **{f"ports.{name}": 0 for name in parts.ports}, "ports.controller": port, "controller.peers": [here],
-        "replication.controllers": [here],
-    }  # fmt: skip
-    return load(given, {}, parts)
+    return running.config(
+        folder / "data", roles="gateway,store,nameserver,controller",
+        **{"ports.controller": port, "controller.peers": [here], "replication.controllers": [here]},
+    )  # fmt: skip
 
 
 def replica_of(node: Node) -> ReplicaRole:
     """The part that replicates."""
-    role = node._parts["replica"].role
+    role = node.parts["replica"].role
     assert isinstance(role, ReplicaRole)
     return role
 
@@ -75,7 +72,7 @@ def test_nothing_is_left_of_the_lives_before(tmp_path: Path, goes_on: bool) -> N
         loop = asyncio.get_running_loop()
         nodes: list[weakref.ref[Node]] = []
         facts: list[tuple[int, int, int, int]] = []
-        controller: Node | None = None
+        controller: Part | None = None
         admin: AdminServer | None = None
         for _ in range(LIVES):
             node = Node(config, controller=controller, admin=admin)
@@ -110,7 +107,7 @@ def test_a_controller_goes_on_while_the_replica_beside_it_begins_anew(tmp_path: 
     async def run() -> None:
         node = Node(config)
         await node.start()
-        role = node._parts["controller"].role
+        role = node.parts["controller"].role
         assert isinstance(role, ControllerRole)
         member = role.controlling.member
         assert member is not None
@@ -152,7 +149,7 @@ def test_the_process_hands_its_controller_from_life_to_life_and_ends_it_last(tmp
         for number in range(3):
             while len(nodes) <= number or nodes[number].health.phase != SERVING:
                 await asyncio.sleep(0.02)
-            role = nodes[number]._parts["controller"].role
+            role = nodes[number].parts["controller"].role
             assert isinstance(role, ControllerRole)
             members.append(role.controlling.member)
             socket.create_connection(at, 5).close()
@@ -183,7 +180,7 @@ def test_a_start_that_the_end_of_a_life_breaks_off_leaves_the_controller(tmp_pat
         for is_over in (True, False):
             node = Node(elsewhere)  # it waits for controllers for ever
             starting = asyncio.ensure_future(node.start())
-            while "replica" not in node._parts:
+            while "replica" not in node.parts:
                 await asyncio.sleep(0.02)
             controller = node.controller
             assert controller is not None
@@ -208,16 +205,14 @@ def test_a_fault_of_the_controller_is_one_of_the_process() -> None:
 
 
 def test_a_level_that_may_be_lost_with_its_node_says_so(tmp_path: Path) -> None:
-    parts = known(installed())
-    zero = {**{f"ports.{name}": 0 for name in parts.ports}, "data": str(tmp_path / "data")}
     port = free_ports()["controller"]
     here = f"127.0.0.1:{port}"
     alone = {"roles": "gateway,store,nameserver,controller", "ports.controller": port, "controller.peers": [here]}
 
     async def said(given: dict[str, object]) -> str:
-        node = Node(load({**zero, **given}, {}, parts))
+        node = Node(running.config(tmp_path / "data", **given))
         await node.start()
-        found = dict(node.role.lines())["durability"]
+        found = dict(node.own.role.lines())["durability"]
         await node.stop()
         return found
 

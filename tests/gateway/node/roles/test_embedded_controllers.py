@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from domain.errors import ConfigError
 from gateway.client.link import Link
-from gateway.node.composition import known
 from gateway.node.node import Node
-from gateway.node.protocols import installed
-from gateway.node.settings import load
 from protocols.remoting import codes
+from tests.gateway.node.running import config, until
 from tests.interop.node import free_ports
 
 GET_CLUSTER_INFO = 106
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    for _ in range(1_200):
-        if holds():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it does not hold after a minute")
 
 
 async def asked(port: int, code: int) -> dict[str, str]:
@@ -51,14 +39,10 @@ def leads(node: Node) -> bool:
 def test_three_processes_with_a_controller_each_elect_one_and_serve_their_other_roles(tmp_path: Path, roles: str) -> None:
     ports = [free_ports()["controller"] for _ in range(3)]
     peers = [f"127.0.0.1:{port}" for port in ports]
-    parts = known(installed())
 
     async def start(number: int) -> Node:
-        given = {
-            "data": str(tmp_path / f"node-{number}"), "roles": roles, **{f"ports.{name}": 0 for name in parts.ports},
-            "ports.controller": ports[number], "controller.peers": peers,
-        }  # fmt: skip
-        node = Node(load(given, {}, parts))
+        where = {"ports.controller": ports[number], "controller.peers": peers}
+        node = Node(config(tmp_path / f"node-{number}", roles=roles, **where))
         await node.start()
         return node
 
@@ -86,14 +70,10 @@ def test_three_processes_with_a_controller_each_elect_one_and_serve_their_other_
 
 
 def test_a_process_whose_controller_cannot_start_frees_its_ports_and_data(tmp_path: Path) -> None:
-    parts = known(installed())
-    zero = {f"ports.{name}": 0 for name in parts.ports}
-
     async def run() -> None:
-        given = {"data": str(tmp_path / "data"), "roles": "nameserver,controller", **zero}
         with pytest.raises(ConfigError, match=r"controller\.peers is empty"):
-            await Node(load(given, {}, parts)).start()
-        node = Node(load({**given, "roles": "nameserver"}, {}, parts))
+            await Node(config(tmp_path / "data", roles="nameserver,controller")).start()
+        node = Node(config(tmp_path / "data", roles="nameserver"))
         await node.start()
         await node.stop()
 

@@ -14,21 +14,14 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
-from gateway.node.composition import known
 from gateway.node.node import Node
-from gateway.node.protocols import installed
 from gateway.node.roles.gateway import GatewayRole
-from gateway.node.settings import Config, load
+from gateway.node.settings import Config
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
-from tests.gateway.node.running import served
+from tests.gateway.node.running import config, served, until
 from tests.gateway.node.test_stop import PULL, answer, connected
 from tests.interop.node import free_ports
-
-
-def config(folder: Path, **options: object) -> Config:
-    parts = known(installed())
-    return load({"data": str(folder), **{f"ports.{name}": 0 for name in parts.ports}, **options}, {}, parts)
 
 
 def gateway_config(store: Node, folder: Path, **options: object) -> Config:
@@ -44,12 +37,6 @@ def asked(port: int, path: str) -> tuple[int, dict[str, object]]:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
-
-
-async def until(seen: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not seen():
-            await asyncio.sleep(0.005)
 
 
 def before(store: Node, folder: Path, scene: Callable[[Node], Awaitable[None]], **options: object) -> Awaitable[None]:
@@ -142,8 +129,8 @@ def test_an_access_key_of_a_super_user_opens_a_store_with_access_control(tmp_pat
 
     async def scene(store: Node) -> None:
         async def shown(gateway: Node) -> None:
-            assert gateway.side.access is not None
-            assert list(gateway.side.access.records.users) == ["gate"]
+            assert gateway.own.side.access is not None
+            assert list(gateway.own.side.access.records.users) == ["gate"]
 
         key.write_text("gate:wrong word\n")
         starting = asyncio.ensure_future(before(store, tmp_path, shown, **{"gateway.access_key_file": str(key)}))
@@ -192,7 +179,7 @@ def test_what_waits_at_a_gateway_that_stops_is_told_to_go_elsewhere(tmp_path: Pa
 
 def waiting(gateway: Node) -> int:
     """Commands of clients that the store has got and not answered."""
-    assert isinstance(gateway.role, GatewayRole)
-    (forwarder,) = gateway.role._store.forwarders.each
+    assert isinstance(gateway.own.role, GatewayRole)
+    (forwarder,) = gateway.own.role._store.forwarders.each
     clients = [client for client in forwarder._numbered.values() if client.connection.protocol != "webhook"]
     return sum(len(client.tickets) for client in clients) if not forwarder.unanswered_bytes() else 0

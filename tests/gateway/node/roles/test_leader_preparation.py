@@ -12,6 +12,7 @@ from domain.errors import StoreError
 from gateway.node.composition import StoreSide, known, open_store
 from gateway.node.protocols import installed
 from gateway.node.roles import store
+from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore
 from gateway.node.roles.store import StoreRole
 from gateway.node.settings import load
@@ -41,7 +42,7 @@ def played(folder: Path, scene: Scene, main: Callable[[asyncio.Task[None]], Awai
             store = open_store(config, b"\x7f\0\0\1\0\0\0\1", local.disk, clock, SystemEntropy(), 0, local.report)
             return StoreSide(store=store, epoch=scene.epoch, over=lambda: scene.over)
 
-        role = StoreRole(config, clock, Health(clock.monotonic_ns), installed(), make)
+        role = StoreRole(RoleContext(config, clock, Health(clock.monotonic_ns), installed(), {}, lambda: None), make)
         opening = asyncio.get_running_loop().create_task(role.open(dict(parts.ports), "127.0.0.1"))
         try:
             await main(opening)

@@ -16,8 +16,7 @@ from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.link.servers import Servers, endpoints_of
 from gateway.node.roles.server_access import ServerAccess
-from gateway.node.roles.state_address import StateAddress
-from gateway.node.roles.store_address import StoreAddress
+from gateway.node.roles.store_address import StateAddress, StoreAddress
 from tests.interop import certificates
 from tests.simulation.kit.clock import VirtualClock
 
@@ -66,7 +65,9 @@ def test_files_that_cannot_be_used_are_refused_with_their_setting(tmp_path: Path
         ServerAccess(Servers("gateway", (), "", str(tmp_path / "none"), ca_name="store_ca"))
 
 
-def test_a_key_that_changes_is_read_for_each_connection_and_each_second_where_it_is_kept(tmp_path: Path) -> None:
+def test_a_key_that_changes_is_read_for_each_connection_and_each_second_where_it_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "key"
     file.write_text(KEY)
     clock = VirtualClock()
@@ -81,12 +82,17 @@ def test_a_key_that_changes_is_read_for_each_connection_and_each_second_where_it
     clock.run_for(1_001)
     assert kept({}, b"")["AccessKey"] == "next"
     file.unlink()
-    clock.run_for(1_001)
-    assert kept({}, b"")["AccessKey"] == "next"
+    for _ in range(3):
+        clock.run_for(1_001)
+        assert kept({}, b"")["AccessKey"] == "next"
+    assert caplog.text.count("the key that was there before is used") == 1
     with pytest.raises(ConfigError):
         access.sign()
     with pytest.raises(ConfigError):
         access.kept_sign(clock)
+    file.write_text("last:secret-3")
+    clock.run_for(1_001)
+    assert kept({}, b"")["AccessKey"] == "last"
 
 
 def test_a_controller_with_another_authority_is_refused_with_the_setting_of_its_table(tmp_path: Path) -> None:

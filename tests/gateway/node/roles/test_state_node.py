@@ -10,8 +10,7 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.node.node import Node
-from tests.gateway.node.roles.test_gateway import config, until
-from tests.gateway.node.running import served
+from tests.gateway.node.running import config, served, until
 from tests.interop.node import free_ports
 
 

@@ -12,6 +12,7 @@ from domain.command import Command, Send
 from domain.event import Event, Refused
 from domain.limits import MILLISECOND_NS
 from domain.message.message import Message
+from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.observe.counters import CounterRegistry
@@ -72,7 +73,7 @@ class Port:
         self.arrived: deque[tuple[bytes, tuple[str, int]]] = deque()
         self.read: Callable[[], None] = lambda: None
         self.context = ConnectionContext(
-            self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=self.unfinished_bytes
+            self.handler, self.clock, CounterRegistry(), ConnectionLimits(100), unfinished_bytes=self.unfinished_bytes
         )  # fmt: skip
         pump = DatagramPump(self.context, [cast(Any, self)], cast(Any, self.endpoint), "coap", cast(Any, self))
         pump.open()

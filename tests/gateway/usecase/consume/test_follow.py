@@ -14,10 +14,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Topic
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 pytestmark = pytest.mark.usefixtures("near_and_late")
 

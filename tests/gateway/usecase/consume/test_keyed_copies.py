@@ -8,9 +8,8 @@ from domain.command import Pull, SendBack
 from domain.event import Done, Pulled
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, append, bench, bodies
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, append, bodies
+from tests.gateway.usecase.event_recorder import only
 
 
 def test_a_message_with_an_idempotency_key_comes_again_as_often_as_it_is_given_back(bench: Bench) -> None:
@@ -21,8 +20,7 @@ def test_a_message_with_an_idempotency_key_comes_again_as_often_as_it_is_given_b
     position = append(bench, "t", "x", **{"idempotency-key": "1"})
     for times in (1, 2, 3):
         assert bench.ask(SendBack(1, "g", position, 1), ms=2_000) == [Done(1)]
-        [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
-        assert isinstance(event, Pulled)
+        event = only(Pulled, bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0)))
         assert len(event.records) == times
         position = Record(event.records[-1]).physical_offset
     other = append(bench, "u", "y", **{"idempotency-key": "1"})

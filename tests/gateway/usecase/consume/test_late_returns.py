@@ -8,11 +8,11 @@ from domain.event import Pulled
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import PullRequest, ReadRequest
 from gateway.usecase.consume.pull_poll import withdraw
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.consume.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send
-from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
-__all__ = ["bench", "group"]
+__all__ = ["group"]
 
 
 def behind(group: Bench, count: int = 2) -> tuple[Puller, list[str]]:
@@ -143,8 +143,7 @@ def test_attempts_are_limited_for_them_too(group: Bench) -> None:
         assert len(puller.pull()) == 2
     puller.offset = 7
     assert puller.pull() == [], "three attempts, and one before"
-    [event] = group.ask(Pull(1, "dead", "%DLQ%g", 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, group.ask(Pull(1, "dead", "%DLQ%g", 0, 0, 32, 0)))
     assert len(event.records) == 2
 
 

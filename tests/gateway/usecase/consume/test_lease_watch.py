@@ -9,10 +9,8 @@ from domain.command import Acknowledge, AwaitSettled, Extend
 from domain.event import Extended, LeasesEnded
 from domain.message.receipt import Receipt
 from domain.topic import Topic
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

@@ -16,10 +16,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from gateway.usecase.membership.members import INHERITED_NS
-from tests.gateway.usecase.bench import Bench, bench, bodies, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, bodies, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 def sql(text: str) -> Filter:
@@ -35,21 +33,17 @@ def send(bench: Bench, body: str, padding: str = "", **pairs: str) -> None:
 
 def receive(bench: Bench, wanted: Filter | None, *, limit: int = 32, wait_ms: int = 0, ordered: bool = False) -> list[str]:
     command = Receive(1, "g", "t", limit, 10_000, wait_ms, 0, wanted, from_first=True, ordered=ordered)
-    [event] = bench.ask(command, ms=wait_ms + 100)
-    assert isinstance(event, Received), event
+    event = only(Received, bench.ask(command, ms=wait_ms + 100))
     return [Record(leased.record).body.decode().rstrip(".") for leased in event.messages]
 
 
 def position(bench: Bench) -> int:
-    [event] = bench.ask(QueryOffset(1, "g", "t", 0))
-    assert isinstance(event, Offset)
+    event = only(Offset, bench.ask(QueryOffset(1, "g", "t", 0)))
     return event.offset
 
 
 def pull(bench: Bench, offset: int, wanted: Filter | None, limit: int = 32, max_bytes: int = 0) -> Pulled:
-    [event] = bench.ask(Pull(1, "g", "t", 0, offset, limit, max_bytes, filter=wanted))
-    assert isinstance(event, Pulled)
-    return event
+    return only(Pulled, bench.ask(Pull(1, "g", "t", 0, offset, limit, max_bytes, filter=wanted)))
 
 
 def colours(bench: Bench) -> None:
@@ -127,8 +121,7 @@ def test_a_waiting_pull_sleeps_through_what_it_does_not_want(bench: Bench) -> No
     send(bench, "second", color="green")
     assert recorder.take() == []
     send(bench, "third", color="red")
-    [event] = recorder.take()
-    assert isinstance(event, Pulled)
+    event = only(Pulled, recorder.take())
     assert (bodies(event), event.next_offset) == (["third"], 3)
 
 
@@ -146,18 +139,15 @@ def test_a_pull_uses_the_subscription_that_another_connection_said(bench: Bench)
     assert code(subscribed(bench)) is ErrorCode.GROUP_OFFLINE
     first, second = EventRecorder(), EventRecorder()
     beat(bench, first, "color = 'red' AND weight < 5")
-    [event] = subscribed(bench)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, subscribed(bench))
     assert bodies(event) == ["m00", "m03"]
     beat(bench, second, "weight = 7", version=2)
-    [event] = subscribed(bench)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, subscribed(bench))
     assert bodies(event) == ["m07"]
     beat(bench, second, "weight =", version=3)
     assert code(subscribed(bench)) is ErrorCode.FILTER_ILLEGAL
     beat(bench, second, "*", TAG, version=4)
-    [event] = subscribed(bench)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, subscribed(bench))
     assert len(event.records) == 12
 
 
@@ -165,13 +155,11 @@ def test_a_new_leader_uses_what_members_told_it_before_until_they_come(bench: Be
     colours(bench)
     said = Subscription("t", "color = 'red' AND weight < 5", SQL92, 1)
     bench.handler.registry.inherit({("g", "t"): said, ("other", "t"): said})
-    [event] = subscribed(bench)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, subscribed(bench))
     assert bodies(event) == ["m00", "m03"]
     member = EventRecorder()
     beat(bench, member, "weight = 7")
-    [event] = subscribed(bench)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, subscribed(bench))
     assert bodies(event) == ["m07"], "a member counts more"
     member.connection.end()
     bench.clock.run_for(INHERITED_NS / 1_000_000)
@@ -217,8 +205,7 @@ def test_a_pull_passes_over_expired_messages(bench: Bench) -> None:
     event = pull(bench, 3, None)
     assert (bodies(event), event.status, event.next_offset) == ([], "NO_MATCH", 4)
     assert bench.handler.pulling.expired == 3
-    [whole] = bench.ask(Pull(1, "g", "t", 0, 0, 32, 0, whole=True))
-    assert isinstance(whole, Pulled)
+    whole = only(Pulled, bench.ask(Pull(1, "g", "t", 0, 0, 32, 0, whole=True)))
     assert bodies(whole) == ["e0", "e1", "e2", "e3"]
 
 
@@ -228,8 +215,7 @@ def test_a_pull_waits_when_all_that_is_left_has_expired(bench: Bench) -> None:
     recorder = EventRecorder()
     assert bench.ask(Pull(1, "g", "t", 0, 0, 32, 0, wait_ms=5_000), recorder) == []
     send(bench, "new")
-    [event] = recorder.take()
-    assert isinstance(event, Pulled)
+    event = only(Pulled, recorder.take())
     assert bodies(event) == ["new"]
 
 

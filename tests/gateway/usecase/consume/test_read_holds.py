@@ -9,10 +9,9 @@ from domain.command import HoldQueues
 from domain.errors import ErrorCode
 from domain.event import Done, Event
 from domain.store import read_hold
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import only
 from tests.stored_state import pairs
-
-__all__ = ["bench"]
 
 
 @pytest.fixture
@@ -61,8 +60,7 @@ def test_holds_are_bounded(place: Bench, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_hold_of_what_is_not_there_is_refused(place: Bench) -> None:
-    [bounds] = place.ask(QueryBounds(1, "T"))
-    assert isinstance(bounds, Bounds)
+    bounds = only(Bounds, place.ask(QueryBounds(1, "T")))
     assert isinstance(ask(place, epoch=bounds.epoch), Done)
     assert code([ask(place, epoch=bounds.epoch - 1)]) is ErrorCode.TOPIC_NOT_FOUND
     assert code([ask(place, topic="none")]) is ErrorCode.TOPIC_NOT_FOUND

@@ -17,10 +17,8 @@ from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.consume.redrive import PART, Redriving
 from gateway.usecase.tools.inspect import Inspecting
-from tests.gateway.usecase.bench import Bench, bench, bodies, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, bodies, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 @pytest.fixture
@@ -65,8 +63,7 @@ def test_what_was_sent_back_comes_again_by_the_retry_topic_that_pulls_read(place
     place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
     assert place.ask(SendBack(1, "g", placed.physical_offset, -1)) == [Done(1)]
     assert redrive(place) == [Redriven(1, 1)]
-    [event] = place.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, place.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0)))
     [record] = [Record(each) for each in event.records]
     assert (record.body, record.reconsume_times, properties.text(record.properties, "RETRY_TOPIC")) == (b"a", 0, "t")
 
@@ -91,12 +88,10 @@ def test_an_ordered_group_receives_them_in_the_order_of_each_key(place: Bench) -
     waiting = AwaitMessages(1, "g", "t", ordered=True)
     for _ in range(2):
         assert place.ask(waiting) == [MessagesWaiting(1, True)]
-        [event] = place.ask(Receive(1, "g", "t", 1, 10_000, from_first=True, ordered=True))
-        assert isinstance(event, Received)
+        event = only(Received, place.ask(Receive(1, "g", "t", 1, 10_000, from_first=True, ordered=True)))
         [leased] = event.messages
         found.append(Record(leased.record).body)
-        [other] = place.ask(Receive(1, "g", "t", 1, 10_000, from_first=True, ordered=True))
-        assert isinstance(other, Received)
+        other = only(Received, place.ask(Receive(1, "g", "t", 1, 10_000, from_first=True, ordered=True)))
         assert other.messages == [], "the next one of the key waits"
         place.ask(Acknowledge(1, "g", "t", [leased.receipt]))
     assert found == [b"a1", b"a2"]
@@ -146,6 +141,5 @@ def test_a_letter_without_an_origin_goes_to_the_retry_topic_of_the_group(place: 
     place.ask(PutGroup(1, Group("g")))
     place.ask(Send(1, [Message("%DLQ%g", b"x", queue_id=0)]))
     assert redrive(place) == [Redriven(1, 1)]
-    [event] = place.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, place.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0)))
     assert len(event.records) == 1

@@ -19,10 +19,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 EXPONENTIAL = RetryPolicy("EXPONENTIAL", initial_ms=200, max_ms=1_000)
 
@@ -37,8 +35,7 @@ def test_delays_by_policy() -> None:
 
 
 def returned(bench: Bench) -> list[Record]:
-    [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0)))
     return [Record(record) for record in event.records]
 
 
@@ -47,8 +44,7 @@ def test_a_retry_topic_has_the_queues_that_its_group_wants(bench: Bench, wanted:
     bench.ask(PutGroup(1, Group("g", retry_queues=wanted, retry=RetryPolicy(steps_ms=(1, 1, 10)))))
     placed = bench.send("t", *"abcdef").placed
     bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
-    [event] = bench.ask(QueryTopic(1, "%RETRY%g"))
-    assert isinstance(event, TopicFound)
+    event = only(TopicFound, bench.ask(QueryTopic(1, "%RETRY%g")))
     assert (event.topic.read_queues, event.topic.write_queues) == (wanted, wanted)
     for each in placed:
         assert bench.ask(SendBack(1, "g", each.physical_offset, 0)) == [Done(1)]
@@ -116,8 +112,7 @@ def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ord
     bench.clock.run_for(20)
     receive = Receive(1, "g", "t", 1, 100, from_first=True, ordered=ordered)
     recorder = EventRecorder()
-    [first] = bench.ask(receive, recorder)
-    assert isinstance(first, Received)
+    only(Received, bench.ask(receive, recorder))
     assert (
         bench.ask(Receive(2, "g", "t", 1, 60_000, 5_000, from_first=True, ordered=True), recorder, ms=10) == [] or not ordered
     )
@@ -164,8 +159,7 @@ def two_ordering_keys(bench: Bench) -> None:
     messages = [Message("t", body.encode(), properties.encode([("__SHARDINGKEY", key)]), queue_id=0) for body, key in places]
     bench.handler.sending.submit(messages, None)
     bench.clock.run_for(20)
-    [first] = bench.ask(Receive(1, "g", "t", 1, 100, from_first=True))
-    assert isinstance(first, Received)
+    only(Received, bench.ask(Receive(1, "g", "t", 1, 100, from_first=True)))
     bench.clock.run_for(200)
 
 
@@ -192,8 +186,7 @@ def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_ordering_key_onl
     two_ordering_keys(bench)
     store = Breaking(bench)
     recorder = EventRecorder()
-    [event] = bench.ask(Receive(2, "g", "t", 32, 1_000, from_first=True), recorder)
-    assert isinstance(event, Received)
+    event = only(Received, bench.ask(Receive(2, "g", "t", 32, 1_000, from_first=True), recorder))
     assert bodies_in([event]) == [[b"other"]]
     bench.ask(Acknowledge(1, "g", "t", [event.messages[0].receipt]))
     bench.clock.run_for(2_000)
@@ -211,8 +204,7 @@ def test_a_receive_with_an_attempt_id_stores_a_dead_letter_once(bench: Bench) ->
     bench.handler.sending.submit([Message("t", b"poison", b"", queue_id=0)], None)
     bench.clock.run_for(20)
     first = Receive(1, "g", "t", 1, 100, from_first=True)
-    [event] = bench.ask(first)
-    assert isinstance(event, Received)
+    only(Received, bench.ask(first))
     bench.clock.run_for(200)
     store = Breaking(bench)
     store.is_failing = False
@@ -230,8 +222,7 @@ def test_a_receive_with_an_attempt_id_stores_a_dead_letter_once(bench: Bench) ->
 def retried(bench: Bench, times: int, most: int = -1) -> None:
     stored = properties.encode([("UNIQ_KEY", "M"), ("RETRY_TOPIC", "t"), ("DELAY", "1"), ("ORIGIN_MESSAGE_ID", "O")])
     message = Message("%RETRY%g", b"x", stored, message_id="M", reconsume_times=times)
-    [event] = bench.ask(SendRetry(1, [message], "g", most))
-    assert isinstance(event, Sent)
+    only(Sent, bench.ask(SendRetry(1, [message], "g", most)))
     bench.clock.run_for(1_100)
 
 

@@ -32,11 +32,9 @@ from domain.topic import Group, Topic
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.query import Querying
-from tests.gateway.usecase.bench import Bench, bench, bodies, code
+from tests.gateway.usecase.bench import Bench, bodies, code
 from tests.gateway.usecase.bench import append as append_to
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 OLD = "%RETRY%a_b_c"
 MOVED = {"1ST_POP_TIME": "1"}
@@ -65,8 +63,7 @@ def left_by_an_earlier_version(bench: Bench) -> list[int]:
 
 
 def pulled(bench: Bench, group: str, topic: str = OLD) -> list[str]:
-    [event] = bench.ask(Pull(1, group, topic, 0, 0, 32, 0))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, bench.ask(Pull(1, group, topic, 0, 0, 32, 0)))
     return bodies(event)
 
 
@@ -95,8 +92,7 @@ def test_a_waiting_receive_is_not_given_the_message_of_another(bench: Bench) -> 
     bench.clock.run_for(500)
     assert recorder.take() == []
     append(bench, OLD, "of a", RETRY_TOPIC="b_c", **MOVED)
-    [event] = recorder.take()
-    assert isinstance(event, Received)
+    event = only(Received, recorder.take())
     assert bodies(event) == ["of a"]
 
 
@@ -107,14 +103,11 @@ def test_readers_by_offset_have_what_is_for_their_group(bench: Bench) -> None:
     ]  # fmt: skip
     store, handler = bench.store, bench.handler
     handler.add(Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions, handler.reads))
-    [found] = bench.ask(QueryMessages(1, OLD, "k"))
-    assert isinstance(found, MessagesFound)
+    found = only(MessagesFound, bench.ask(QueryMessages(1, OLD, "k")))
     assert texts(found.records) == ["of a_b_c"]
-    [followed] = bench.ask(FollowTopic(1, OLD, {}, "first", -1, 0, 32, 1 << 20))
-    assert isinstance(followed, TopicFollowed)
+    followed = only(TopicFollowed, bench.ask(FollowTopic(1, OLD, {}, "first", -1, 0, 32, 1 << 20)))
     assert texts(followed.records) == ["of a_b_c"]
-    [peeked] = bench.ask(Peek(1, "a_b", OLD, -1, 32))
-    assert isinstance(peeked, Peeked)
+    peeked = only(Peeked, bench.ask(Peek(1, "a_b", OLD, -1, 32)))
     assert texts(peeked.records) == ["of a_b"]
     assert code(bench.ask(SendBack(1, "a_b_c", first, -1))) is ErrorCode.MESSAGE_NOT_FOUND
     assert bench.ask(SendBack(1, "a_b_c", last, -1)) == [Done(1)]
@@ -126,8 +119,7 @@ def test_a_pull_at_the_end_of_a_retry_topic_waits_over_the_messages_of_others(be
     recorder = EventRecorder()
     assert bench.ask(Pull(1, "a_b_c", OLD, 0, 0, 32, 0, 1_000), recorder) == []
     append(bench, OLD, "of a_b_c", RETRY_TOPIC="c", ORIGIN_MESSAGE_ID="M")
-    [event] = recorder.take()
-    assert isinstance(event, Pulled)
+    event = only(Pulled, recorder.take())
     assert (bodies(event), event.next_offset) == (["of a_b_c"], 2)
 
 
@@ -170,10 +162,8 @@ def test_a_message_that_lies_behind_goes_on_in_the_retry_topic_of_its_pair(bench
     bench.clock.run_for(10_000)
     [again] = bench.receive("a_b", "c").messages
     assert (again.receipt.retry, again.attempt) == (RETRY_V2, 12)
-    [event] = bench.ask(Extend(1, "a_b", "c", [again.receipt], 1_000))
-    assert isinstance(event, Extended)
-    [receipt] = event.outcomes
-    assert isinstance(receipt, Receipt)
+    event = only(Extended, bench.ask(Extend(1, "a_b", "c", [again.receipt], 1_000)))
+    receipt = only(Receipt, event.outcomes)
     assert receipt.retry == RETRY_V2
     assert bench.ask(AwaitMessages(1, "a_b", "c", -1, 0)) == [MessagesWaiting(1, False)]
     bench.clock.run_for(1_100)

@@ -14,10 +14,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 SECOND = 1_000
 
@@ -73,8 +71,7 @@ def send(bench: Bench, *bodies: str) -> None:
 
 
 def receive(bench: Bench, limit: int = 32, invisible_ms: int = 60_000, wait_ms: int = 0) -> list[Leased]:
-    [event] = bench.ask(Receive(1, "g", "t", limit, invisible_ms, wait_ms, from_first=True), ms=wait_ms + 20)
-    assert isinstance(event, Received), event
+    event = only(Received, bench.ask(Receive(1, "g", "t", limit, invisible_ms, wait_ms, from_first=True), ms=wait_ms + 20))
     return event.messages
 
 
@@ -87,8 +84,7 @@ def acknowledge(bench: Bench, messages: list[Leased]) -> None:
 
 
 def position(bench: Bench) -> int:
-    [event] = bench.ask(QueryOffset(1, "g", "t", 0))
-    assert isinstance(event, Offset)
+    event = only(Offset, bench.ask(QueryOffset(1, "g", "t", 0)))
     return event.offset
 
 
@@ -157,8 +153,7 @@ def test_what_a_member_held_that_disappears_is_free(group: Bench) -> None:
     group.clock.run_for(100)
     assert recorder.take() == []
     puller.leave()
-    [event] = recorder.take()
-    assert isinstance(event, Received)
+    event = only(Received, recorder.take())
     assert [(Record(each.record).body, each.attempt) for each in event.messages] == [(b"2", 2), (b"3", 2)]
 
 
@@ -187,8 +182,7 @@ def test_an_answer_that_was_lost_is_given_again(group: Bench) -> None:
     puller = Puller(group)
     assert puller.pull(3) == ["1", "2", "3"]
     puller.offset = 1
-    [event] = group.ask(Pull(1, "g", "t", 0, 1, 32, 0, member="one"), puller.recorder)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, group.ask(Pull(1, "g", "t", 0, 1, 32, 0, member="one"), puller.recorder))
     assert [Record(record).reconsume_times for record in event.records] == [0] * 9
 
 
@@ -209,8 +203,7 @@ def test_readers_beside_the_group_take_no_part(group: Bench) -> None:
     listener = Puller(group, "all", model="BROADCASTING")
     assert len(listener.pull()) == 10
     reader = EventRecorder()
-    [event] = group.ask(Pull(1, "g", "t", 0, 0, 32, 0), reader)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, group.ask(Pull(1, "g", "t", 0, 0, 32, 0), reader))
     assert len(event.records) == 10
     assert len(receive(group)) == 8
 
@@ -226,8 +219,7 @@ def test_what_comes_back_behind_the_puller_goes_on_in_the_retry_topic(group: Ben
     group.clock.run_for(30 * SECOND)
     puller.pull()
     assert position(group) == 10
-    [event] = group.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0, member="one"), puller.recorder)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, group.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0, member="one"), puller.recorder))
     copies = [Record(record) for record in event.records]
     assert [(copy.body, copy.reconsume_times) for copy in copies] == [(b"0", 1), (b"1", 1)]
     assert all(b"RETRY_TOPIC\x01t\x02" in copy.properties for copy in copies)
@@ -277,8 +269,7 @@ def test_a_waiting_pull_is_answered_with_freed_and_with_new_messages(group: Benc
 
 
 def test_an_ordered_queue_waits_for_receivers(group: Bench) -> None:
-    [event] = group.ask(Receive(1, "g", "t", 2, 60_000, from_first=True, ordered=True))
-    assert isinstance(event, Received)
+    event = only(Received, group.ask(Receive(1, "g", "t", 2, 60_000, from_first=True, ordered=True)))
     puller = Puller(group)
     puller.offset = 2
     assert puller.pull() == []

@@ -19,8 +19,7 @@ from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_questions import LongQuestions
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.replication.replica_log.pair import Leading, apply_all, ship
-from tests.store.replication.replica_log.test_follower import Two
+from tests.store.replication.replica_log.pair import Leading, Pair, apply_all
 
 OWN = 2
 COUNT = 40
@@ -30,9 +29,7 @@ class Place:
     """A follower that has `COUNT` messages of topic `orders`, its verbs, and one client."""
 
     def __init__(self, near_bytes: int = 0) -> None:
-        self.two = two = Two()
-        two.leader.driver.topic("orders")
-        two.send(COUNT)
+        self.two = two = Pair(COUNT)
         self.catch_up()
         reads, policy = two.follower.reads, NodePolicy()
         topics = Topics(reads.metadata, two.clock, policy, LongQuestions(two.clock))
@@ -43,7 +40,7 @@ class Place:
         self.recorder = EventRecorder()
 
     def catch_up(self) -> None:
-        ship(self.two.leader.replica, self.two.follower)
+        self.two.ship()
         apply_all(self.two.follower, self.two.clock, self.two.follower.written)
 
     def ask(self, command: Command) -> Event:
@@ -63,7 +60,7 @@ def test_a_reader_gets_what_is_confirmed_and_is_sent_to_the_leader_at_the_end() 
     found: list[bytes] = []
     while (pulled := place.pull(len(found))).status == "FOUND":
         found += [Record(each).body for each in pulled.records]
-    assert found == place.two.bodies(place.two.leader)
+    assert found == place.two.bodies()
     assert (pulled.status, pulled.records, pulled.next_offset, pulled.reader) == (ELSEWHERE, [], COUNT, 0)
     assert (place.reading.served, place.reading.elsewhere) == (COUNT, 1)
 

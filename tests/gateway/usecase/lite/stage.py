@@ -19,14 +19,11 @@ from domain.lite import (
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from gateway.usecase.lite.use_cases import lite_use_cases
+from gateway.usecase.lite.declaration import lite_use_cases
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
-from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
-
+from tests.gateway.usecase.bench import Bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 PARENT = "sessions"
 
@@ -49,8 +46,7 @@ def place_with(bench: Bench, policy: NodePolicy) -> None:
 
 def send(place: Bench, name: str, *bodies: str) -> None:
     messages = [Message(PARENT, body.encode(), f"__LITE_TOPIC\x01{name}\x02".encode()) for body in bodies]
-    [event] = place.ask(Send(1, messages))
-    assert isinstance(event, Sent), event
+    only(Sent, place.ask(Send(1, messages)))
 
 
 def subscribe(
@@ -65,8 +61,7 @@ def poll(client: str = "c", wait_ms: int = 0, limit: int = 32, invisible_ms: int
 
 
 def messages(events: list[Event]) -> list[Leased]:
-    [event] = events
-    assert isinstance(event, Received), event
+    event = only(Received, events)
     return event.messages
 
 
@@ -84,8 +79,7 @@ def ack(place: Bench, *leased: Leased, group: str = "g") -> None:
 
 
 def refused(events: list[Event]) -> ErrorCode:
-    [event] = events
-    assert isinstance(event, Refused), event
+    event = only(Refused, events)
     return event.failure.code
 
 

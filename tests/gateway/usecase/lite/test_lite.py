@@ -26,22 +26,19 @@ from domain.event import Done, Sent
 from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message.message import Message
 from domain.topic import Group, Topic
-from gateway.usecase.lite.backlog import SLICE
-from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
+from gateway.usecase.lite.inspection import SLICE
+from tests.gateway.usecase.bench import Bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
     messages,
     notified,
-    place,
     poll,
     refused,
     send,
     subscribe,
 )
-
-__all__ = ["bench", "place"]
 
 
 def test_what_is_not_for_lite_topics_is_refused(place: Bench) -> None:
@@ -69,8 +66,7 @@ def test_a_message_names_its_lite_topics_and_no_offset_of_its_own_choice(place: 
     assert refused(place.ask(Send(1, [bad]))) is ErrorCode.PROPERTY_ILLEGAL
     stored = b"INNER_MULTI_DISPATCH\x01%LMQ%$sessions$z,%LMQ%$sessions$y,,%LMQ%$sessions$a\x02INNER_MULTI_QUEUE_OFFSET\x017\x02"
     for more in (b"__LITE_TOPIC\x01a", b""):
-        [event] = place.ask(Send(1, [Message(PARENT, b"x", stored + more)]))
-        assert isinstance(event, Sent)
+        only(Sent, place.ask(Send(1, [Message(PARENT, b"x", stored + more)])))
         assert sorted(place.store.lite_queues.names(PARENT)) == ["a", "y", "z"]
     full = Message(PARENT, b"x", b"__LITE_TOPIC\x01a\x02k\x01" + b"v" * 32_700)
     assert refused(place.ask(Send(1, [full]))) is ErrorCode.PROPERTIES_TOO_LARGE
@@ -94,8 +90,7 @@ def test_a_message_is_in_64_lite_topics_at_most(place: Bench) -> None:
         return Message(PARENT, b"x", f"INNER_MULTI_DISPATCH\x01{names}\x02".encode())
 
     assert refused(place.ask(Send(1, [dispatched(65)]))) is ErrorCode.PROPERTY_ILLEGAL
-    [event] = place.ask(Send(1, [dispatched(64)]))
-    assert isinstance(event, Sent)
+    only(Sent, place.ask(Send(1, [dispatched(64)])))
     assert place.store.lite_queues.count(PARENT) == 64
 
 
@@ -103,8 +98,7 @@ def test_messages_of_a_lite_topic_go_to_one_queue_of_the_topic(place: Bench) -> 
     queues: dict[str, set[int]] = {}
     for turn in range(4):
         for name in ("a", "b", "c", "d", "e"):
-            [event] = place.ask(Send(1, [Message(PARENT, b"%d" % turn, f"__LITE_TOPIC\x01{name}\x02".encode())]))
-            assert isinstance(event, Sent)
+            event = only(Sent, place.ask(Send(1, [Message(PARENT, b"%d" % turn, f"__LITE_TOPIC\x01{name}\x02".encode())])))
             queues.setdefault(name, set()).add(event.placed[0].queue_id)
     assert [len(each) for each in queues.values()] == [1] * 5
     assert set().union(*queues.values()) == {0, 1}
@@ -146,8 +140,7 @@ def test_silent_subscribers_are_forgotten(place: Bench) -> None:
 
 
 def count(place: Bench) -> int:
-    [event] = place.ask(QueryLiteNode(1))
-    assert isinstance(event, LiteNode)
+    event = only(LiteNode, place.ask(QueryLiteNode(1)))
     return event.subscriptions
 
 
@@ -158,26 +151,20 @@ def test_what_tools_ask(place: Bench) -> None:
     send(place, "b", "1")
     ack(place, *messages(place.ask(poll(limit=1), recorder)))
     newest = place.clock.wall_ms()
-    [node] = place.ask(QueryLiteNode(1))
-    assert isinstance(node, LiteNode)
+    node = only(LiteNode, place.ask(QueryLiteNode(1)))
     assert (node.queues, node.subscriptions, node.topics, node.groups) == (2, 2, {PARENT: 20}, {PARENT: ["g"]})
     assert place.ask(QueryLiteParent(1, PARENT)) == [LiteParent(1, PARENT, 20, ["g"], 2, 2)]
-    [topic] = place.ask(QueryLiteTopic(1, PARENT, "a"))
-    assert isinstance(topic, LiteTopic)
+    topic = only(LiteTopic, place.ask(QueryLiteTopic(1, PARENT, "a")))
     assert (topic.first, topic.end, topic.subscribers) == (0, 3, [("c", "g")])
     assert 0 <= newest - topic.newest_ms < 200
-    [client] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 1))
-    assert isinstance(client, LiteClient)
+    client = only(LiteClient, place.ask(QueryLiteClient(1, PARENT, "g", "c", 1)))
     assert (client.count, client.names) == (2, ["a"])
     assert client.received_ms > 0
-    [group] = place.ask(QueryLiteGroup(1, "g", "", 5))
-    assert isinstance(group, LiteGroup)
+    group = only(LiteGroup, place.ask(QueryLiteGroup(1, "g", "", 5)))
     assert (group.count, [(each.lite, each.count) for each in group.by_count]) == (3, [("a", 2), ("b", 1)])
-    [one] = place.ask(QueryLiteGroup(1, "g", "a", 5))
-    assert isinstance(one, LiteGroup)
+    one = only(LiteGroup, place.ask(QueryLiteGroup(1, "g", "a", 5)))
     assert (one.count, one.position) == (2, (3, 1, topic.newest_ms))
-    [none] = place.ask(QueryLiteGroup(1, "g", "zzz", 5))
-    assert isinstance(none, LiteGroup)
+    none = only(LiteGroup, place.ask(QueryLiteGroup(1, "g", "zzz", 5)))
     assert (none.count, none.oldest_ms, none.position) == (-1, -1, None)
     assert place.ask(DispatchLite(1, "g", "")) == [Done(1)]
     unknown: list[Command] = [QueryLiteParent(1, "none"), QueryLiteTopic(1, "none", "a")]
@@ -201,8 +188,7 @@ def test_what_a_group_has_to_do_is_summed_up_over_all_lite_topics(place: Bench) 
     assert commits == [None]
     place.handler.handle(recorder.connection, QueryLiteGroup(1, "g", "", 2))
     place.clock.run_for(100)
-    [group] = recorder.take()
-    assert isinstance(group, LiteGroup)
+    group = only(LiteGroup, recorder.take())
     assert group.count == count + 1
     assert [(each.lite, each.count) for each in group.by_count] == [(names[-1], 2), ("n0", 1)]
     assert len(group.by_age) == 2

@@ -18,23 +18,20 @@ from domain.message.record import Record
 from domain.mqtt_session import ReadingResumed
 from domain.topic import Group
 from gateway.usecase.waiting.read_turns import LARGE_BYTES
-from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.gateway.usecase.bench import Bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
     attributes,
     messages,
     notified,
-    place,
     poll,
     queue_of,
     refused,
     send,
     subscribe,
 )
-
-__all__ = ["bench", "place"]
 
 
 def test_one_poll_serves_all_that_a_client_has_subscribed_to_and_nothing_else(place: Bench) -> None:
@@ -86,8 +83,7 @@ def test_a_message_that_is_given_back_comes_again_and_counts(place: Bench) -> No
     subscribe(place, recorder, "c", "a")
     send(place, "a", "1", "2")
     [first] = messages(place.ask(poll(limit=1), recorder))
-    [event] = place.ask(Extend(1, "g", queue_of(first), [first.receipt], 1_000))
-    assert isinstance(event, Extended)
+    only(Extended, place.ask(Extend(1, "g", queue_of(first), [first.receipt], 1_000)))
     assert place.ask(poll(wait_ms=5_000), recorder) == []
     place.clock.run_for(1_500)
     got = messages(recorder.take())
@@ -113,8 +109,7 @@ def test_suspending_is_no_attempt(place: Bench) -> None:
     for _ in range(5):
         [got] = messages(place.ask(poll(), recorder))
         assert got.attempt == 1
-        [event] = place.ask(SuspendLite(1, "g", PARENT, "a", got.receipt, 500))
-        assert isinstance(event, Extended)
+        only(Extended, place.ask(SuspendLite(1, "g", PARENT, "a", got.receipt, 500)))
         place.clock.run_for(600)
 
 
@@ -131,8 +126,7 @@ def test_attempts_run_out_and_a_consumer_may_give_up_by_itself(place: Bench) -> 
     assert Record(second.record).body == b"2"
     assert place.ask(DeadLetter(1, "g", queue_of(second), second.receipt)) == [Done(1)]
     assert place.ask(DeadLetter(1, "g", queue_of(second), second.receipt)) == [Done(1)]
-    [event] = place.ask(Pull(1, "", "%DLQ%g", 0, 0, 10, 1 << 20))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, place.ask(Pull(1, "", "%DLQ%g", 0, 0, 10, 1 << 20)))
     letters = [Record(data) for data in event.records]
     assert [each.body for each in letters] == [b"1", b"2"]
     assert b"DLQ_ORIGIN_TOPIC\x01sessions\x02" in letters[0].properties
@@ -169,8 +163,7 @@ def test_expired_messages_of_lite_topics_are_counted(place: Bench) -> None:
     recorder = EventRecorder()
     subscribe(place, recorder, "c", "a")
     marks = f"__LITE_TOPIC\x01a\x02HG_EXPIRE_MS\x01{place.clock.wall_ms() - 1_000}\x02".encode()
-    [event] = place.ask(Send(1, [Message(PARENT, b"late", marks)]))
-    assert isinstance(event, Sent)
+    only(Sent, place.ask(Send(1, [Message(PARENT, b"late", marks)])))
     assert notified(place.ask(poll(), recorder)) == []
     assert place.handler.receiving.expired == 1
 

@@ -11,23 +11,20 @@ from domain.event import Done
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.message.record import Record
 from gateway.usecase.topics_and_groups.policy import NodePolicy
-from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.gateway.usecase.bench import Bench
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
     attributes,
     messages,
     notified,
-    place,
     place_with,
     poll,
     refused,
     send,
     subscribe,
 )
-
-__all__ = ["bench", "place"]
 
 
 def test_complete_replaces_and_ends(place: Bench) -> None:
@@ -39,12 +36,10 @@ def test_complete_replaces_and_ends(place: Bench) -> None:
     assert notified(place.ask(poll(), recorder)) == ["b", "d"]
     assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), EventRecorder()) == [Done(1)]
     send(place, "d", "d2")
-    [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
-    assert isinstance(info, LiteClient)
+    info = only(LiteClient, place.ask(QueryLiteClient(1, PARENT, "g", "c", 10)))
     assert (info.count, info.names) == (2, ["b", "d"]), "another connection does not end it"
     place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), recorder)
-    [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
-    assert isinstance(info, LiteClient)
+    info = only(LiteClient, place.ask(QueryLiteClient(1, PARENT, "g", "c", 10)))
     assert info.count == -1
 
 

@@ -11,10 +11,8 @@ from domain.errors import ErrorCode
 from domain.event import Done, Event, Offset, Pulled, Received
 from domain.membership import Heartbeat, Membership
 from domain.topic import Group
-from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 @pytest.fixture
@@ -25,15 +23,13 @@ def place(bench: Bench) -> Bench:
 
 
 def position(place: Bench, group: str = "g", queue_id: int = 0) -> int:
-    [event] = place.ask(QueryOffset(1, group, "T", queue_id))
-    assert isinstance(event, Offset)
+    event = only(Offset, place.ask(QueryOffset(1, group, "T", queue_id)))
     return event.offset
 
 
 def test_offline_by_time_and_the_next_comes_from_there(place: Bench) -> None:
     when = place.clock.wall_ms() - 4_500
-    [event] = place.ask(ResetPositions(7, "T", "g", when))
-    assert isinstance(event, PositionsReset)
+    event = only(PositionsReset, place.ask(ResetPositions(7, "T", "g", when)))
     offset = event.offsets[0][1]
     assert 4 <= offset <= 7
     assert event.offsets == [(0, offset), (1, 0)]
@@ -84,16 +80,22 @@ def pull(place: Bench, recorder: EventRecorder, offset: int, wait_ms: int = 0, c
     return place.ask(command, recorder)
 
 
+def answer(event: Event) -> tuple[str, list[bytes], int, int, int]:
+    """What a pull was answered with."""
+    assert isinstance(event, Pulled)
+    return event.status, event.records, event.next_offset, event.min_offset, event.max_offset
+
+
 def test_members_follow_the_answers_to_their_pulls_and_their_old_reports_are_not_taken(place: Bench) -> None:
     recorder = online(place)
     place.ask(ResetPositions(7, "T", "g", 0))
     assert recorder.take() == [], "what is told beside the answer would make them begin twice"
     assert place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), recorder) == [Done(8)]
     assert position(place) == 0
-    assert pull(place, recorder, 10, commit=10) == [Pulled(3, "TOO_LARGE", [], 0, 0, 10)]
+    [sent_back] = pull(place, recorder, 10, commit=10)
+    assert answer(sent_back) == ("TOO_LARGE", [], 0, 0, 10)
     assert position(place) == 0
-    [event] = pull(place, recorder, 0)
-    assert isinstance(event, Pulled)
+    event = only(Pulled, pull(place, recorder, 0))
     assert len(event.records) == 10
     place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), recorder)
     assert position(place) == 10
@@ -103,7 +105,8 @@ def test_a_parked_pull_is_sent_to_the_new_position_at_once(place: Bench) -> None
     recorder = online(place)
     assert pull(place, recorder, 10, wait_ms=20_000) == []
     place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=4))
-    assert recorder.take() == [Pulled(3, "TOO_LARGE", [], 4, 0, 10)]
+    [event] = recorder.take()
+    assert answer(event) == ("TOO_LARGE", [], 4, 0, 10)
     place.clock.run_for(30_000)
     assert recorder.take() == []
 
@@ -127,8 +130,7 @@ def test_a_receive_that_waits_gets_what_is_free_again(place: Bench) -> None:
     recorder = EventRecorder()
     assert place.ask(Receive(5, "g", "T", 32, 10_000, 20_000), recorder) == []
     place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=8))
-    [event] = recorder.take()
-    assert isinstance(event, Received)
+    event = only(Received, recorder.take())
     assert len(event.messages) == 2
 
 

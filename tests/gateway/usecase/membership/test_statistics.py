@@ -19,10 +19,8 @@ from domain.membership import Heartbeat, Membership, Subscription
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 @pytest.fixture
@@ -34,8 +32,7 @@ def place(bench: Bench) -> Bench:
 
 def stored_ms(place: Bench) -> list[int]:
     """Store times of the messages in queue 0."""
-    [event] = place.ask(Peek(1, "nobody", "T", 0, 32))
-    assert isinstance(event, Peeked)
+    event = only(Peeked, place.ask(Peek(1, "nobody", "T", 0, 32)))
     return [Record(record).store_ms for record in event.records]
 
 
@@ -46,15 +43,13 @@ def test_members_and_producers_with_their_addresses(bench: Bench) -> None:
     for expression, version in (("A", 1), ("B", 2)):
         member = Membership("g", "CONSUME_POP", subscriptions=[Subscription("T", expression, version=version)])
         bench.ask(Heartbeat(1, f"c{version}", ["pg"], [member], "GO", 7, address="10.0.0.9:1"), recorder)
-    [event] = bench.ask(QueryConnections(2, "g"))
-    assert isinstance(event, Connections)
+    event = only(Connections, bench.ask(QueryConnections(2, "g")))
     assert [(each.client_id, each.address, each.language, each.version) for each in event.clients] == [
         ("c1", "10.0.0.9:1", "GO", 7), ("c2", "10.0.0.9:1", "GO", 7),
     ]  # fmt: skip
     assert (event.consume_type, event.model) == ("CONSUME_POP", "CLUSTERING")
     assert event.subscriptions == [Subscription("T", "B", version=2)]
-    [listed] = bench.ask(QueryProducers(3))
-    assert isinstance(listed, Producers)
+    listed = only(Producers, bench.ask(QueryProducers(3)))
     assert listed.groups == {"pg": event.clients}
     assert isinstance(listed.groups["pg"][0], ClientSeen)
     bench.handler.handle(recorder.connection, Disconnected("end-of-stream"))
@@ -81,15 +76,12 @@ def test_backlogs_have_every_group_that_has_a_position_however_many_groups_and_q
     for number in range(70):
         place.ask(PutGroup(1, Group(f"a{number}")))
     place.send("orders", "x")
-    [received] = place.ask(Receive(1, "popping", "orders", 1, 60_000, from_first=True))
-    assert isinstance(received, Received)
+    received = only(Received, place.ask(Receive(1, "popping", "orders", 1, 60_000, from_first=True)))
     assert len(received.messages) == 1, "leased, and not yet acknowledged: there is no position that a client has reported"
-    [event] = place.ask(QueryBacklog(1))
-    assert isinstance(event, Backlog)
+    event = only(Backlog, place.ask(QueryBacklog(1)))
     assert event.groups == {"g": [("T", 0, 4, 3)], "popping": [("orders", 0, 1, 0)]}
     assert event.given == {"popping": {("orders", 0): 1}}
-    [event] = place.ask(QueryBacklog(1, ordered=True))
-    assert isinstance(event, Backlog)
+    event = only(Backlog, place.ask(QueryBacklog(1, ordered=True)))
     assert list(event.groups) == ["popping"]
 
 
@@ -97,13 +89,11 @@ def test_what_members_hold_lies_between_the_position_and_how_far_they_were_given
     assert given(place) == {}
     place.ask(CommitOffsets(1, "g", [("T", 0, 0)]))
     place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("T")])]), EventRecorder())
-    [pulled] = place.ask(Pull(1, "g", "T", 0, 0, 3, 1_000_000, member="c"))
-    assert isinstance(pulled, Pulled)
+    only(Pulled, place.ask(Pull(1, "g", "T", 0, 0, 3, 1_000_000, member="c")))
     assert given(place) == {("T", 0): 3}
     place.ask(CommitOffsets(1, "g", [("T", 0, 3)]))
     assert given(place) == {}
-    [received] = place.ask(Receive(1, "g", "T", 32, 60_000))
-    assert isinstance(received, Received)
+    received = only(Received, place.ask(Receive(1, "g", "T", 32, 60_000)))
     assert given(place) == {("T", 0): 4}
     place.ask(Acknowledge(1, "g", "T", [received.messages[0].receipt]))
     assert given(place) == {}
@@ -111,10 +101,8 @@ def test_what_members_hold_lies_between_the_position_and_how_far_they_were_given
 
 def given(place: Bench) -> Mapping[tuple[str, int], int]:
     """Offsets up to which messages were delivered to group g, by queue."""
-    [event] = place.ask(QueryProgress(1, "g"))
-    assert isinstance(event, Progress)
-    [all_of_them] = place.ask(QueryBacklog(1))
-    assert isinstance(all_of_them, Backlog)
+    event = only(Progress, place.ask(QueryProgress(1, "g")))
+    all_of_them = only(Backlog, place.ask(QueryBacklog(1)))
     assert all_of_them.given.get("g", {}) == event.given
     return event.given
 
@@ -131,8 +119,7 @@ def test_times_of_a_queue_as_a_group_sees_it(place: Bench) -> None:
 
 def test_when_queues_were_written_last(place: Bench) -> None:
     times = stored_ms(place)
-    [event] = place.ask(QueryTopicState(1, "T"))
-    assert isinstance(event, TopicState)
+    event = only(TopicState, place.ask(QueryTopicState(1, "T")))
     assert event.queues == [(0, 0, 4, times[3]), (1, 0, 0, -1)]
     assert event.per_second > 0
     assert code(place.ask(QueryTopicState(1, "nothing"))) is ErrorCode.TOPIC_NOT_FOUND
@@ -140,11 +127,9 @@ def test_when_queues_were_written_last(place: Bench) -> None:
 
 def test_peeking_takes_nothing(place: Bench) -> None:
     for _ in range(2):
-        [event] = place.ask(Peek(1, "g", "T", -1, 32))
-        assert isinstance(event, Peeked)
+        event = only(Peeked, place.ask(Peek(1, "g", "T", -1, 32)))
         assert ([Record(record).body for record in event.records], event.remaining) == ([b"3"], 0)
-    [event] = place.ask(Peek(1, "nobody", "T", 0, 2))
-    assert isinstance(event, Peeked)
+    event = only(Peeked, place.ask(Peek(1, "nobody", "T", 0, 2)))
     assert ([Record(record).body for record in event.records], event.remaining) == ([b"0", b"1"], 2)
     assert code(place.ask(Peek(1, "g", "nothing", 0, 1))) is ErrorCode.TOPIC_NOT_FOUND
     assert code(place.ask(Peek(1, "g", "T", 2, 1))) is ErrorCode.QUEUE_ILLEGAL

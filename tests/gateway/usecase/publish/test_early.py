@@ -8,10 +8,8 @@ from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Refused, Sent
 from domain.message.message import Message
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -17,7 +17,7 @@ from domain.topic import PERM_READ, Topic
 from gateway.usecase.publish import latest
 from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GATHERED_BYTES_MAX
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 place = bench
 
@@ -190,6 +190,5 @@ def test_a_topic_may_be_closed_between_two_messages(port: Port) -> None:
     assert list(places(port.heard())) == [1]
     port.bench.ask(PutTopic(1, Topic("T", 4, 4, PERM_READ)))
     port.send(2, Message("T", b"2"))
-    [event] = port.heard()
-    assert isinstance(event, Refused)
+    event = only(Refused, port.heard())
     assert event.failure.code is ErrorCode.NOT_ALLOWED

@@ -15,6 +15,7 @@ from domain.message.record import Record
 from domain.topic import Topic
 from gateway.usecase.publish.latest import SPACE
 from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.event_recorder import only
 from tests.stored_state import value_of
 
 place = bench
@@ -41,8 +42,7 @@ def send(place: Bench, *messages: Message, once: tuple[bytes, bytes] | None = No
 
 
 def stored(place: Bench) -> list[str]:
-    [event] = place.ask(Pull(1, "", "T", 0, 0, 1_000, 1 << 24))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, place.ask(Pull(1, "", "T", 0, 0, 1_000, 1 << 24)))
     return [Record(record).body.decode() for record in event.records]
 
 

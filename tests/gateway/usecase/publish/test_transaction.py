@@ -25,10 +25,8 @@ from domain.transaction import (
 )
 from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
-from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 @pytest.fixture
@@ -44,14 +42,12 @@ def stage(bench: Bench) -> Bench:
 def prepare(stage: Bench, name: str, topic: str = "t", typed: bool = False) -> list[Placed]:
     stored = f"UNIQ_KEY\x01{name}\x02TRAN_MSG\x01true\x02PGROUP\x01pg\x02".encode()
     message = Message(topic, name.encode(), stored, message_id=name, sys_flag=SYS_PREPARED)
-    [event] = stage.ask(Send(1, [message], typed=typed))
-    assert isinstance(event, Sent), event
+    event = only(Sent, stage.ask(Send(1, [message], typed=typed)))
     return event.placed
 
 
 def seen(stage: Bench) -> list[bytes]:
-    [event] = stage.ask(Pull(1, "g", "t", 0, 0, 32, 1 << 20))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, stage.ask(Pull(1, "g", "t", 0, 0, 32, 1 << 20)))
     return [Record(record).body for record in event.records]
 
 
@@ -99,14 +95,12 @@ def test_what_was_put_away_is_asked_about_again_when_somebody_wants_it(stage: Be
     assert len(producer.take()) == 1
     assert code(stage.ask(EndTransaction(2, "pg", "one", COMMIT))) is ErrorCode.MESSAGE_NOT_FOUND
     assert code(stage.ask(ResumeTransaction(3, half.physical_offset))) is ErrorCode.MESSAGE_NOT_FOUND
-    [event] = stage.ask(Pull(1, "g", "TRANS_CHECK_MAX_TIME_TOPIC", 0, 0, 32, 1 << 20))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, stage.ask(Pull(1, "g", "TRANS_CHECK_MAX_TIME_TOPIC", 0, 0, 32, 1 << 20)))
     [record] = event.records
     assert stage.ask(ResumeTransaction(4, Record(record).physical_offset)) == [Done(4)]
     assert seen(stage) == []
     stage.clock.run_for(20_000)
-    [question] = producer.take()
-    assert isinstance(question, CheckTransaction)
+    question = only(CheckTransaction, producer.take())
     assert (question.message_id, Record(question.record).topic, Record(question.record).body) == ("one", "t", b"one")
     stage.ask(ResumeTransaction(5, Record(record).physical_offset))
     stage.ask(EndTransaction(6, "pg", "one", COMMIT))
@@ -118,8 +112,7 @@ def test_the_topic_of_what_nobody_decided_can_be_read(stage: Bench) -> None:
     stage.clock.run_for(600_000)
     [found] = stage.ask(QueryTopic(1, "TRANS_CHECK_MAX_TIME_TOPIC"))
     assert type(found).__name__ == "TopicFound"
-    [event] = stage.ask(Pull(1, "g", "TRANS_CHECK_MAX_TIME_TOPIC", 0, 0, 32, 1 << 20))
-    assert isinstance(event, Pulled)
+    event = only(Pulled, stage.ask(Pull(1, "g", "TRANS_CHECK_MAX_TIME_TOPIC", 0, 0, 32, 1 << 20)))
     assert [Record(record).body for record in event.records] == [b"one"]
     assert seen(stage) == []
 
@@ -134,8 +127,7 @@ def test_a_topic_of_another_type_takes_no_half_messages(stage: Bench) -> None:
 def test_a_timer_is_recalled_by_its_handle_alone(stage: Bench) -> None:
     due = stage.clock.wall_ms() + 60_000
     message = Message("t", b"later", f"UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x01{due}\x02".encode(), message_id="u")
-    [sent] = stage.ask(Send(1, [message]))
-    assert isinstance(sent, Sent)
+    sent = only(Sent, stage.ask(Send(1, [message])))
     handle = sent.placed[0].recall_handle
     for topic, text, wanted in (
         ("absent", handle, ErrorCode.TOPIC_NOT_FOUND),

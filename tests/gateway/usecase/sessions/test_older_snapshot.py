@@ -52,7 +52,8 @@ def session() -> MqttSession:
     out.will = Will(Message("w", b"gone", b"k\x01v\x02", retain=1), 30, 0xFFFFFFF0)
     lease = DeliveryLease("g", "t", Receipt(8, 1_700_000_000_123, 0, 0, 0, "", 70, 8), 0)
     out.in_flight[65_535] = InFlightMessage(1, ("t", 0), 5, "", False, (7,))
-    out.in_flight[1] = InFlightMessage(2, ("t", 1), 6, "", True, (), 0, True)
+    out.in_flight[1] = InFlightMessage(2, ("t", 1), 6, "", True, ())
+    out.in_flight[1].accepted = True
     out.in_flight[2] = InFlightMessage(1, ("", 0), 0, "t/kept", True, (7, 9))
     out.in_flight[3] = InFlightMessage(1, ("t", 70), 8, "", False, (), lease=lease)
     out.positions = {("t", 0): 6, ("t", 1): 7, ("t", 70): 9, ("u", 0): -1_690_000_000_000}

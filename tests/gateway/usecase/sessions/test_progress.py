@@ -35,7 +35,7 @@ class WatchedState:
 def test_large_windows_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
-    checkpoints = ProgressCheckpoints(state, clock)
+    checkpoints = ProgressCheckpoints(state, clock, lambda _lease: None)
     for number in range(8):
         session = MqttSession(f"c{number}")
         session.expiry_s = 1
@@ -52,7 +52,7 @@ def test_many_sessions_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
     kept = state.kept
-    checkpoints = ProgressCheckpoints(state, clock)
+    checkpoints = ProgressCheckpoints(state, clock, lambda _lease: None)
     sessions = [MqttSession(f"c{number}") for number in range(1_000)]
     for session in sessions:
         session.records.changed_queues[("t", 0)] = None

@@ -444,7 +444,7 @@ def test_latest_values_are_bounded() -> None:
 def test_a_session_that_is_resumed_is_told_of_and_a_new_one_is_not() -> None:
     broker = Broker()
     told: list[str] = []
-    broker.sessions.resumed = lambda connection: told.append(connection.client_id)
+    broker.attached.follow_resumed(lambda connection: told.append(connection.client_id))
     for clean in (True, False):
         client = broker.client(5)
         client.connect("sensor", clean=clean, expiry_s=100)

@@ -30,10 +30,8 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.topic import Topic
 from gateway.usecase.tools import client_inquiries
-from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 def member(place: Bench, client_id: str, group: str = "g") -> EventRecorder:
@@ -128,8 +126,7 @@ def answered(place: Bench, client: EventRecorder, answer: bytes | Failure) -> li
 
 def test_a_reply_goes_to_its_requester_and_is_stored(bench: Bench) -> None:
     client = member(bench, "c")
-    [event] = answered(bench, client, b"")
-    assert isinstance(event, Sent)
+    only(Sent, answered(bench, client, b""))
     assert bench.store.figures()["messages_total"] >= 1
     refused = answered(bench, client, Failure(ErrorCode.CLIENT_UNKNOWN, "not mine"))
     assert code(refused) is ErrorCode.CLIENT_UNKNOWN
@@ -146,6 +143,5 @@ def test_a_reply_goes_to_its_requester_and_is_stored(bench: Bench) -> None:
 def test_replies_that_cannot_be_delivered(bench: Bench, message: Message, wanted: ErrorCode) -> None:
     member(bench, "c")
     bench.ask(PutTopic(1, Topic("T")))
-    [event] = bench.ask(SendReply(7, message))
-    assert isinstance(event, Refused)
+    event = only(Refused, bench.ask(SendReply(7, message)))
     assert event.failure.code is wanted

@@ -23,10 +23,8 @@ from domain.message.message import Message
 from domain.topic import Durability, Topic
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
-from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 
 @pytest.fixture
@@ -62,8 +60,7 @@ def test_the_earliest_message_of_a_lite_queue(place: Bench) -> None:
     name = lite.queue_name("P", "a")
     assert place.ask(QueryEarliestStoreTime(1, name, 0)) == [EarliestStoreTime(1, -1)]
     [other] = place.ask(Send(1, [Message("P", b"other", b"__LITE_TOPIC\x01b\x02")]), ms=2_000)
-    [sent] = place.ask(Send(1, [Message("P", b"own", b"__LITE_TOPIC\x01a\x02")]))
-    assert isinstance(sent, Sent)
+    sent = only(Sent, place.ask(Send(1, [Message("P", b"own", b"__LITE_TOPIC\x01a\x02")])))
     assert isinstance(other, Sent)
     assert place.ask(QueryEarliestStoreTime(1, name, 0)) == [EarliestStoreTime(1, sent.placed[0].store_ms)]
     assert sent.placed[0].store_ms > other.placed[0].store_ms

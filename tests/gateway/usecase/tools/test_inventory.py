@@ -21,9 +21,7 @@ from domain.nameserver.route import Registration, TopicQueues
 from domain.topic import Topic
 from gateway.usecase.topics_and_groups.modes import Modes
 from nameserver.table import RouteTable
-from tests.gateway.usecase.bench import Bench, bench, code
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
 
 
 def test_receives_that_wait_are_counted_by_group_topic_and_queue(bench: Bench) -> None:

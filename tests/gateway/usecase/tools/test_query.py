@@ -15,10 +15,8 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.query import Querying
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 @pytest.fixture

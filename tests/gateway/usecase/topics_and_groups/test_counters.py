@@ -9,11 +9,9 @@ from domain.errors import ErrorCode
 from domain.event import Refused
 from gateway.usecase.topics_and_groups import counters
 from gateway.usecase.topics_and_groups.counters import CountWindow, MessageCounters
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock
-
-__all__ = ["bench"]
 
 
 def ask(place: MessageCounters, name: str, key: str) -> Rates | Refused:

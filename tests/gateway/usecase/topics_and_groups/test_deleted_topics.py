@@ -11,10 +11,8 @@ from domain.event import Done, Event, Refused, Sent
 from domain.message.message import Message
 from domain.topic import Topic
 from gateway.usecase.topics_and_groups import deleted_topics
-from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
 
 
 def delivered(bench: Bench, topic: str, queues: int = -1) -> bool:

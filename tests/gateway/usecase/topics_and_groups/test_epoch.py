@@ -7,14 +7,12 @@ from domain.command import Pull
 from domain.errors import ErrorCode
 from domain.event import Pulled
 from domain.topic import Topic
-from tests.gateway.usecase.bench import Bench, bench, code
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import only
 
 
 def epoch(bench: Bench, topic: str = "T") -> int:
-    [event] = bench.ask(QueryBounds(1, topic))
-    assert isinstance(event, Bounds)
+    event = only(Bounds, bench.ask(QueryBounds(1, topic)))
     return event.epoch
 
 
@@ -43,7 +41,6 @@ def test_topics_that_are_made_on_first_use_have_epochs(bench: Bench) -> None:
 def test_a_pull_of_a_deleted_topic_does_not_get_messages_of_the_new_one(bench: Bench) -> None:
     bench.furnish(4, 3)
     now = epoch(bench)
-    [found] = bench.ask(Pull(1, "g", "T", 0, 0, 8, 65_536, epoch=now))
-    assert isinstance(found, Pulled)
+    found = only(Pulled, bench.ask(Pull(1, "g", "T", 0, 0, 8, 65_536, epoch=now)))
     assert len(found.records) == 4
     assert code(bench.ask(Pull(1, "g", "T", 0, 0, 8, 65_536, epoch=now - 1))) is ErrorCode.TOPIC_NOT_FOUND

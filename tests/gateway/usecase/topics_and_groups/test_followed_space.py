@@ -5,9 +5,7 @@ from __future__ import annotations
 from domain.errors import Failure
 from domain.store.store_ports import StateChange
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
-from tests.gateway.usecase.bench import Bench, bench
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench
 
 
 def test_what_is_stored_is_there_at_once_and_later_changes_before_they_are_answered(bench: Bench) -> None:

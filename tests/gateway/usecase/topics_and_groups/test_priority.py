@@ -16,9 +16,8 @@ from domain.message.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.priority import PriorityReads
-from tests.gateway.usecase.bench import Bench, bench, code
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import only
 
 
 @pytest.fixture
@@ -33,14 +32,12 @@ def send(bench: Bench, *priorities: str, extra: str = "") -> list[int]:
     messages = [
         Message("R", each.encode(), f"_SYS_MSG_PRIORITY_\x01{each}\x02{extra}".encode(), queue_id=0) for each in priorities
     ]
-    [event] = bench.ask(Send(1, messages))
-    assert isinstance(event, Sent)
+    event = only(Sent, bench.ask(Send(1, messages)))
     return [placed.queue_id for placed in event.placed]
 
 
 def bodies(bench: Bench, limit: int, group: str = "g") -> list[bytes]:
-    [event] = bench.ask(Receive(1, group, "R", limit, 60_000, from_first=True))
-    assert isinstance(event, Received)
+    event = only(Received, bench.ask(Receive(1, group, "R", limit, 60_000, from_first=True)))
     return [Record(each.record).body for each in event.messages]
 
 
@@ -65,8 +62,7 @@ def test_receives_look_at_the_highest_priority_first_each_time(ranked: Bench) ->
 
 def lost(bench: Bench, count: int) -> list[bytes]:
     """Receive so many messages and let their leases end."""
-    [event] = bench.ask(Receive(1, "g", "R", count, 1_000, from_first=True))
-    assert isinstance(event, Received)
+    event = only(Received, bench.ask(Receive(1, "g", "R", count, 1_000, from_first=True)))
     bench.clock.run_for(2_000)
     return [Record(each.record).body for each in event.messages]
 
@@ -83,8 +79,7 @@ def test_what_comes_again_comes_after_all_that_is_new_in_the_order_of_its_priori
 def test_what_is_left_is_told(ranked: Bench) -> None:
     send(ranked, "1", "2", "3", "3")
     lost(ranked, 2)
-    [event] = ranked.ask(Receive(1, "g", "R", 3, 60_000, from_first=True))
-    assert isinstance(event, Received)
+    event = only(Received, ranked.ask(Receive(1, "g", "R", 3, 60_000, from_first=True)))
     assert event.remaining == 1
 
 
@@ -119,8 +114,7 @@ def test_a_factor_of_zero_is_no_priority_and_half_is_half(ranked: Bench) -> None
         first = 0
         for _ in range(100):
             send(ranked, "0", "1", "2", "3")
-            [event] = ranked.ask(Receive(1, f"g{factor}", "R", 1, 60_000, from_first=True))
-            assert isinstance(event, Received)
+            event = only(Received, ranked.ask(Receive(1, f"g{factor}", "R", 1, 60_000, from_first=True)))
             first += event.messages[0].receipt.queue_id == 3
             ranked.ask(Acknowledge(1, f"g{factor}", "R", [each.receipt for each in event.messages]))
         assert least <= first <= most, factor
@@ -128,8 +122,7 @@ def test_a_factor_of_zero_is_no_priority_and_half_is_half(ranked: Bench) -> None
 
 @pytest.mark.parametrize("value", ["-1", "101", "high", "", "1" * 30])
 def test_a_factor_outside_0_to_100_is_refused(bench: Bench, value: str) -> None:
-    [event] = bench.ask(PutGroup(1, Group("g", attributes={"priority.factor": value})))
-    assert isinstance(event, Refused)
+    event = only(Refused, bench.ask(PutGroup(1, Group("g", attributes={"priority.factor": value}))))
     assert event.failure.code is ErrorCode.ARGUMENT_ILLEGAL
 
 

@@ -26,10 +26,8 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.inspect import Inspecting
-from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.event_recorder import EventRecorder
-
-__all__ = ["bench"]
+from tests.gateway.usecase.bench import Bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder, only
 
 PULL = Pull(1, "g", "T", 0, 0, 32, 1_000_000)
 RECEIVE = Receive(1, "g", "T", 32, 60_000, from_first=True)
@@ -112,14 +110,12 @@ def test_a_group_that_may_not_broadcast_is_refused_to_those_of_its_members_that_
     assert isinstance(place.ask(copied(PULL))[0], Pulled)
     place.handler.sending.submit([Message("T", b"late", queue_id=0)], None)
     place.clock.run_for(50)
-    [event] = recorder.take()
-    assert isinstance(event, Refused)
+    event = only(Refused, recorder.take())
     assert event.failure.code is ErrorCode.NOT_ALLOWED
 
 
 def test_without_the_right_to_write_nothing_is_given_back(place: Bench) -> None:
-    [pulled] = place.ask(copied(PULL))
-    assert isinstance(pulled, Pulled)
+    pulled = only(Pulled, place.ask(copied(PULL)))
     back = SendBack(1, "g", Record(pulled.records[0]).physical_offset, 0)
     place.ask(ChangeNodePolicy(1, {"permission": "4"}))
     assert code(place.ask(copied(back))) is ErrorCode.NOT_ALLOWED
@@ -137,8 +133,7 @@ def test_who_waits_when_the_right_is_taken_away_gets_nothing_of_what_comes(place
     forbid(place, what)
     place.handler.sending.submit([Message("T", b"late", queue_id=0)], None)
     place.clock.run_for(50)
-    [event] = recorder.take()
-    assert isinstance(event, Refused)
+    event = only(Refused, recorder.take())
     assert event.failure.code is ErrorCode.NOT_ALLOWED
 
 
@@ -151,8 +146,7 @@ def test_other_groups_and_topics_are_free_and_a_group_that_is_made_anew_too(plac
     place.send("U", "u")
     assert len(place.receive("g", "U").messages) == 1
     place.ask(PutGroup(1, Group("g", retry_max=3)))
-    [listed] = place.ask(ListGroups(3))
-    assert isinstance(listed, GroupList)
+    listed = only(GroupList, place.ask(ListGroups(3)))
     assert listed.forbidden == {"g": ["T"]}, "a changed group keeps what was forbidden"
     assert place.ask(DeleteGroup(1, "g")) == [Done(1)]
     place.ask(PutGroup(1, Group("g")))

@@ -12,7 +12,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import MessagesWaiting, Refused
 from domain.store.outlook import Outlook
 from domain.store.store_ports import Metadata
-from gateway.usecase.tools.await_poll import AwaitPoll
+from gateway.usecase.tools.inspect import AwaitPoll
 from gateway.usecase.waiting.long_polls import LiveTails, LongPolls
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock

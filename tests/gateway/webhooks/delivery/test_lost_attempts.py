@@ -11,7 +11,7 @@ from domain.message.receipt import Receipt
 from domain.subscription.subscription import ATTEMPTS_MAX, WebhookSubscription
 from gateway.connection.client_connection import ClientConnection
 from gateway.webhooks.delivery.lost_attempts import LostAttempts
-from gateway.webhooks.internal_client import InternalClient
+from tests.gateway.webhooks.held_courier import HeldCourier, process_of
 from tests.protocols.http.stage import record
 from tests.simulation.kit.clock import VirtualClock
 
@@ -23,11 +23,11 @@ class Log:
         self.known = list(known)
         self.asked = 0
         self.noted: list[tuple[str, int, str]] = []
-        self.counts: Counter[str] = Counter()
+        process = process_of(HeldCourier(), VirtualClock(), self)
+        self.counts = process.counters
         self.earlier = LostAttempts(
-            WebhookSubscription("s", "t", "https://a.example/"), InternalClient(self, lambda: None), VirtualClock(),
+            WebhookSubscription("s", "t", "https://a.example/"), process,
             lambda topic, attempt: self.noted.append((attempt.message_id, attempt.number, attempt.outcome)),
-            lambda what, number: self.counts.update({what: number}),
         )  # fmt: skip
 
     def handle(self, connection: ClientConnection, command: Command) -> None:

@@ -27,7 +27,7 @@ class Store:
         self.answers = True
         self.counts: Counter[str] = Counter()
         self.asker = InternalClient(self, lambda: None)
-        self.outbox = DeliveryOutbox(self.asker, self.clock, lambda what, number: self.counts.update({what: number}))
+        self.outbox = DeliveryOutbox(self.asker, self.clock, self.counts)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         assert isinstance(command, RecordDeliveries)
@@ -86,7 +86,7 @@ def test_what_is_refused_is_told_again_and_the_oldest_are_dropped_and_counted() 
     store.clock.run_for(FLUSH_NS / MS + 1)
     commands = len(store.commands)
     assert commands == HELD_MAX // NOTIFIED_MAX + 1
-    assert store.counts == Counter(unrecorded=5, unsettled=5)
+    assert +store.counts == Counter(unrecorded=5, unsettled=5)
     store.clock.run_for(AGAIN_NS / MS / 2)
     assert len(store.commands) == commands, "the store is left alone for a while"
     store.refuses = False

@@ -7,12 +7,9 @@ import pytest
 from domain.limits import SECOND_NS
 from domain.subscription.courier import SinkRequest, Trouble
 from domain.subscription.subscription import SinkRetry, WebhookSubscription
-from gateway.webhooks.delivery.claim_expiry import ClaimExpiry
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
 from gateway.webhooks.delivery.sink_consent import AGAIN_NS, TRIES_MAX, SinkConsent
-from tests.gateway.webhooks.held_courier import HeldCourier
+from tests.gateway.webhooks.held_courier import HeldCourier, process_of
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.kit.entropy import SeededEntropy
 
 URL = "https://sink.example/hook?a=1"
 CONSENT = [("webhook-allowed-origin", "me.example")]
@@ -32,9 +29,7 @@ class Sender:
         self.courier, self.clock = HeldCourier(), VirtualClock()
         self.agreed = self.waits = 0
         self.refusals: list[str] = []
-        process = DeliveringProcess(
-            self.courier, self.clock, SeededEntropy(1), "me.example", callback, counters={}, term=ClaimExpiry()
-        )
+        process = process_of(self.courier, self.clock, None, callback)
         self.consenting = SinkConsent(subscription, process, self._agree, self.refusals.append, self._wait)
 
     def _agree(self) -> None:

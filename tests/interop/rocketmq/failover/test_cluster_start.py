@@ -22,7 +22,7 @@ class SilentServer(JavaServer):
     def ready(self) -> None:
         raise AssertionError("silent does not listen")
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         self.running = False
 
 

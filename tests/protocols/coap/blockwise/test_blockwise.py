@@ -67,6 +67,12 @@ def test_upload_by_post_names_the_message() -> None:  # TD_COAP_BLOCK_04 (POST)
     assert values(answer, option.LOCATION_PATH)[0] == b"mq"
 
 
+@pytest.mark.parametrize("code", [message.POST, message.PUT, message.FETCH, message.IPATCH])
+def test_body_of_every_method_comes_in_blocks(code: int) -> None:  # 7959-2.1, 8132-2.1
+    [answer] = Stage().request(code, "mq/t", b"x" * 16, pairs=[(option.BLOCK1, b"\x08")])
+    assert message.name(answer.code) == "2.31"
+
+
 def test_nothing_is_stored_before_the_last_block() -> None:
     stage = Stage()
     stage.request(message.POST, "mq/t", b"x" * 16, pairs=[(option.BLOCK1, b"\x08")])
@@ -200,7 +206,7 @@ def test_version_is_pinned_while_it_is_read() -> None:
     [fresh] = stage.request(message.GET, "mq/t", pairs=[(option.BLOCK2, b"\x00")])
     assert fresh.payload == b"b" * 16
     stage.advance(104)
-    assert stage.endpoint.pinned.bytes == 0
+    assert stage.endpoint.shared.pinned.bytes == 0
 
 
 def test_block_that_does_not_exist() -> None:  # 7959-2.2

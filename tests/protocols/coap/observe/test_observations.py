@@ -38,6 +38,17 @@ def acknowledge(stage: Stage, packet: Packet, port: int = 40_000) -> list[Packet
     return stage.push(message.empty(message.ACK, packet.mid), peer(port))
 
 
+def drained(stage: Stage) -> list[Packet]:
+    """All notifications of one observer, each acknowledged before the next one is sent."""
+    found = []
+    packets = stage.out()
+    while packets:
+        [note] = packets
+        found.append(note)
+        packets = acknowledge(stage, note)
+    return found
+
+
 def test_registration_answers_with_the_value_and_its_etag() -> None:  # TD_COAP_OBS_01
     stage = Stage()
     stage.publish("sensors/a", b"now", retain=True)
@@ -60,16 +71,10 @@ def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_09, 
     stage.publish("sensors/a", b"2")
     stage.publish("sensors/a", b"3")
     stage.publish("sensors/b", b"other path")
-    seen = []
-    packets = stage.out()
-    while packets:
-        [note] = packets
-        assert (note.kind, message.name(note.code), note.token) == (message.CON, "2.05", b"ob")
-        assert sequence(note) > last
-        last = sequence(note)
-        seen.append(note.payload)
-        packets = acknowledge(stage, note)
-    assert seen == [b"1", b"2", b"3"]
+    notes = drained(stage)
+    assert {(note.kind, message.name(note.code), note.token) for note in notes} == {(message.CON, "2.05", b"ob")}
+    assert all(before < after for before, after in pairwise([last, *map(sequence, notes)]))
+    assert [note.payload for note in notes] == [b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize(("code", "word"), [(ErrorCode.NOT_ALLOWED, "4.03"), (ErrorCode.NOT_AUTHENTICATED, "4.01")])
@@ -190,12 +195,7 @@ def test_observer_that_is_behind_loses_the_oldest() -> None:
     registered(stage)
     for number in range(8):
         stage.publish("sensors/a", b"%d" % number)
-    packets = stage.out()
-    seen = []
-    while packets:
-        seen.append(packets[0].payload)
-        packets = acknowledge(stage, packets[0])
-    assert seen == [b"0", b"5", b"6", b"7"]
+    assert [note.payload for note in drained(stage)] == [b"0", b"5", b"6", b"7"]
     assert stage.endpoint.observations.lost == 4
 
 
@@ -207,11 +207,7 @@ def test_another_format_ends_the_observation() -> None:  # TD_COAP_OBS_08, 7641-
         (b"23", b"HG_CONTENT_TYPE\x01text/plain\x02"),
     ]:  # fmt: skip
         stage.publish("sensors/a", body, stored=stored)
-    seen = []
-    packets = stage.out()
-    while packets:
-        seen.append((message.name(packets[0].code), packets[0].payload))
-        packets = acknowledge(stage, packets[0])
+    seen = [(message.name(note.code), note.payload) for note in drained(stage)]
     assert seen == [("2.05", b"21"), ("2.05", b"22"), ("4.06", b"")]
     assert stage.watches == []
     assert stage.endpoint.observations.count == 0

@@ -7,8 +7,7 @@ import pytest
 from domain.oscore import OscoreContext
 from protocols.coap.message import message
 from protocols.coap.oscore import cose
-from protocols.coap.oscore.keys import Keys, derived
-from protocols.coap.oscore.window import WINDOW, ReplayWindow
+from protocols.coap.oscore.association import WINDOW, Keys, ReplayWindow, derived
 
 SECRET = bytes(range(1, 17))
 SALT = bytes.fromhex("9e7ca92223786340")

@@ -26,6 +26,7 @@ from tests.gateway.pubsub.book import book_of
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.protocols.coap.broker import Broker, Device, Streamed
 from tests.protocols.coap.stage import values
+from tests.protocols.taken import only
 
 PUBSUB = (option.CONTENT_FORMAT, message.uint(FORMAT))
 OBSERVE = (option.OBSERVE, b"")
@@ -304,8 +305,7 @@ def test_a_topic_is_one_with_the_path_of_its_name(broker: Broker, device: Device
     publish(device, identity, b"21", 0)
     broker.parts.gate.handle(recorder.connection, QueryLatest(1, "house/kitchen"))
     broker.devices.run(20)
-    [event] = recorder.take()
-    assert isinstance(event, LatestValue)
+    event = only(recorder.take(), LatestValue)
     assert event.record is not None
     record = Record(event.record)
     assert (record.topic, record.body) == ("house", b"21")
@@ -461,22 +461,6 @@ def test_non_confirmable_publication(device: Device) -> None:
     silent = device.say(message.PUT, f"ps/data/{identity}", b"2", kind=message.NON, pairs=[(option.NO_RESPONSE, b"\x1a")])
     assert silent == []
     assert device.ask(message.GET, f"ps/data/{identity}").payload == b"2"
-
-
-def test_too_fast_a_publisher_is_told_when_to_go_on() -> None:
-    broker = Broker(Config(tables={"coap": {"amplification": 0, "requests_peer_per_s": 20}}))
-    device = broker.devices.device()
-    identity = made(device, "t")
-    now = broker.clock.monotonic_ns()
-    codes = []
-    for number in range(30):
-        path = [(option.URI_PATH, level) for level in (b"ps", b"data", identity.encode())]
-        data = message.encode(message.CON, message.PUT, 9_000 + number, b"x", message.join(path), b"1")
-        broker.devices.carry_out(broker.devices.endpoint.receive(data, device.peer, now))
-        codes += device.take()
-    told = [each for each in codes if code(each) == "4.29"]
-    assert len(told) == 1
-    assert values(told[0], option.MAX_AGE) == [b"\x02"]
 
 
 def test_an_unverified_address_gets_no_more_than_three_times_its_bytes() -> None:

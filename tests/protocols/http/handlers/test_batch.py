@@ -12,6 +12,7 @@ from domain.message import property as properties
 from domain.message.message import RETAIN_NONE, RETAIN_SET
 from protocols.http.handlers.batch import AT_ONCE_BYTES, MESSAGES_MAX, PROPERTIES_JSON_BYTES_MAX
 from tests.protocols.http.stage import NOW_MS, PEER, Answer, Client, adapter, request
+from tests.protocols.taken import only
 
 TARGET = "/v1/topics/orders/messages:batch"
 AS_JSON = {"Content-Type": "application/json"}
@@ -45,8 +46,7 @@ def test_batches(content_type: str, body: str) -> None:
         {"id": "ID0", "queue": 3, "offset": 40},
         {"id": "ID1", "deliverAt": NOW_MS + 5},
     ]
-    (command,) = client.commands
-    assert isinstance(command, Send)
+    command = only(client.commands, Send)
     first, second = command.messages
     assert (first.body, second.body) == ("é".encode(), b"\x00\x01")
     assert (first.retain, second.retain) == (RETAIN_NONE, RETAIN_SET)
@@ -114,8 +114,7 @@ def test_a_large_batch_is_one_command(content_type: str, body: str) -> None:
     client = Client()
     answer = ask(client, body, content_type)
     assert [result["id"] for result in answer.json()["results"]] == ["ID0", "ID1", "ID2"]
-    (command,) = client.commands
-    assert isinstance(command, Send)
+    command = only(client.commands, Send)
     assert [message.body for message in command.messages] == [b"x" * AT_ONCE_BYTES, "é".encode(), b"\x00\x01"]
     assert properties.decode(command.messages[1].properties) == {"HG_PROTOCOL": "http", "KEYS": "k", "TAGS": "t", "a": "b"}
 
@@ -149,8 +148,7 @@ def test_a_large_batch_is_decoded_in_slices() -> None:
         assert due is not None
         commands += connection.expire(max(0, due))
     assert turns >= 4
-    (command,) = commands
-    assert isinstance(command, Send)
+    command = only(commands, Send)
     assert len(command.messages) == MESSAGES_MAX
 
 

@@ -21,6 +21,7 @@ from protocols.cloudevents.json import AT_ONCE_BYTES
 from protocols.cloudevents.messages import cloudevents_pb2 as pb
 from protocols.http.handlers.events import PART_EVENTS
 from tests.protocols.http.stage import EVENT_FIELDS, TLS_PEER, Client, OnePassword, record
+from tests.protocols.taken import only
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
 BATCH = {"Content-Type": "application/cloudevents-batch+json"}
@@ -160,8 +161,7 @@ def test_a_request_that_is_repeated_with_a_new_token_is_the_same() -> None:
         client = Client(peer=TLS_PEER)
         fields = {**EVENT_FIELDS, "Idempotency-Key": "k"}
         assert client.ask("POST", f"/ce/orders?access_token={token}", fields, b"x").status == 204
-        (command,) = client.commands
-        assert isinstance(command, Send)
+        command = only(client.commands, Send)
         digests.add(command.once)
     assert len(digests) == 1
     assert None not in digests

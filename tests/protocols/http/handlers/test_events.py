@@ -17,6 +17,7 @@ from protocols.cloudevents.json import AT_ONCE_BYTES, SLICE_CHARACTERS
 from protocols.http.handlers.events import PART_EVENTS, SLICE_MEMBERS
 from protocols.http.status import PHRASE
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, adapter, request, sent
+from tests.protocols.taken import only
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
 BATCH = {"Content-Type": "application/cloudevents-batch+json"}
@@ -170,8 +171,7 @@ def test_a_batch_is_answered_event_by_event() -> None:
     assert results[0] == {"index": 0, "status": 200, "id": "ID0", "queue": 3, "offset": 40}
     assert (results[1]["attribute"], results[1]["code"]) == ("time", "message-illegal")
     assert results[2]["offset"] == 41
-    (command,) = client.commands
-    assert isinstance(command, Send)
+    command = only(client.commands, Send)
     assert len(command.messages) == 2
 
 
@@ -212,8 +212,7 @@ def test_preferences() -> None:
     client = Client()
     waiting = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "respond-async"}, b"x")
     assert (waiting.status, waiting.field("preference-applied")) == (202, "respond-async")
-    (command,) = client.commands
-    assert isinstance(command, Send)
+    command = only(client.commands, Send)
     assert command.early
     told = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "return=representation"}, b"x")
     assert (told.status, told.json()) == (200, {"id": "ID0", "queue": 3, "offset": 40})
@@ -327,8 +326,7 @@ def test_a_large_event_is_decoded_in_slices(mode: str) -> None:
         assert due is not None
         commands += connection.expire(max(0, due))
     assert turns >= len(event) // SLICE_CHARACTERS + 2
-    (command,) = commands
-    assert isinstance(command, Send)
+    command = only(commands, Send)
     assert command.messages[0].body == body
 
 

@@ -14,6 +14,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message.message import SYS_COMPRESSED
 from tests.protocols.http.stage import Client, record
+from tests.protocols.taken import last
 
 MESSAGES = "/v1/topics/orders/messages"
 
@@ -40,8 +41,7 @@ def test_what_is_asked(target: str, expected: tuple[object, ...]) -> None:
     client = finding()
     answer = client.ask("GET", MESSAGES + target)
     assert (answer.status, json.loads(answer.body)) == (200, {"messages": []})
-    command = client.commands[-1]
-    assert isinstance(command, QueryMessages)
+    command = last(client.commands, QueryMessages)
     found = (command.topic, command.key, command.begin_ms, command.end_ms, command.limit, command.unique)
     assert found == expected
 
@@ -74,8 +74,7 @@ def test_questions_that_are_none(target: str) -> None:
 def test_system_topics_are_named_as_they_are() -> None:
     client = finding()
     assert client.ask("GET", "/v1/topics/RMQ_SYS_TRACE_TOPIC/messages?key=k").status == 200
-    command = client.commands[-1]
-    assert isinstance(command, QueryMessages)
+    command = last(client.commands, QueryMessages)
     assert command.topic == "RMQ_SYS_TRACE_TOPIC"
 
 

@@ -19,6 +19,7 @@ from domain.message.message import SYS_COMPRESSED
 from domain.message.receipt import Receipt
 from domain.topic import Topic
 from tests.protocols.http.stage import NOW_MS, Client, record
+from tests.protocols.taken import last
 
 RECEIPT = Receipt(40, NOW_MS, 30_000, 0, 0, "broker-a", 3, 40, 5000)
 GROUP = "/v1/groups/g/topics/orders"
@@ -44,14 +45,12 @@ def leasing(*records: bytes) -> Callable[[Command], Event]:
 def test_receive_asks_for_what_the_parameters_say() -> None:
     client = Client(leasing())
     assert client.ask("POST", GROUP + ":receive").status == 204
-    command = client.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(client.commands, Receive)
     assert (command.group, command.topic, command.limit, command.wait_ms, command.invisible_ms) == ("g", "orders", 1, 0, 30_000)
     assert (command.queue_id, command.filter, command.from_first, command.ordered) == (-1, None, True, False)
     query = "?max=32&wait_ms=30000&invisible_ms=500&tag=A%20%7C%7C%20B&queue=2&from=last&ordered=true"
     client.ask("POST", GROUP + ":receive" + query)
-    command = client.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(client.commands, Receive)
     assert (command.limit, command.wait_ms, command.invisible_ms, command.queue_id) == (32, 30_000, 500, 2)
     assert isinstance(command.filter, TagFilter)
     assert command.filter.tags == {b"A", b"B"}
@@ -77,8 +76,7 @@ def test_sql_filters_select_by_properties(target: str) -> None:
 def test_derived_topics_are_written_escaped() -> None:
     client = Client(leasing())
     assert client.ask("POST", "/v1/groups/g/topics/%25RETRY%25g:receive").status == 204
-    command = client.commands[-1]
-    assert isinstance(command, Receive)
+    command = last(client.commands, Receive)
     assert command.topic == "%RETRY%g"
 
 
@@ -224,8 +222,7 @@ def test_acknowledging_tells_of_each_receipt() -> None:
         {"receipt": texts[1], "ok": False, "code": "receipt-invalid", "detail": "this is no receipt"},
         {"receipt": texts[2], "ok": False, "code": "receipt-expired", "detail": "another has it"},
     ]
-    command = client.commands[-1]
-    assert isinstance(command, Acknowledge)
+    command = last(client.commands, Acknowledge)
     assert [receipt.text() for receipt in command.receipts] == [texts[0], texts[2]]
 
 
@@ -234,12 +231,10 @@ def test_nack_and_extend_move_the_end_of_the_lease() -> None:
     body = {"receipts": [RECEIPT.text()]}
     given = client.ask("POST", GROUP + ":nack", None, json.dumps(body).encode())
     assert given.json()["results"] == [{"receipt": RECEIPT.text(), "ok": True}]
-    command = client.commands[-1]
-    assert isinstance(command, Extend)
+    command = last(client.commands, Extend)
     assert command.invisible_ms == 0
     client.ask("POST", GROUP + ":nack", None, json.dumps({**body, "delay_ms": 2_000}).encode())
-    command = client.commands[-1]
-    assert isinstance(command, Extend)
+    command = last(client.commands, Extend)
     assert command.invisible_ms == 2_000
     longer = client.ask("POST", GROUP + ":extend", None, json.dumps({**body, "invisible_ms": 60_000}).encode())
     assert longer.json()["results"] == [{"receipt": RECEIPT.text(), "ok": True, "next": SECOND_RECEIPT.text()}]
@@ -277,8 +272,7 @@ def test_pulling_reads_beside_all_groups() -> None:
     found = [record(properties=STORED), record(body=b'{"a":1}', properties=CLOUD, offset=41)]
     client = Client(answering(lambda ticket: Pulled(ticket, "FOUND", found, 42, 0, 50)))
     answer = client.ask("GET", "/v1/topics/orders/queues/3?offset=40&max=2&wait_ms=5&tag=t")
-    command = client.commands[-1]
-    assert isinstance(command, Pull)
+    command = last(client.commands, Pull)
     assert (command.group, command.queue_id, command.offset, command.limit, command.wait_ms) == ("", 3, 40, 2, 5)
     shown = answer.json()
     assert (shown["next"], shown["min"], shown["max"], shown["status"]) == (42, 0, 50, "FOUND")
@@ -291,8 +285,7 @@ def test_pulling_reads_beside_all_groups() -> None:
 def test_latest_values() -> None:
     client = Client(answering(lambda ticket: LatestValue(ticket, record(body=b'{"a":1}', properties=CLOUD))))
     bare = client.ask("GET", "/v1/latest/orders/eu")
-    command = client.commands[-1]
-    assert isinstance(command, QueryLatest)
+    command = last(client.commands, QueryLatest)
     assert command.path == "orders/eu"
     assert (bare.status, bare.body, bare.field("ce-type")) == (200, b'{"a":1}', "t")
     whole = client.ask("GET", "/v1/latest/orders", {"Accept": "application/cloudevents+json"})
@@ -305,8 +298,7 @@ def test_latest_values() -> None:
 def test_a_latest_value_is_removed() -> None:
     client = Client(answering(Done))
     assert client.ask("DELETE", "/v1/latest/orders/eu").status == 204
-    command = client.commands[-1]
-    assert isinstance(command, DeleteLatest)
+    command = last(client.commands, DeleteLatest)
     assert command.path == "orders/eu"
 
 
@@ -323,12 +315,11 @@ def test_topics() -> None:
     page = several.ask("GET", "/v1/topics?after=a&max=2").json()
     assert ([one["name"] for one in page["topics"]], page["next"]) == (["b", "c"], "c")
     rest = Client(answering(lambda ticket: TopicList(ticket, [Topic("d")])))
-    last = rest.ask("GET", "/v1/topics?after=c&max=2").json()
-    assert ([one["name"] for one in last["topics"]], last.get("next")) == (["d"], None)
+    page = rest.ask("GET", "/v1/topics?after=c&max=2").json()
+    assert ([one["name"] for one in page["topics"]], page.get("next")) == (["d"], None)
     client = Client(answering(lambda ticket: TopicFound(ticket, topic)))
     assert client.ask("GET", "/v1/topics/orders").json() == shown
-    command = client.commands[-1]
-    assert isinstance(command, QueryTopic)
+    command = last(client.commands, QueryTopic)
     assert not command.create
     client = Client(answering(lambda ticket: Bounds(ticket, [(0, 1, 5)])))
     assert client.ask("GET", "/v1/topics/orders/queues").json() == {"queues": [{"queue": 0, "min": 1, "max": 5}]}

@@ -11,6 +11,7 @@ from domain.command import Send
 from domain.message import property as properties
 from domain.message.message import RETAIN_SET
 from tests.protocols.http.stage import NOW_MS, Client, parse, request
+from tests.protocols.taken import only
 
 TARGET = "/v1/topics/orders/messages"
 
@@ -121,8 +122,7 @@ def test_the_trace_context_of_a_request_is_that_of_each_message_without_its_own(
     items = [{"text": "a"}, {"text": "b", "properties": {"traceparent": OTHER_CONTEXT, "CE_id": "1"}}]
     fields = {"Content-Type": "application/json", "traceparent": CONTEXT, "tracestate": "a=b"}
     assert client.ask("POST", TARGET + ":batch", fields, json.dumps(items).encode()).status == 200
-    (command,) = client.commands
-    assert isinstance(command, Send)
+    command = only(client.commands, Send)
     first, second = [properties.user(message.properties) for message in command.messages]
     assert first == {"traceparent": CONTEXT, "tracestate": "a=b"}
     assert second == {"traceparent": OTHER_CONTEXT, "tracestate": "a=b", "CE_id": "1"}

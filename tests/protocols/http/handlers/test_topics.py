@@ -11,6 +11,7 @@ from domain.command import Command
 from domain.event import Done, Event
 from domain.topic import Durability, Topic
 from tests.protocols.http.stage import Client, parse, request
+from tests.protocols.taken import only
 
 
 def react(command: Command) -> Event | None:
@@ -51,8 +52,7 @@ def test_get_has_what_put_sets() -> None:
 
 def test_delete_deletes() -> None:
     client = Client(react).send(request("DELETE", "/v1/topics/orders"))
-    (command,) = client.commands
-    assert isinstance(command, DeleteTopic)
+    command = only(client.commands, DeleteTopic)
     assert command.topic == "orders"
     assert parse(client.output)[0].status == 204
 

@@ -11,6 +11,7 @@ from domain.event import Done
 from domain.principal import GATEWAY
 from protocols.adapter import Peer
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, TLS_PEER, Client, OnePassword
+from tests.protocols.taken import only
 
 ASKED = {"WebHook-Request-Origin": "eventemitter.example.com", "WebHook-Request-Rate": "120"}
 CALLBACK = "https://hooks.example.com/confirm?id=12345&key=c2VjcmV0"
@@ -114,8 +115,7 @@ def test_a_sink_consents_with_the_key_of_its_url(method: str, value: str | None,
     client = Client(lambda command: Done(command.ticket), authority=OnePassword())  # type: ignore[attr-defined]
     answer = client.ask(method, "/subscriptions/s1:consent?key=k1", fields)
     assert (answer.status, answer.field("cache-control")) == (204, "private, no-store")
-    (command,) = client.commands
-    assert isinstance(command, GrantConsent)
+    command = only(client.commands, GrantConsent)
     assert (command.id, command.key, command.rate, command.principal) == ("s1", "k1", rate, GATEWAY)
 
 

@@ -12,6 +12,7 @@ from domain.event import Refused, TopicFollowed
 from domain.message.record import Record
 from tests.gateway.usecase.bench import Bench
 from tests.protocols.http.streams.visit import VERSIONS, Reply, Visit, furnished
+from tests.protocols.taken import only
 
 both = pytest.mark.parametrize("version", VERSIONS)
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -28,8 +29,7 @@ def open_stream(bench: Bench, version: str, fields: dict[str, str] | None = None
 
 
 def stored(bench: Bench) -> list[str]:
-    (event,) = bench.ask(FollowTopic(1, "T", {}, "first", -1, 0, 16_000, 4 << 20))
-    assert isinstance(event, TopicFollowed)
+    event = only(bench.ask(FollowTopic(1, "T", {}, "first", -1, 0, 16_000, 4 << 20)), TopicFollowed)
     return [Record(data).body.decode() for data in event.records]
 
 

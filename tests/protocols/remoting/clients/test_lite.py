@@ -36,8 +36,9 @@ from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.message.record import encode
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, reply, request
 
 POP = {"clientId": "c", "consumerGroup": "g", "topic": "T", "maxMsgNum": "8", "invisibleTime": "60000", "pollTime": "15000"}
 EXTRA = "0 1000 60000 999 0 b-a 0 7"
@@ -50,10 +51,8 @@ def leased(offset: int, attempt: int, body: bytes = b"x") -> Leased:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_pop_of_all_that_a_client_has(serialize: int) -> None:
-    conn = connection()
-    command = one(conn, request(200070, {**POP, "attemptId": "x"}, serialize=serialize))
-    assert isinstance(command, ReceiveLite)
+def test_a_pop_of_all_that_a_client_has(conn: RemotingConnection, serialize: int) -> None:
+    command = one(conn, request(200070, {**POP, "attemptId": "x"}, serialize=serialize), ReceiveLite)
     assert (command.client_id, command.group, command.topic, command.limit) == ("c", "g", "T", 8)
     assert (command.invisible_ms, command.wait_ms, command.attempt_id) == (60_000, 15_000, "x")
     messages = [leased(7, 1), leased(8, 3)]
@@ -65,12 +64,10 @@ def test_a_pop_of_all_that_a_client_has(serialize: int) -> None:
     assert frame.body == messages[0].record + messages[1].record
 
 
-def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read() -> None:
-    conn = connection()
+def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read(conn: RemotingConnection) -> None:
     body = bytes(4 << 20)
     for at in range(18):
-        command = one(conn, request(200070, POP, opaque=at))
-        assert isinstance(command, ReceiveLite)
+        command = one(conn, request(200070, POP, opaque=at), ReceiveLite)
         conn.answer(Received(command.ticket, [leased(at, 1, body)], 1000, 60_000), 1)
     (first, *_) = conn.expire(1)
     assert isinstance(first, Extend)
@@ -79,13 +76,8 @@ def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read() -> No
 
 
 def test_a_pop_without_messages_and_one_for_too_many() -> None:
-    conn = connection()
-    command = one(conn, request(200070, POP))
-    assert isinstance(command, ReceiveLite)
-    conn.answer(Received(command.ticket, [], 1000, 60_000), 1)
-    assert reply(conn).code == codes.POLLING_TIMEOUT
-    assert conn.receive(request(200070, {**POP, "maxMsgNum": "33"}), 1) == []
-    assert reply(conn).code == codes.INVALID_PARAMETER
+    assert exchanged(200070, POP, ReceiveLite, Received(None, [], 1000, 60_000)).code == codes.POLLING_TIMEOUT
+    assert refused_reply(200070, {**POP, "maxMsgNum": "33"}).code == codes.INVALID_PARAMETER
 
 
 @pytest.mark.parametrize(
@@ -100,20 +92,17 @@ def test_a_pop_without_messages_and_one_for_too_many() -> None:
         ({"type": "TIMESTAMP", "value": 99}, OffsetOption(OffsetOptionType.TIME, 99)),
     ],
 )
-def test_subscriptions(option: object, start: OffsetOption | None) -> None:
-    conn = connection()
+def test_subscriptions(conn: RemotingConnection, option: object, start: OffsetOption | None) -> None:
     entry = {"action": "PARTIAL_ADD", "clientId": "c", "group": "g", "topic": "T", "liteTopicSet": ["a", "b"], "version": 1}
     body = json.dumps({"subscriptionSet": [{**entry, "offsetOption": option}]}).encode()
-    command = one(conn, request(200071, body=body))
-    assert isinstance(command, SyncSubscription)
+    command = one(conn, request(200071, body=body), SyncSubscription)
     assert (command.action, command.client_id, command.names) == (LiteAction.PARTIAL_ADD, "c", ["a", "b"])
     assert command.start == start
     conn.answer(Done(command.ticket), 1)
     assert reply(conn).code == 0
 
 
-def test_the_first_refusal_of_several_subscriptions_is_the_answer() -> None:
-    conn = connection()
+def test_the_first_refusal_of_several_subscriptions_is_the_answer(conn: RemotingConnection) -> None:
     actions = ("COMPLETE_ADD", "COMPLETE_REMOVE")
     entries = [{"action": action, "clientId": "c", "group": "g", "topic": "T"} for action in actions]
     first, second = conn.receive(request(200071, body=json.dumps({"subscriptionSet": entries}).encode()), 1)
@@ -129,39 +118,32 @@ def test_the_first_refusal_of_several_subscriptions_is_the_answer() -> None:
              b'{"subscriptionSet":[{"action":"PARTIAL_ADD","offsetOption":{"type":"X"}}]}'],
 )  # fmt: skip
 def test_malformed_bodies_are_refused(body: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(200071, body=body), 1) == []
-    assert reply(conn).code in (codes.ILLEGAL_OPERATION, codes.INVALID_PARAMETER)
+    assert refused_reply(200071, body=body).code in (codes.ILLEGAL_OPERATION, codes.INVALID_PARAMETER)
 
 
 @pytest.mark.parametrize("code", [200051, 200072])
 def test_an_acknowledgement_by_lite_topic(code: int) -> None:
     ext = {"consumerGroup": "g", "topic": "T", "queueId": "0", "extraInfo": EXTRA, "offset": "7", "liteTopic": "a"}
-    command = one(connection(), request(code, ext))
-    assert isinstance(command, Acknowledge)
+    command = one(connection(), request(code, ext), Acknowledge)
     assert (command.topic, command.receipts[0].queue_offset, command.receipts[0].pop_ms) == ("%LMQ%$T$a", 7, 1000)
 
 
 def test_a_change_of_the_invisible_time_by_lite_topic() -> None:
     ext = {"consumerGroup": "g", "topic": "T", "queueId": "0", "extraInfo": EXTRA, "offset": "7", "invisibleTime": "500"}
-    command = one(connection(), request(200053, {**ext, "liteTopic": "a"}))
-    assert isinstance(command, Extend)
+    command = one(connection(), request(200053, {**ext, "liteTopic": "a"}), Extend)
     assert (command.topic, command.invisible_ms) == ("%LMQ%$T$a", 500)
-    command = one(connection(), request(200053, {**ext, "liteTopic": "a", "suspend": "true"}))
-    assert isinstance(command, SuspendLite)
-    assert (command.topic, command.lite, command.invisible_ms) == ("T", "a", 500)
+    suspended = one(connection(), request(200053, {**ext, "liteTopic": "a", "suspend": "true"}), SuspendLite)
+    assert (suspended.topic, suspended.lite, suspended.invisible_ms) == ("T", "a", 500)
 
 
-def test_a_client_is_told_that_another_has_its_lite_topic() -> None:
-    conn = connection()
+def test_a_client_is_told_that_another_has_its_lite_topic(conn: RemotingConnection) -> None:
     conn.answer(LiteTaken(None, "c", "g", "a"), 1)
     frame = reply(conn)
     assert (frame.code, frame.flag & 3) == (200073, 2)
     assert fields(frame) == {"liteTopic": "a", "consumerGroup": "g", "clientId": "c"}
 
 
-def test_what_tools_ask() -> None:
-    conn = connection()
+def test_what_tools_ask(conn: RemotingConnection) -> None:
 
     def asked(code: int, **ext: str) -> object:
         return one(conn, request(code, ext))

@@ -17,9 +17,10 @@ from domain.message.receipt import Receipt
 from domain.message.record import Record, check, encode
 from domain.principal import GATEWAY
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import BORN_HOST, connection, fields, one, reply, request
+from tests.protocols.remoting.frames import BORN_HOST, connection, exchanged, fields, one, refused_reply, reply, request
 
 POP = {
     "consumerGroup": "g", "topic": "T", "queueId": "-1", "maxMsgNums": "32", "invisibleTime": "60000", "pollTime": "15000",
@@ -34,27 +35,20 @@ def leased(queue_id: int, offset: int, *, retry: int = 0, pop_ms: int = 1000, at
 
 
 def answered(messages: Sequence[Leased], **change: str) -> tuple[int, dict[str, str], bytes]:
-    conn = connection()
-    command = one(conn, request(200050, {**POP, **change}))
-    assert isinstance(command, Receive)
-    conn.answer(Received(command.ticket, list(messages), 1000, 60_000, 3), 1)
-    frame = reply(conn)
+    frame = exchanged(200050, {**POP, **change}, Receive, Received(None, list(messages), 1000, 60_000, 3))
     return frame.code, fields(frame), frame.body
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 def test_a_pop_in_both_encodings(serialize: int) -> None:
-    command = one(connection(), request(200050, POP, serialize=serialize))
-    assert isinstance(command, Receive)
+    command = one(connection(), request(200050, POP, serialize=serialize), Receive)
     assert (command.group, command.topic, command.limit, command.queue_id) == ("g", "T", 32, -1)
     assert (command.invisible_ms, command.wait_ms, command.from_first, command.ordered) == (60_000, 15_000, True, False)
     assert command.filter is not None
 
 
 def test_more_than_32_messages_are_refused() -> None:
-    conn = connection()
-    assert conn.receive(request(200050, {**POP, "maxMsgNums": "33"}), 1) == []
-    assert reply(conn).code == codes.INVALID_PARAMETER
+    assert refused_reply(200050, {**POP, "maxMsgNums": "33"}).code == codes.INVALID_PARAMETER
 
 
 def test_a_pop_without_messages_is_210_with_every_number_of_the_header() -> None:
@@ -118,22 +112,18 @@ def test_a_message_leased_at_another_instant_carries_its_own_receipt() -> None:
 
 
 @pytest.mark.parametrize("extra", ["5 1000 60000 0 0 b-a 2 9", "5 1000 60000 0 0 b-a 2"])
-def test_acknowledging_by_receipt(extra: str) -> None:
-    conn = connection()
+def test_acknowledging_by_receipt(conn: RemotingConnection, extra: str) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": extra, "offset": "9"}
-    command = one(conn, request(200051, asked))
-    assert isinstance(command, Acknowledge)
+    command = one(conn, request(200051, asked), Acknowledge)
     (receipt,) = command.receipts
     assert (receipt.queue_id, receipt.queue_offset, receipt.pop_ms, receipt.broker) == (2, 9, 1000, "b-a")
     conn.answer(Settled(command.ticket, [None]), 1)
     assert reply(conn).code == 0
 
 
-def test_an_expired_receipt_is_no_message() -> None:
-    conn = connection()
+def test_an_expired_receipt_is_no_message(conn: RemotingConnection) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1 60000 0 0 b-a 2 9", "offset": "9"}
-    command = one(conn, request(200051, asked))
-    assert isinstance(command, Acknowledge)
+    command = one(conn, request(200051, asked), Acknowledge)
     conn.answer(Settled(command.ticket, [Failure(ErrorCode.RECEIPT_EXPIRED, "another has it")]), 1)
     assert reply(conn).code == codes.NO_MESSAGE
 
@@ -143,22 +133,18 @@ def test_a_message_of_the_retry_topic_is_settled_by_the_topic_that_it_retries(re
     """Clients before 5.1 do not know `r` = 2, and name the topic itself."""
     extra = f"5 1 60000 0 {retry} b-a 0 9"
     asked = {"consumerGroup": "g", "topic": topic, "queueId": "0", "extraInfo": extra, "offset": "9"}
-    command = one(connection(), request(200051, asked))
-    assert isinstance(command, Acknowledge)
+    command = one(connection(), request(200051, asked), Acknowledge)
     assert (command.topic, command.receipts[0].retry) == ("T", retry)
-    longer = one(connection(), request(200053, {**asked, "invisibleTime": "5000"}))
-    assert isinstance(longer, Extend)
+    longer = one(connection(), request(200053, {**asked, "invisibleTime": "5000"}), Extend)
     assert (longer.topic, longer.receipts[0].retry) == ("T", retry)
     ack = {"b": "CQI=", "c": "g", "it": 60000, "pt": 1, "q": 1, "r": str(retry), "rq": 3, "so": 100, "t": topic}
-    together = one(connection(), request(200151, body=json.dumps({"acks": [ack]}).encode()))
-    assert isinstance(together, Acknowledge)
+    together = one(connection(), request(200151, body=json.dumps({"acks": [ack]}).encode()), Acknowledge)
     assert (together.topic, {each.retry for each in together.receipts}) == ("T", {retry})
 
 
-def test_a_batch_of_acknowledgements() -> None:
+def test_a_batch_of_acknowledgements(conn: RemotingConnection) -> None:
     """BatchAck's bit set {0, 3, 9} is `CQI=`."""
     ack = {"b": "CQI=", "c": "g", "it": 60000, "pt": 1700000000000, "q": 1, "r": "0", "rq": 3, "so": 100, "t": "T"}
-    conn = connection()
     commands = conn.receive(request(200151, body=json.dumps({"acks": [ack, {**ack, "q": 2}, {**ack, "c": "h"}]}).encode()), 1)
     first, second = commands
     assert isinstance(first, Acknowledge)
@@ -184,19 +170,15 @@ def test_a_batch_of_acknowledgements() -> None:
     ],
 )
 def test_bad_batches_are_answered(ack: dict[str, object], code: int) -> None:
-    conn = connection()
-    assert conn.receive(request(200151, body=json.dumps({"acks": [ack]}).encode()), 1) == []
-    assert reply(conn).code == code
+    assert refused_reply(200151, body=json.dumps({"acks": [ack]}).encode()).code == code
 
 
-def test_extending_a_lease() -> None:
-    conn = connection()
+def test_extending_a_lease(conn: RemotingConnection) -> None:
     asked = {
         "consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1000 60000 0 0 b-a 2 9", "offset": "9",
         "invisibleTime": "5000",
     }  # fmt: skip
-    command = one(conn, request(200053, asked))
-    assert isinstance(command, Extend)
+    command = one(conn, request(200053, asked), Extend)
     assert command.invisible_ms == 5000
     conn.answer(Extended(command.ticket, [Receipt(9, 2000, 5000, 0, 0, "b-a", 2, 9)]), 1)
     assert fields(reply(conn)) == {"popTime": "2000", "invisibleTime": "5000", "reviveQid": "0"}
@@ -204,29 +186,23 @@ def test_extending_a_lease() -> None:
 
 @pytest.mark.parametrize("extra", ["", "x", "1 2 3", "1 2 3 4 5 b 6 x"])
 def test_a_malformed_receipt_is_refused(extra: str) -> None:
-    conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": extra, "offset": "9"}
-    assert conn.receive(request(200051, asked), 1) == []
-    assert reply(conn).code in (codes.MESSAGE_ILLEGAL, codes.INVALID_PARAMETER)
+    assert refused_reply(200051, asked).code in (codes.MESSAGE_ILLEGAL, codes.INVALID_PARAMETER)
 
 
-def test_a_notification_says_whether_messages_are_waiting() -> None:
-    conn = connection()
+def test_a_notification_says_whether_messages_are_waiting(conn: RemotingConnection) -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "-1", "pollTime": "100", "bornTime": "0"}
-    command = one(conn, request(200054, asked))
-    assert isinstance(command, AwaitMessages)
+    command = one(conn, request(200054, asked), AwaitMessages)
     conn.answer(MessagesWaiting(command.ticket, True), 1)
     assert fields(reply(conn)) == {"hasMsg": "true", "pollingFull": "false"}
 
 
-def test_leases_of_a_pop_are_returned_when_the_client_does_not_read() -> None:
-    conn = connection()
+def test_leases_of_a_pop_are_returned_when_the_client_does_not_read(conn: RemotingConnection) -> None:
     data = encode(Message("T", bytes(4 << 20), b"", queue_id=0), 3, 300, 1, BORN_HOST)
     told: list[int] = []
     back: list[Receipt] = []
     for at in range(20):
-        command = one(conn, request(200050, POP, opaque=at))
-        assert isinstance(command, Receive)
+        command = one(conn, request(200050, POP, opaque=at), Receive)
         receipt = Receipt(3, 1000, 60_000, 0, 0, "b-a", 0, at)
         conn.answer(Received(command.ticket, [Leased(data, receipt, 1)], 1000, 60_000), 1)
     assert conn.deadline() == 0

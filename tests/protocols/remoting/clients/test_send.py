@@ -13,8 +13,20 @@ from domain.event import Refused, Sent
 from domain.message import property as properties
 from domain.message.message import SYS_PREPARED, Placed
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON, encode_binary, encode_ext
-from tests.protocols.remoting.frames import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
+from tests.protocols.remoting.frames import (
+    BORN_HOST,
+    PEER,
+    adapter,
+    connection,
+    fields,
+    one,
+    refused_reply,
+    replies,
+    reply,
+    request,
+)
 
 PROPERTIES = "UNIQ_KEY\x010A00000900000000000000000000ABCD\x02WAIT\x01true\x02TAGS\x01TagA\x02"
 REGION_PROPERTY = b"MSG_REGION\x01DefaultRegion\x02"
@@ -35,11 +47,9 @@ OFFSET_ID = "0A00000100002A9F0000000000001234"
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 @pytest.mark.parametrize(("code", "header"), [(10, V1), (310, V2)])
-def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str, str]) -> None:
-    conn = connection()
+def test_a_send_becomes_one_message(conn: RemotingConnection, serialize: int, code: int, header: dict[str, str]) -> None:
     for turn in range(3):
-        command = one(conn, request(code, header, b"body", serialize=serialize, opaque=turn))
-        assert isinstance(command, Send)
+        command = one(conn, request(code, header, b"body", serialize=serialize, opaque=turn), Send)
         assert command.wait
         (message,) = command.messages
         assert (message.topic, message.queue_id, message.body) == ("TopicTest", 3, b"body")
@@ -106,16 +116,13 @@ def test_a_cached_header_gives_the_same_message_as_a_decoded_one(headers: list[d
 
 def test_the_older_header_says_how_many_queues_a_new_topic_has_too() -> None:
     sent = {"producerGroup": "pg", "topic": "T", "defaultTopicQueueNums": "3", "queueId": "0"}
-    command = one(connection(), request(10, sent, b"x"))
-    assert isinstance(command, Send)
+    command = one(connection(), request(10, sent, b"x"), Send)
     assert command.queues == 3
 
 
 @pytest.mark.parametrize("topic", sorted(UNSENDABLE_TOPICS))
 def test_topics_of_the_system_that_take_no_messages_are_forbidden(topic: str) -> None:
-    conn = connection()
-    assert conn.receive(request(310, {**V2, "b": topic}, b"x"), 1) == []
-    frame = reply(conn)
+    frame = refused_reply(310, {**V2, "b": topic}, b"x")
     assert (frame.code, frame.remark) == (16, f"Sending message to topic[{topic}] is forbidden.")
 
 
@@ -124,20 +131,17 @@ def test_what_a_sender_may_not_set_is_left_out() -> None:
     for serialize in (JSON, BINARY):
         conn = connection()
         for _ in range(2):
-            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
-            assert isinstance(command, Send)
+            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize), Send)
             assert command.messages[0].properties == b"A\x01b\x02" + REGION_PROPERTY
             assert command.messages[0].message_id == ""
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_content_type_and_expiry_are_stored_as_those_of_other_protocols(serialize: int) -> None:
-    conn = connection()
+def test_content_type_and_expiry_are_stored_as_those_of_other_protocols(conn: RemotingConnection, serialize: int) -> None:
     for _ in range(2):
         assert one(conn, request(310, V2, b"x", serialize=serialize))
         given = "mq-expires-at\x012026-11-18T11:06:40.123Z\x02A\x01b\x02mq-content-type\x01a/b\x02"
-        command = one(conn, request(310, {**V2, "i": given}, b"x", serialize=serialize))
-        assert isinstance(command, Send)
+        command = one(conn, request(310, {**V2, "i": given}, b"x", serialize=serialize), Send)
         assert properties.decode(command.messages[0].properties) == {
             "A": "b", "HG_CONTENT_TYPE": "a/b", "HG_EXPIRE_MS": "1795000000123", "MSG_REGION": "DefaultRegion",
         }  # fmt: skip
@@ -154,41 +158,33 @@ def test_the_region_is_not_added_twice() -> None:
     for serialize in (JSON, BINARY):
         conn = connection()
         for _ in range(2):
-            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
-            assert isinstance(command, Send)
+            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize), Send)
             assert command.messages[0].properties == stored.encode()
 
 
 def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
-    command = one(connection(), request(310, {**V2, "f": str(0x301 | 0x30 | 0xC0)}))
-    assert isinstance(command, Send)
+    command = one(connection(), request(310, {**V2, "f": str(0x301 | 0x30 | 0xC0)}), Send)
     assert command.messages[0].sys_flag == 0x301
 
 
 @pytest.mark.parametrize(("code", "change"), [(310, {"f": "4"}), (310, {"f": "12"}), (320, {"m": "true", "f": "4", "i": HALF})])
 def test_a_malformed_half_message_is_refused_and_not_delivered(code: int, change: dict[str, str]) -> None:
-    conn = connection()
     body = b"" if code == 310 else b"\x00\x00\x00\x17" + bytes(15) + b"\x01x\x00\x00"
-    assert conn.receive(request(code, {**V2, **change}, body), 1) == []
-    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    assert refused_reply(code, {**V2, **change}, body).code == codes.MESSAGE_ILLEGAL
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(serialize: int) -> None:
-    conn = connection()
+def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(conn: RemotingConnection, serialize: int) -> None:
     for turn in range(6):
         change = ({"f": "0"}, {"f": "4", "i": HALF + "PGROUP\x01pg\x02"}, {"f": "0", "i": HALF})[turn % 3]
-        command = one(conn, request(310, {**V2, **change}, b"x", serialize=serialize))
-        assert isinstance(command, Send)
+        command = one(conn, request(310, {**V2, **change}, b"x", serialize=serialize), Send)
         message = command.messages[0]
         assert message.sys_flag == (0 if turn % 3 == 0 else SYS_PREPARED)
         assert turn % 3 == 0 or properties.text(message.properties, "PGROUP") == "pg"
 
 
-def test_a_oneway_send_is_not_answered() -> None:
-    conn = connection()
-    command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2))
-    assert isinstance(command, Send)
+def test_a_oneway_send_is_not_answered(conn: RemotingConnection) -> None:
+    command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2), Send)
     assert not command.wait
     conn.answer(Refused(command.ticket, Failure(ErrorCode.OVERLOADED)), 2)
     assert replies(conn) == []
@@ -199,10 +195,9 @@ BATCH = bytes.fromhex(
 )
 
 
-def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_a_warm_cache() -> None:
-    conn = connection()
+def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_a_warm_cache(conn: RemotingConnection) -> None:
     whole = request(310, V2, b"body", serialize=BINARY)
-    assert isinstance(one(conn, whole), Send)
+    one(conn, whole, Send)
     ext = encode_ext(V2)
     at = ext.index(b"\x00\x01i")
     for end in range(at + 3, at + 7):
@@ -212,11 +207,9 @@ def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_
         assert reply(conn).code == codes.INVALID_PARAMETER
 
 
-def test_a_batch_becomes_consecutive_messages() -> None:
+def test_a_batch_becomes_consecutive_messages(conn: RemotingConnection) -> None:
     """The batch body of MessageDecoder.encodeMessages: "x" with TAGS=A, "y" without properties."""
-    conn = connection()
-    command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH))
-    assert isinstance(command, Send)
+    command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH), Send)
     assert [(each.body, each.properties, each.queue_id) for each in command.messages] == [
         (b"x", b"TAGS\x01A\x02" + REGION_PROPERTY, 3),
         (b"y", REGION_PROPERTY, 3),
@@ -229,11 +222,9 @@ def test_a_batch_becomes_consecutive_messages() -> None:
 
 def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
     """The C++ client sends code 10, and writes `true` as 1."""
-    command = one(connection(), request(10, {**V1, "properties": "", "unitMode": "0", "batch": "1"}, BATCH))
-    assert isinstance(command, Send)
+    command = one(connection(), request(10, {**V1, "properties": "", "unitMode": "0", "batch": "1"}, BATCH), Send)
     assert [each.body for each in command.messages] == [b"x", b"y"]
-    command = one(connection(), request(10, {**V1, "unitMode": "0", "batch": "0"}, BATCH))
-    assert isinstance(command, Send)
+    command = one(connection(), request(10, {**V1, "unitMode": "0", "batch": "0"}, BATCH), Send)
     assert [each.body for each in command.messages] == [BATCH]
 
 
@@ -242,22 +233,17 @@ def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
     [b"", BATCH[:-1], BATCH + b"\x00", b"\xff" * 30, b"\x00" * 30, BATCH[:30] + b"\x00\x00\x00\x16" + b"\xff" * 18],
 )
 def test_a_batch_with_wrong_lengths_is_refused(body: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(320, V2, body), 1) == []
-    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    assert refused_reply(320, V2, body).code == codes.MESSAGE_ILLEGAL
 
 
 def test_a_batch_may_not_go_to_a_retry_topic() -> None:
-    conn = connection()
-    assert conn.receive(request(320, {**V2, "b": "%RETRY%g"}, BATCH), 1) == []
-    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    assert refused_reply(320, {**V2, "b": "%RETRY%g"}, BATCH).code == codes.MESSAGE_ILLEGAL
 
 
 @pytest.mark.parametrize(("limit", "most"), [({"l": "16"}, 16), ({}, -1)])
 def test_a_message_for_a_retry_topic_is_its_groups_retry(limit: dict[str, str], most: int) -> None:
     header = {**{key: value for key, value in V2.items() if key != "l"}, **limit, "b": "%RETRY%g", "j": "17"}
-    command = one(connection(), request(310, header, b"x", serialize=BINARY))
-    assert isinstance(command, SendRetry)
+    command = one(connection(), request(310, header, b"x", serialize=BINARY), SendRetry)
     assert (command.group, command.retry_max, command.wait) == ("g", most, True)
     assert command.messages[0].reconsume_times == 17
 
@@ -271,30 +257,23 @@ def test_illegal_fields_are_answered_29(change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("copies", "code"), [(False, codes.FLUSH_DISK_TIMEOUT), (True, codes.FLUSH_SLAVE_TIMEOUT)])
-def test_a_flush_timeout_carries_every_field_that_clients_unbox(copies: bool, code: int) -> None:
-    conn = connection()
-    command = one(conn, request(310, V2))
-    assert isinstance(command, Send)
+def test_a_flush_timeout_carries_every_field_that_clients_unbox(conn: RemotingConnection, copies: bool, code: int) -> None:
+    command = one(conn, request(310, V2), Send)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "it is slow", copies=copies)), 2)
     frame = reply(conn)
     assert (frame.code, frame.remark) == (code, "it is slow")
     assert {"msgId", "queueId", "queueOffset"} <= set(fields(frame))
 
 
-def test_an_id_that_json_escapes_is_replied_unchanged() -> None:
-    conn = connection()
-    command = one(conn, request(310, V2))
-    assert isinstance(command, Send)
+def test_an_id_that_json_escapes_is_replied_unchanged(conn: RemotingConnection) -> None:
+    command = one(conn, request(310, V2), Send)
     conn.answer(Sent(command.ticket, [Placed(0, 0, 0, 0, 'a"b\\ü')]), 2)
     assert fields(reply(conn))["transactionId"] == 'a"b\\ü'
 
 
 @pytest.mark.parametrize("code", [10, 310])
 def test_only_the_node_sends_to_the_retry_topic_of_a_group_for_a_topic(code: int) -> None:
-    conn = connection()
     header = {**V1, "topic": "%RETRY%g+t"} if code == 10 else {**V2, "b": "%RETRY%g+t"}
-    assert conn.receive(request(code, header, b"x"), 1) == []
-    assert reply(conn).code == codes.NO_PERMISSION
+    assert refused_reply(code, header, b"x").code == codes.NO_PERMISSION
     batch = {**V2, "b": "%RETRY%g+t", "m": "true"}
-    assert conn.receive(request(320, batch, b""), 1) == []
-    assert reply(conn).code == codes.NO_PERMISSION
+    assert refused_reply(320, batch, b"").code == codes.NO_PERMISSION

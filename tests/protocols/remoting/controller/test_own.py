@@ -36,7 +36,7 @@ from domain.controller.request import (
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, peer
-from protocols.remoting.controller.notice import role_changed
+from protocols.remoting.controller.sync_state import role_changed
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire.frame import Frame
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, refusal_of, reply_to
@@ -77,7 +77,8 @@ def answered(code: int, body: bytes, event: Event) -> Frame:
 
 def asked(code: int, body: bytes) -> Command:
     """The command of a request."""
-    return command_of(java(code, {"a": "b"}, body))
+    command: Command = command_of(java(code, {"a": "b"}, body))
+    return command
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda each: type(each).__name__)
@@ -97,8 +98,7 @@ def test_which_process_registers_is_said_beside_the_change() -> None:
     change = RegisterReplica(NAME, "main", 1, "h1:10912", "log", run="new", runs_before=("old", "older"))
     body = asking.changing(change)
     assert b"run" not in body
-    found = command_of(java(codes.CHANGE_STORE_GROUP, change_form.process_fields(change), body))
-    assert isinstance(found, ChangeGroup)
+    found = command_of(java(codes.CHANGE_STORE_GROUP, change_form.process_fields(change), body), ChangeGroup)
     assert found.change == change
     many = {"run": "new", "runsBefore": ",".join(["a"] * 65)}
     assert refusal_of(java(codes.CHANGE_STORE_GROUP, many, body))[0] == codes.INVALID_PARAMETER
@@ -168,17 +168,16 @@ def test_a_controller_says_how_it_is() -> None:
 
 def test_a_heartbeat_has_all_that_a_replica_says_of_itself() -> None:
     report = ReplicaReport(2, "log-2b", 5, 1 << 41, 9)
-    found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000)))
-    assert isinstance(found, HearReplica)
+    found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000)), HearReplica)
     assert (found.group, found.report, found.timeout_ms, found.figures) == (NAME, report, 3_000, None)
     figures = ReplicaFigures(800, -1, 12, 3, 1_700_000_000_000, 500)
-    found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures)))
-    assert isinstance(found, HearReplica)
+    found = command_of(
+        java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures)), HearReplica
+    )
     assert found.figures == figures
     led = figures._replace(paths=((1, 4_000), (3, 600_000)))
     fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, led)
-    found = command_of(java(codes.BROKER_HEARTBEAT, fields))
-    assert isinstance(found, HearReplica)
+    found = command_of(java(codes.BROKER_HEARTBEAT, fields), HearReplica)
     assert found.figures == led
 
 
@@ -186,8 +185,7 @@ def test_a_heartbeat_has_all_that_a_replica_says_of_itself() -> None:
 def test_paths_that_are_none_are_left_out(text: str) -> None:
     report, figures = ReplicaReport(2, "log-2b", 5, 1 << 41, 9), ReplicaFigures(800)
     fields = {**asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures), "pathMicros": f"7:8,{text},9:10"}
-    found = command_of(java(codes.BROKER_HEARTBEAT, fields))
-    assert isinstance(found, HearReplica)
+    found = command_of(java(codes.BROKER_HEARTBEAT, fields), HearReplica)
     assert found.figures is not None
     assert found.figures.paths == ((7, 8), (9, 10))
 
@@ -195,8 +193,7 @@ def test_paths_that_are_none_are_left_out(text: str) -> None:
 def test_paths_are_bounded() -> None:
     figures = ReplicaFigures(800, paths=[(each, 5) for each in range(1, 10 * REPLICAS_MAX)])
     fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaReport(2, "log-2b"), 3_000, figures)
-    found = command_of(java(codes.BROKER_HEARTBEAT, fields))
-    assert isinstance(found, HearReplica)
+    found = command_of(java(codes.BROKER_HEARTBEAT, fields), HearReplica)
     assert found.figures is not None
     assert len(found.figures.paths) == REPLICAS_MAX
 
@@ -211,8 +208,9 @@ def test_a_notice_of_a_new_leader_has_the_whole_group() -> None:
 def test_a_controller_is_added_and_removed() -> None:
     body = b""
     for remove in (False, True):
-        found = command_of(java(codes.CHANGE_CONTROLLERS, asking.changing_controllers("h4:9878", remove), body))
-        assert isinstance(found, ChangeControllers)
+        found = command_of(
+            java(codes.CHANGE_CONTROLLERS, asking.changing_controllers("h4:9878", remove), body), ChangeControllers
+        )
         assert (found.address, found.remove) == ("h4:9878", remove)
         made = ControllersChanged(None, None, "")
         assert asking.controllers_changed(decoded(reply_to(found, made))) == ""

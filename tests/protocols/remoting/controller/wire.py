@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from typing import Any, overload
 
 from domain.command import Command
 from domain.event import Event
@@ -14,7 +15,7 @@ from protocols.remoting.settings import RemotingSettings
 from protocols.remoting.ticket import RequestError, Ticket
 from protocols.remoting.wire.frame import Frame, FrameDecoder
 from protocols.setting import Setting
-from tests.protocols.remoting.frames import PEER
+from tests.protocols.remoting.frames import PEER, Kind
 from tests.simulation.kit.entropy import SeededEntropy
 
 CLIENT = Client(
@@ -38,13 +39,17 @@ def java(code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", 
     return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
 
 
-def command_of(data: bytes) -> Command:
-    """The command of a request."""
+@overload
+def command_of(data: bytes) -> Any: ...
+@overload
+def command_of(data: bytes, kind: type[Kind]) -> Kind: ...
+def command_of(data: bytes, kind: type[object] = object) -> Any:
+    """The command of a request, which is of this kind."""
     (frame,) = FrameDecoder().feed(data)
     outcome = READERS[frame.code](CLIENT, frame)
     assert isinstance(outcome, tuple), outcome
-    command: Command = outcome[0]
-    assert len(outcome) == 1
+    (command,) = outcome
+    assert isinstance(command, kind)
     return command
 
 

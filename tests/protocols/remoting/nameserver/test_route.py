@@ -8,8 +8,6 @@ import zlib
 
 import pytest
 
-from domain.errors import ErrorCode, Failure
-from domain.event import Refused
 from domain.nameserver.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
@@ -34,16 +32,15 @@ from domain.nameserver.route import (
     UnregisterBroker,
     WritableChanged,
 )
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.frames import exchanged, fields, one, refused_reply, reply, request
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
+def test_a_route_is_compact_json_with_our_own_address(conn: RemotingConnection, serialize: int) -> None:
     """The Go client splits the text of brokerAddrs at commas and colons, so it must not contain blanks."""
-    conn = connection()
-    command = one(conn, request(105, {"topic": "T"}, serialize=serialize))
-    assert isinstance(command, QueryRoute)
+    command = one(conn, request(105, {"topic": "T"}, serialize=serialize), QueryRoute)
     brokers = [BrokerAddresses("c1", "b-a", {0: ""}), BrokerAddresses("c2", "b-b", {0: "h:1", 1: "h:2"}, "z1")]
     conn.answer(RouteFound(command.ticket, [TopicQueues("b-a", 8, 4, 6)], brokers, "b-a:4"), 1)
     assert reply(conn).body == (
@@ -54,89 +51,61 @@ def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
     )
 
 
-def test_no_route_is_17() -> None:
-    conn = connection()
-    command = one(conn, request(105, {"topic": "T"}))
-    assert isinstance(command, QueryRoute)
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND)), 1)
-    assert reply(conn).code == 17
-
-
-def test_the_cluster_and_its_system_topics() -> None:
-    conn = connection()
+def test_the_cluster_and_its_system_topics(conn: RemotingConnection) -> None:
     brokers = [BrokerAddresses("c1", "b-a", {0: ""})]
-    command = one(conn, request(106))
-    assert isinstance(command, QueryCluster)
-    conn.answer(ClusterFound(command.ticket, brokers), 1)
-    assert json.loads(reply(conn).body) == {
+    assert json.loads(exchanged(106, {}, QueryCluster, ClusterFound(None, brokers)).body) == {
         "brokerAddrTable": {
             "b-a": {"brokerAddrs": {"0": "10.0.0.1:10911"}, "brokerName": "b-a", "cluster": "c1", "enableActingMaster": False}
         },
         "clusterAddrTable": {"c1": ["b-a"]},
     }
-    command = one(conn, request(304))
-    assert isinstance(command, QueryCluster)
+    command = one(conn, request(304), QueryCluster)
     conn.answer(ClusterFound(command.ticket, brokers), 1)
     assert json.loads(reply(conn).body) == {"topicList": ["b-a", "c1"], "brokerAddr": "10.0.0.1:10911"}
 
 
 @pytest.mark.parametrize(("code", "asked", "cluster"), [(206, {}, ""), (224, {"cluster": "c1"}, "c1")])
-def test_topic_lists(code: int, asked: dict[str, str], cluster: str) -> None:
-    conn = connection()
-    command = one(conn, request(code, asked))
-    assert isinstance(command, ListRoutes)
+def test_topic_lists(conn: RemotingConnection, code: int, asked: dict[str, str], cluster: str) -> None:
+    command = one(conn, request(code, asked), ListRoutes)
     assert command.cluster == cluster
     conn.answer(RouteNames(command.ticket, ["A", "B"]), 1)
     assert reply(conn).body == b'{"topicList":["A","B"]}'
 
 
-def test_keys() -> None:
-    conn = connection()
+def test_keys(conn: RemotingConnection) -> None:
     put = one(conn, request(100, {"namespace": "n", "key": "k", "value": "v"}))
-    assert put == PutSetting(put.ticket, "n", "k", "v")  # type: ignore[attr-defined]
+    assert put == PutSetting(put.ticket, "n", "k", "v")
     gone = one(conn, request(102, {"namespace": "n", "key": "k"}))
-    assert gone == PutSetting(gone.ticket, "n", "k", None)  # type: ignore[attr-defined]
+    assert gone == PutSetting(gone.ticket, "n", "k", None)
     for values, code in (({"k": "v"}, 0), ({}, 22)):
-        command = one(conn, request(101, {"namespace": "n", "key": "k"}))
-        assert isinstance(command, QuerySettings)
-        conn.answer(SettingsFound(command.ticket, values), 1)
-        assert reply(conn).code == code
-        command = one(conn, request(219, {"namespace": "n"}))
-        assert isinstance(command, QuerySettings)
+        assert exchanged(101, {"namespace": "n", "key": "k"}, QuerySettings, SettingsFound(None, values)).code == code
+        command = one(conn, request(219, {"namespace": "n"}), QuerySettings)
         conn.answer(SettingsFound(command.ticket, values), 1)
         frame = reply(conn)
         assert frame.code == code
         assert frame.body == (b'{"table":{"k":"v"}}' if values else b"")
 
 
-def test_dropping_a_route_and_permissions_of_a_broker() -> None:
-    conn = connection()
+def test_dropping_a_route_and_permissions_of_a_broker(conn: RemotingConnection) -> None:
     drop = one(conn, request(216, {"topic": "T", "clusterName": "c1"}))
-    assert drop == DropRoute(drop.ticket, "T", "c1")  # type: ignore[attr-defined]
+    assert drop == DropRoute(drop.ticket, "T", "c1")
     for code, writable, name in ((205, False, "wipeTopicCount"), (327, True, "addTopicCount")):
-        command = one(conn, request(code, {"brokerName": "b"}))
-        assert isinstance(command, SetWritable)
+        command = one(conn, request(code, {"brokerName": "b"}), SetWritable)
         assert command.writable is writable
         conn.answer(WritableChanged(command.ticket, 3), 1)
         assert fields(reply(conn)) == {name: "3"}
 
 
-def test_the_configuration_is_shown_and_the_safe_part_of_it_changed() -> None:
-    conn = connection()
+def test_the_configuration_is_shown_and_the_safe_part_of_it_changed(conn: RemotingConnection) -> None:
     for values, told in (({}, b"true"), ({ORDER_KEY: "false"}, b"false")):
-        shown = one(conn, request(319))
-        assert isinstance(shown, QuerySettings)
-        conn.answer(SettingsFound(shown.ticket, values), 1)
-        body = reply(conn).body
+        body = exchanged(319, {}, QuerySettings, SettingsFound(None, values)).body
         assert b"listenPort=9876\n" in body
         assert b"orderMessageEnable=" + told + b"\n" in body
-    change = one(conn, request(318, body=b"# by hand\norderMessageEnable = FALSE\n"))
-    assert isinstance(change, PutSetting)
+    change = one(conn, request(318, body=b"# by hand\norderMessageEnable = FALSE\n"), PutSetting)
     assert (change.namespace, change.key, change.value) == (OWN_NAMESPACE, ORDER_KEY, "false")
     both = b"orderMessageEnable=true\nlistenPort=1"
     for refused, code in ((b"listenPort=1", 16), (both, 16), (b"orderMessageEnable=1", 29), (b"", 29)):
-        assert conn.receive(request(318, body=refused), 1) == []
-        assert reply(conn).code == code
+        assert refused_reply(318, body=refused).code == code
 
 
 REGISTER = {
@@ -171,11 +140,9 @@ COMPRESSED = zlib.compress(
 
 
 @pytest.mark.parametrize(("body", "compressed"), [(BODY, "false"), (COMPRESSED, "true")])
-def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
-    conn = connection()
+def test_a_broker_registers_in_both_forms(conn: RemotingConnection, body: bytes, compressed: str) -> None:
     crc = str(zlib.crc32(body) & 0x7FFFFFFF)
-    command = one(conn, request(103, {**REGISTER, "compressed": compressed, "bodyCrc32": crc}, body))
-    assert isinstance(command, RegisterBroker)
+    command = one(conn, request(103, {**REGISTER, "compressed": compressed, "bodyCrc32": crc}, body), RegisterBroker)
     made = command.registration
     assert (made.cluster, made.broker, made.broker_id, made.address) == ("c1", "b-x", 0, "10.0.0.7:10911")
     assert made.version == DataVersion(1, 1700000000000, 3)
@@ -203,9 +170,7 @@ def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
     ],
 )
 def test_a_bad_registration_is_refused(change: dict[str, str], body: bytes) -> None:
-    conn = connection()
-    assert conn.receive(request(103, {**REGISTER, **change}, body), 1) == []
-    assert reply(conn).code in (1, 29)
+    assert refused_reply(103, {**REGISTER, **change}, body).code in (1, 29)
 
 
 def bomb(front: bytes) -> bytes:
@@ -219,9 +184,8 @@ def bomb(front: bytes) -> bytes:
     [b"", b"\x7f\xff\xff\xff", piece(b"{}") + b"\x00\x00\x10\x00", piece(b"{}") + b"\x00\x00\x10\x00" + b"\x00\x00\xff\xff"],
     ids=["at once", "in the version", "topics without names", "in a topic"],
 )
-def test_a_body_that_inflates_without_end_costs_little_memory(front: bytes) -> None:
+def test_a_body_that_inflates_without_end_costs_little_memory(conn: RemotingConnection, front: bytes) -> None:
     body = bomb(front)
-    conn = connection()
     data = request(103, {**REGISTER, "compressed": "true"}, body)
     tracemalloc.start()
     try:
@@ -232,16 +196,11 @@ def test_a_body_that_inflates_without_end_costs_little_memory(front: bytes) -> N
     assert most < 3 * len(data) + (1 << 20)
 
 
-def test_leaving_renewing_and_comparing() -> None:
-    conn = connection()
+def test_leaving_renewing_and_comparing(conn: RemotingConnection) -> None:
     gone = one(conn, request(104, REGISTER))
-    assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")  # type: ignore[attr-defined]
-    command = one(conn, request(904, REGISTER))
-    assert isinstance(command, RenewBroker)
-    conn.answer(BrokerRenewed(command.ticket, False, None), 1)
-    assert reply(conn).code == 0
-    command = one(conn, request(322, REGISTER, json.dumps(VERSION).encode()))
-    assert isinstance(command, RenewBroker)
+    assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")
+    assert exchanged(904, REGISTER, RenewBroker, BrokerRenewed(None, False, None)).code == 0
+    command = one(conn, request(322, REGISTER, json.dumps(VERSION).encode()), RenewBroker)
     assert command.version == DataVersion(1, 1700000000000, 3)
     conn.answer(BrokerRenewed(command.ticket, True, DataVersion(0, 1, 2)), 1)
     frame = reply(conn)

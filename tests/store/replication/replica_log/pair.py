@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from domain.ports import Clock, Disk
@@ -14,7 +13,7 @@ from store.replication.replica_log.follower import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.driver import Driver
+from tests.store.driver import Driver, wait
 
 CONFIG = StoreSettings(
     segment_bytes=4_096, checkpoint_bytes=4_000, checkpoint_ms=500, retention_check_ms=1 << 40, cache_bytes=0, boot="one",
@@ -65,14 +64,38 @@ class Leading:
             self.replica.confirm(self.replica.written, self.replica.synced)
 
 
+class Pair:
+    """A leader with the topic `orders`, and a replica that follows when it is told to."""
+
+    def __init__(self, count: int = 0, config: StoreSettings = CONFIG, size: int = 100) -> None:
+        self.clock = VirtualClock()
+        self.leader_disk, self.disk = MemoryDisk(self.clock), MemoryDisk(self.clock)
+        self.leader = Leading(opened(self.leader_disk, self.clock, config), self.leader_disk, self.clock, 1, config).alone()
+        self.follower = opened(self.disk, self.clock, config)
+        self.leader.driver.topic("orders")
+        self._size = size
+        self.send(count)
+
+    def send(self, count: int) -> None:
+        for number in range(count):
+            self.leader.driver.send("orders", b"%d " % number + b"x" * self._size)
+
+    def ship(self) -> None:
+        ship(self.leader.replica, self.follower)
+
+    def catch_up(self) -> None:
+        """Let the follower have all of the log, durable and applied."""
+        self.ship()
+        durable(self.follower, self.clock)
+        apply_all(self.follower, self.clock, self.follower.written)
+
+    def bodies(self, leading: Leading | None = None) -> list[bytes]:
+        """The messages of a leader; None: of the first one."""
+        return (leading or self.leader).driver.bodies("orders")
+
+
 def durable(follower: Follower, clock: VirtualClock) -> None:
     wait(clock, follower.sync)
-
-
-def wait(clock: VirtualClock, call: Callable[[Callable[[], None]], None]) -> None:
-    done: list[int] = []
-    call(lambda: done.append(1))
-    clock.run_until(lambda: bool(done))
 
 
 def ship(leader: LeaderLog, follower: Follower, end: int = 1 << 62) -> None:

@@ -13,9 +13,11 @@ from store.log.segment import Segments
 from store.replication.replica_log.aside import BEHIND
 from store.replication.replica_log.follower import Follower, open_follower
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
-from tests.store.replication.replica_log.pair import CONFIG, anew, apply_all, log_bytes, opened, ship, wait
-from tests.store.replication.replica_log.test_crashes import SOAK, Life, dies_at
+from tests.simulation.kit.disk import Crash, MemoryDisk
+from tests.store.driver import Failing, wait
+from tests.store.faults.soak import SOAK
+from tests.store.replication.replica_log.pair import CONFIG, anew, apply_all, log_bytes, opened
+from tests.store.replication.replica_log.test_crashes import Life, dies_at
 
 
 class Loser(Life):
@@ -30,7 +32,7 @@ class Loser(Life):
         super().__init__(30)
         self.cut = self.follower.written
         self.send(60)
-        ship(self.leader.replica, self.follower)
+        self.ship()
         wait(self.clock, self.follower.sync)
         self.whole = log_bytes(self.disk, 0, self.follower.written)
         self.notified: list[StoreEvent] = []
@@ -65,7 +67,7 @@ def test_what_is_cut_off_is_set_aside_with_its_records() -> None:
     assert event.file == folder
     assert f"{count} records of the log, from {life.cut} to {end}" in event.cause
     assert "delete the folder when nobody needs it" in event.remedy
-    ship(life.leader.replica, life.follower)
+    life.ship()
     assert log_bytes(life.disk, 0, end) == life.whole, "it has the leader's log from there on"
 
 
@@ -73,7 +75,7 @@ def test_each_cut_has_a_folder_of_its_own() -> None:
     life = Loser()
     for number in range(3):
         wait(life.clock, lambda done: life.follower.cut(life.cut, done))
-        ship(life.leader.replica, life.follower)
+        life.ship()
         wait(life.clock, life.follower.sync)
         name = f"set-aside/log-{life.cut}" + (f"-{number + 1}" if number else "")
         assert aside(life.disk, name) == life.whole[life.cut :]
@@ -100,7 +102,7 @@ def test_the_whole_log_is_set_aside_when_it_begins_anew() -> None:
     assert aside(life.disk, "set-aside/log-0") == life.whole
     (event,) = life.told_of(StoreEventKind.SET_ASIDE)
     assert f"{records(life.disk, 'set-aside/log-0', 0)} records of the log, from 0 to {len(life.whole)}" in event.cause
-    ship(life.leader.replica, life.follower)
+    life.ship()
     wait(life.clock, life.follower.sync)
     anew(life.follower, 0, 101)
     assert aside(life.disk, "set-aside/log-0") == life.whole, "what was set aside before stays"
@@ -155,12 +157,7 @@ def test_on_a_full_disk_a_log_is_not_cut_before_there_is_room_for_what_goes() ->
 
 def test_a_disk_that_fails_while_records_are_set_aside_breaks_the_log_and_cuts_nothing() -> None:
     life = Loser()
-
-    def watch(operation: Operation) -> None:
-        if operation.name.startswith("set-aside") and operation.kind == "append":
-            raise OSError(errno.EIO, "no")
-
-    life.disk.watch = watch
+    Failing(life.disk, errno.EIO, ("append",), "set-aside")
     life.follower.cut(life.cut, lambda: pytest.fail("nothing is cut"))
     life.clock.run_for(1_000)
     assert life.follower.broken is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 
@@ -11,28 +10,18 @@ import pytest
 from store.replication.replica_log.follower import Follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
-from tests.store.replication.replica_log.pair import CONFIG, Leading, anew, apply_all, durable, log_bytes, opened, ship, wait
+from tests.store.driver import wait
+from tests.store.faults.soak import SOAK
+from tests.store.replication.replica_log.pair import CONFIG, Pair, anew, log_bytes, opened, ship
 
-SOAK = bool(os.environ.get("SOAK"))
 
+class Life(Pair):
+    """A pair whose follower has all of the log."""
 
-class Life:
-    def __init__(self, sends: int = 60) -> None:
-        self.clock = VirtualClock()
-        self.leader_disk = MemoryDisk(self.clock)
-        self.leader = Leading(opened(self.leader_disk, self.clock), self.leader_disk, self.clock, 1).alone()
-        self.leader.driver.topic("orders")
-        self.send(sends)
-        self.disk = MemoryDisk(self.clock)
-        self.follower: Follower = opened(self.disk, self.clock)
-        ship(self.leader.replica, self.follower)
-        durable(self.follower, self.clock)
-        apply_all(self.follower, self.clock, self.follower.written)
+    def __init__(self, count: int = 60) -> None:
+        super().__init__(count)
+        self.catch_up()
         self.clock.run_for(2_000)
-
-    def send(self, count: int) -> None:
-        for number in range(count):
-            self.leader.driver.send("orders", b"%d " % number + b"x" * 100)
 
 
 def dies_at(disk: MemoryDisk, at: int) -> list[int]:
@@ -79,7 +68,7 @@ def test_syncs_wait_while_the_log_is_cut() -> None:
     base = [int(name) for name in life.disk.names("log")][1]
     life.send(60)
     follower = life.follower
-    ship(life.leader.replica, follower)
+    life.ship()
     behind = follower.applied
     assert base < behind < follower.written
     calls: list[str] = []
@@ -107,7 +96,7 @@ def test_a_new_beginning_is_whole_wherever_the_machine_dies(seed: int) -> None:
         held = 0
         try:
             anew(life.follower, life.leader.replica.first, 99)
-            ship(life.leader.replica, life.follower)
+            life.ship()
             wait(life.clock, life.follower.sync)
             held = life.follower.synced
         except (Crash, AssertionError):

@@ -7,54 +7,41 @@ import pytest
 from domain.errors import StoreError
 from domain.replication.ports import DamagedPart, ReplicaDataError
 from store.log.segment import OPEN_FILES_MAX
-from store.replication.replica_log.follower import Follower
-from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.replication.replica_log.pair import Leading, apply_all, durable, log_bytes, opened, ship, wait
+from tests.store.driver import wait
+from tests.store.replication.replica_log.pair import Pair, durable, log_bytes, opened
 
 
-class Two:
+class Two(Pair):
     def __init__(self, count: int) -> None:
-        self.clock = VirtualClock()
-        self.leader_disk, self.disk = MemoryDisk(self.clock), MemoryDisk(self.clock)
-        self.leader = Leading(opened(self.leader_disk, self.clock), self.leader_disk, self.clock, 1).alone()
-        self.follower: Follower = opened(self.disk, self.clock)
-        self.leader.driver.topic("orders")
-        self.send(count)
+        super().__init__(count, size=1_000)
 
-    def send(self, count: int) -> None:
-        for number in range(count):
-            self.leader.driver.send("orders", b"%d " % number + b"x" * 1_000)
-
-    def caught_up(self) -> None:
-        """The follower has all of the log, and has applied it."""
-        ship(self.leader.replica, self.follower)
-        durable(self.follower, self.clock)
-        apply_all(self.follower, self.clock, self.follower.written)
+    def catch_up(self) -> None:
+        super().catch_up()
         assert self.follower.applied == self.follower.behind
 
 
 def test_a_follower_that_gets_no_descriptor_for_its_next_file_says_so_and_goes_on() -> None:
     two = Two(3)
-    ship(two.leader.replica, two.follower)
+    two.ship()
     two.send(20)
     two.disk.descriptors = 0
     with pytest.raises(ReplicaDataError, match="file descriptor"):
-        ship(two.leader.replica, two.follower)
+        two.ship()
     assert two.follower.broken is None
     assert two.follower.full is not None
     two.clock.run_for(5_000)
     two.disk.descriptors = -1
     two.clock.run_for(1_100)
     assert two.follower.full is None
-    two.caught_up()
+    two.catch_up()
     end = two.leader.replica.written
     assert log_bytes(two.disk, 0, end) == log_bytes(two.leader_disk, 0, end)
 
 
 def test_a_follower_that_gets_no_descriptor_to_read_what_it_applies_applies_it_later() -> None:
     two = Two(4 * (OPEN_FILES_MAX + 26))
-    ship(two.leader.replica, two.follower)
+    two.ship()
     durable(two.follower, two.clock)
     two.follower.confirm(two.follower.written // 8)
     two.clock.run_for(2_000)
@@ -75,7 +62,7 @@ def test_a_follower_that_gets_no_descriptor_to_read_what_it_applies_applies_it_l
 
 def test_a_follower_without_a_descriptor_for_its_log_does_not_lead_and_nothing_is_damaged() -> None:
     two = Two(40)
-    ship(two.leader.replica, two.follower)
+    two.ship()
     durable(two.follower, two.clock)
     again = opened(two.disk.killed(two.clock), two.clock)
     disk = again._disk
@@ -88,10 +75,10 @@ def test_a_follower_without_a_descriptor_for_its_log_does_not_lead_and_nothing_i
 
 def test_a_cut_that_gets_no_descriptor_is_made_when_there_is_one() -> None:
     two = Two(3)
-    two.caught_up()
+    two.catch_up()
     common = two.follower.written
     two.send(20)
-    ship(two.leader.replica, two.follower)
+    two.ship()
     durable(two.follower, two.clock)
     two.clock.run_for(1_000)
     cut: list[int] = []
@@ -111,12 +98,12 @@ def test_a_cut_that_gets_no_descriptor_is_made_when_there_is_one() -> None:
     two.clock.run_until(lambda: bool(cut))
     assert two.follower.written == common
     assert log_bytes(two.disk, 0, 1 << 40) == log_bytes(two.leader_disk, 0, common)
-    two.caught_up()
+    two.catch_up()
 
 
 def test_a_mending_that_gets_no_descriptor_to_copy_with_writes_no_zeros_over_good_bytes() -> None:
     two = Two(40)
-    two.caught_up()
+    two.catch_up()
     segments = two.follower._log.files.segments
     first = segments.all[0]
     begin = next(header.position + header.size for header, _ in segments.walk(first.base, False))
@@ -144,7 +131,7 @@ def test_a_mending_that_gets_no_descriptor_to_copy_with_writes_no_zeros_over_goo
 
 def test_a_replica_rolls_to_no_other_file_while_there_is_no_descriptor_for_one() -> None:
     two = Two(2)
-    two.caught_up()
+    two.catch_up()
     active = two.follower._log.files.segments.active
     two.disk.descriptors = 0
     two.follower._raw.roll()
@@ -157,9 +144,9 @@ def test_a_replica_rolls_to_no_other_file_while_there_is_no_descriptor_for_one()
 
 def test_waiting_for_a_cut_ends_with_the_log() -> None:
     two = Two(3)
-    two.caught_up()
+    two.catch_up()
     two.send(20)
-    ship(two.leader.replica, two.follower)
+    two.ship()
     durable(two.follower, two.clock)
     wait(two.clock, two.follower.sync)
     two.disk.descriptors = 0

@@ -11,39 +11,30 @@ from domain.replication.ports import ReplicaDataError
 from domain.topic import Durability
 from store.checkpoint.recovery import ABORT
 from store.replication.replica_log.beginning import MARKER
-from store.replication.replica_log.follower import Follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.driver import Driver
-from tests.store.replication.replica_log.pair import CONFIG, Leading, anew, apply_all, durable, log_bytes, opened, ship, wait
-
-
-class Two:
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.first_disk = MemoryDisk(self.clock)
-        self.leader = Leading(opened(self.first_disk, self.clock), self.first_disk, self.clock, 1).alone()
-        self.disk = MemoryDisk(self.clock)
-        self.follower: Follower = opened(self.disk, self.clock)
-
-    def send(self, count: int, topic: str = "orders") -> None:
-        for number in range(count):
-            self.leader.driver.send(topic, b"%d " % number + b"x" * 100)
-
-    def bodies(self, leading: Leading, topic: str = "orders") -> list[bytes]:
-        return leading.driver.bodies(topic)
+from tests.store.driver import Driver, wait
+from tests.store.replication.replica_log.pair import (
+    CONFIG,
+    Leading,
+    Pair,
+    anew,
+    apply_all,
+    durable,
+    log_bytes,
+    opened,
+    ship,
+)
 
 
 def test_a_promoted_follower_has_all_that_its_leader_had() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(120)
-    ship(two.leader.replica, two.follower)
+    two = Pair(120)
+    two.ship()
     apply_all(two.follower, two.clock, two.follower.written // 2)
     assert 0 < two.follower.applied <= two.follower.written // 2
-    expected = two.bodies(two.leader)
+    expected = two.bodies()
     end = two.leader.replica.written
-    assert log_bytes(two.disk, 0, end) == log_bytes(two.first_disk, 0, end)
+    assert log_bytes(two.disk, 0, end) == log_bytes(two.leader_disk, 0, end)
     new = Leading(two.follower, two.disk, two.clock, 2).alone()
     assert two.bodies(new) == expected
     assert len(expected) == 120
@@ -53,25 +44,21 @@ def test_a_promoted_follower_has_all_that_its_leader_had() -> None:
 
 
 def test_nothing_above_the_confirmed_position_is_applied() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(40)
-    ship(two.leader.replica, two.follower)
+    two = Pair(40)
+    two.ship()
     two.clock.run_for(5_000)
     assert two.follower.applied == 0
 
 
 def test_a_follower_cuts_what_was_not_confirmed_and_follows_the_new_leader() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(20)
-    ship(two.leader.replica, two.follower)
+    two = Pair(20)
+    two.ship()
     durable(two.follower, two.clock)
     common = two.follower.written
     apply_all(two.follower, two.clock, common)
     two.send(40)  # these the follower never gets
     two.leader.driver.store.close()
-    old = opened(two.first_disk, two.clock)
+    old = opened(two.leader_disk, two.clock)
     assert old.incarnation == two.leader.replica.incarnation
     new = Leading(two.follower, two.disk, two.clock, 2).alone()
     new.driver.send("orders", b"of the new epoch")
@@ -80,29 +67,23 @@ def test_a_follower_cuts_what_was_not_confirmed_and_follows_the_new_leader() -> 
     assert old.written == common
     ship(new.replica, old)
     end = new.replica.written
-    assert log_bytes(two.first_disk, 0, end) == log_bytes(two.disk, 0, end)
+    assert log_bytes(two.leader_disk, 0, end) == log_bytes(two.disk, 0, end)
     apply_all(old, two.clock, end)
     assert old.eras() == new.replica.eras()
-    third = Leading(old, two.first_disk, two.clock, 3).alone()
+    third = Leading(old, two.leader_disk, two.clock, 3).alone()
     assert two.bodies(third) == two.bodies(new)
 
 
 def test_a_cut_below_what_is_applied_is_refused() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(10)
-    ship(two.leader.replica, two.follower)
-    apply_all(two.follower, two.clock, two.follower.written)
+    two = Pair(10)
+    two.catch_up()
     with pytest.raises(ReplicaDataError, match="applied"):
         two.follower.cut(0, lambda: None)
 
 
 def test_a_killed_follower_goes_on_as_the_same_log() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(100)
-    ship(two.leader.replica, two.follower)
-    apply_all(two.follower, two.clock, two.follower.written)
+    two = Pair(100)
+    two.catch_up()
     two.clock.run_for(3_000)
     assert two.disk.names("checkpoint")
     identity, written = two.follower.incarnation, two.follower.written
@@ -111,34 +92,29 @@ def test_a_killed_follower_goes_on_as_the_same_log() -> None:
     assert (again.incarnation, again.continues, again.written) == (identity, 0, written)
     assert again.applied > 0
     new = Leading(again, disk, two.clock, 2).alone()
-    assert two.bodies(new) == two.bodies(two.leader)
+    assert two.bodies(new) == two.bodies()
 
 
 def test_after_a_power_failure_the_log_is_another_one() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(30)
-    ship(two.leader.replica, two.follower)
+    two = Pair(30)
+    two.ship()
     durable(two.follower, two.clock)
     kept = two.follower.written
     identity = two.follower.incarnation
     two.send(30)
-    ship(two.leader.replica, two.follower)
+    two.ship()
     disk = two.disk.powered_off(two.clock)
     again = opened(disk, two.clock, CONFIG.__class__(segment_bytes=4_096, boot="two", fresh_incarnation=4_711))
     assert (again.incarnation, again.continues) == (4_711, identity)
     assert again.written >= kept
     ship(two.leader.replica, again)
     new = Leading(again, disk, two.clock, 2).alone()
-    assert two.bodies(new) == two.bodies(two.leader)
+    assert two.bodies(new) == two.bodies()
 
 
 def test_a_new_beginning_throws_everything_away_and_survives_a_crash() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(30)
-    ship(two.leader.replica, two.follower)
-    apply_all(two.follower, two.clock, two.follower.written)
+    two = Pair(30)
+    two.catch_up()
     anew(two.follower, 8_192, 99)
     assert (two.follower.first, two.follower.written, two.follower.applied, two.follower.incarnation) == (
         8_192,
@@ -155,9 +131,7 @@ def test_a_new_beginning_throws_everything_away_and_survives_a_crash() -> None:
 
 
 def test_bytes_that_are_not_whole_or_not_the_next_ones_are_refused_and_not_written() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(10)
+    two = Pair(10)
     data = two.leader.replica.read(0, 4_000)
     for position, bad in ((1, data), (0, data[:-1]), (0, data[:100] + bytes((data[100] ^ 1,)) + data[101:]), (0, b"x" * 80)):
         with pytest.raises(ReplicaDataError):
@@ -168,10 +142,8 @@ def test_bytes_that_are_not_whole_or_not_the_next_ones_are_refused_and_not_writt
 
 
 def test_batches_of_an_older_epoch_are_refused() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(3)
-    ship(two.leader.replica, two.follower)
+    two = Pair(3)
+    two.ship()
     new = Leading(two.follower, two.disk, two.clock, 5).alone()
     new.driver.send("orders", b"new")
     third = opened(MemoryDisk(two.clock), two.clock)
@@ -184,20 +156,15 @@ def test_batches_of_an_older_epoch_are_refused() -> None:
 
 
 def test_a_log_that_is_not_durable_does_not_lead() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(3)
-    ship(two.leader.replica, two.follower)
+    two = Pair(3)
+    two.ship()
     with pytest.raises(StoreError, match="durable"):
         two.follower.promote(2)
 
 
 def test_a_follower_deletes_what_the_leader_does_not_keep() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(200)
-    ship(two.leader.replica, two.follower)
-    apply_all(two.follower, two.clock, two.follower.written)
+    two = Pair(200)
+    two.catch_up()
     bases = [int(name) for name in two.disk.names("log")]
     two.follower.drop_before(bases[2] + 10)
     two.clock.run_for(10_000)
@@ -209,13 +176,13 @@ def test_a_follower_deletes_what_the_leader_does_not_keep() -> None:
     ship(two.leader.replica, again)
     new = Leading(again, disk, two.clock, 2).alone()
     rest = two.bodies(new)
-    assert rest == two.bodies(two.leader)[-len(rest) :]
+    assert rest == two.bodies()[-len(rest) :]
 
 
 def test_a_leader_answers_when_its_replicas_have_it_and_a_deposed_one_says_so() -> None:
-    two = Two()
+    two = Pair()
     two.leader.driver.topic("shipped")
-    ship(two.leader.replica, two.follower)
+    two.ship()
     leading = Leading(two.follower, two.disk, two.clock, 2)
     answers: list[object] = []
     ready: list[int] = []
@@ -237,10 +204,8 @@ def test_a_leader_answers_when_its_replicas_have_it_and_a_deposed_one_says_so() 
 
 
 def test_damage_below_what_was_promised_is_refused_at_the_start() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(100)
-    ship(two.leader.replica, two.follower)
+    two = Pair(100)
+    two.ship()
     durable(two.follower, two.clock)
     two.clock.run_for(1_000)
     disk = two.disk.killed(two.clock)
@@ -250,11 +215,9 @@ def test_damage_below_what_was_promised_is_refused_at_the_start() -> None:
 
 
 def test_a_disk_that_fails_breaks_the_log() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(10)
+    two = Pair(10)
     two.disk.fail_syncs = True
-    ship(two.leader.replica, two.follower)
+    two.ship()
     done: list[int] = []
     two.follower.sync(lambda: done.append(1))
     two.clock.run_for(100)

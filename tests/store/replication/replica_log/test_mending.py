@@ -16,9 +16,10 @@ from domain.store.store_event import unheard
 from store.replication.repairing import REST_NS, Given, PartSource, RepairCounts, Repairing
 from store.replication.replica_log.damaged import DamagedReplica, damaged_replica
 from store.replication.replica_log.follower import Follower, open_follower
+from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
-from tests.store.replication.replica_log.pair import CONFIG, Leading, apply_all, durable, log_bytes, opened, ship
+from tests.store.replication.replica_log.pair import CONFIG, Leading, Pair, durable, log_bytes, opened, ship
 
 QUICK = replace(CONFIG, scrub_pass_s=1)
 
@@ -40,25 +41,17 @@ class OtherReplica:
             done(LogPartRefused(None, error.reason))
 
 
-class Group:
+class Group(Pair):
     """A leader, and a replica that follows and has applied all of it."""
 
-    def __init__(self, count: int = 120) -> None:
-        self.clock = VirtualClock()
-        self.leader_disk, self.disk = MemoryDisk(self.clock), MemoryDisk(self.clock)
-        self.leader = Leading(opened(self.leader_disk, self.clock, QUICK), self.leader_disk, self.clock, 1, QUICK).alone()
-        self.follower: Follower = opened(self.disk, self.clock, QUICK)
-        self.leader.driver.topic("orders")
+    def __init__(self, count: int = 120, config: StoreSettings = QUICK) -> None:
         self.counts = RepairCounts()
         self.notified: list[tuple[DamagedPart, str]] = []
-        self.send(count)
+        super().__init__(count, config)
 
     def send(self, count: int) -> None:
-        for number in range(count):
-            self.leader.driver.send("orders", b"%d " % number + b"x" * 100)
-        ship(self.leader.replica, self.follower)
-        durable(self.follower, self.clock)
-        apply_all(self.follower, self.clock, self.follower.written)
+        super().send(count)
+        self.catch_up()
 
     def repairing(self, log: MendableLog, *sources: PartSource, clock: Clock | None = None) -> Repairing:
         def others() -> Sequence[PartSource]:
@@ -121,40 +114,32 @@ def test_the_scrubber_finds_damage_of_a_follower_and_another_replica_mends_it(ha
     assert group.equal()
     assert not group.follower.parts.damaged()
     new = Leading(group.follower, group.disk, group.clock, 2).alone()
-    assert new.driver.bodies("orders") == group.leader.driver.bodies("orders")
+    assert group.bodies(new) == group.bodies()
 
 
 @pytest.mark.parametrize("number", [0, 2, -1])
 def test_a_leader_serves_again_what_a_follower_has_given(number: int) -> None:
     group = Group()
-    expected = group.leader.driver.bodies("orders")
+    expected = group.bodies()
     name = segments(group.leader_disk)[number]
     group.leader_disk.flip(name, 700)
     group.repairing(group.leader.replica.parts, group.followers())
     group.clock.run_for(15_000)
     assert group.counts.parts == 1
     assert group.counts.failures == 0
-    assert group.leader.driver.bodies("orders") == expected
+    assert group.bodies() == expected
     group.send(20)
     assert group.equal()
 
 
 def test_what_a_reader_meets_is_mended_although_nothing_is_scrubbed() -> None:
-    clock = VirtualClock()
-    config = replace(CONFIG, scrub_days=0)
-    group = Group.__new__(Group)
-    group.clock, group.counts, group.notified = clock, RepairCounts(), []
-    group.leader_disk, group.disk = MemoryDisk(clock), MemoryDisk(clock)
-    group.leader = Leading(opened(group.leader_disk, clock, config), group.leader_disk, clock, 1, config).alone()
-    group.follower = opened(group.disk, clock, config)
-    group.leader.driver.topic("orders")
-    group.send(120)
+    group = Group(config=replace(CONFIG, scrub_days=0))
     group.leader_disk.flip(segments(group.leader_disk)[1], 700)
     group.repairing(group.leader.replica.parts, group.followers())
-    clock.run_for(10_000)
+    group.clock.run_for(10_000)
     assert group.counts.parts == 0
-    assert len(group.leader.driver.bodies("orders")) == 120, "the reader waits"
-    clock.run_for(100)  # the reader does not wait until the name of the new file is durable
+    assert len(group.bodies()) == 120, "the reader waits"
+    group.clock.run_for(100)  # the reader does not wait until the name of the new file is durable
     assert group.counts.parts == 1
 
 
@@ -162,7 +147,7 @@ def test_a_follower_that_cannot_apply_a_damaged_batch_goes_on_when_it_is_whole_a
     group = Group(40)
     for number in range(60):
         group.leader.driver.send("orders", b"more %d" % number + b"y" * 100)
-    ship(group.leader.replica, group.follower)
+    group.ship()
     durable(group.follower, group.clock)
     at = group.follower.applied
     base = max(int(name) for name in group.disk.names("log") if int(name) <= at)
@@ -213,7 +198,7 @@ def test_nothing_is_given_that_is_not_confirmed() -> None:
     group = Group(20)
     end = group.follower.written
     group.leader.driver.send("orders", b"not confirmed")
-    ship(group.leader.replica, group.follower)
+    group.ship()
     with pytest.raises(PartRefusedError, match="know yet"):
         group.follower.parts.read_confirmed(end, end + 100)
     with pytest.raises(PartRefusedError, match="know yet"):
@@ -280,9 +265,11 @@ def test_a_crash_at_every_operation_of_a_mending_leaves_a_log_that_can_be_mended
     assert number > 8
 
 
-def _started(group: Group, disk: MemoryDisk, clock: VirtualClock, renounced: list[str] | None = None) -> Follower:
+def _started(
+    group: Group, disk: MemoryDisk, clock: VirtualClock, renounced: list[str] | None = None, boot: str = ""
+) -> Follower:
     """Open a replica; other replicas help with what its checkpoint covers, and it renounces the rest when that is allowed."""
-    config = replace(QUICK, boot=str(id(disk)), fresh_incarnation=4_711)
+    config = replace(QUICK, boot=boot or str(id(disk)), fresh_incarnation=4_711)
     for _ in range(5):
         try:
             return open_follower(disk, clock, config, unheard)
@@ -312,21 +299,7 @@ def test_what_a_checkpoint_covers_is_mended_at_the_start(harm: str, number: int)
     clock = VirtualClock()
     disk = group.disk.killed(clock)
     HARM[harm](disk, segments(disk)[number])
-    config = replace(QUICK, fresh_incarnation=4_711)
-    follower = None
-    for _ in range(5):
-        try:
-            follower = open_follower(disk, clock, config, unheard)
-            break
-        except StoreError as error:
-            damaged = damaged_replica(disk, clock, error)
-            assert damaged is not None
-            repairing = group.repairing(damaged.parts, group.leaders(), clock=clock)
-            clock.run_for(3_000)
-            assert not damaged.parts.damaged(), repairing.why
-            repairing.close()
-            damaged.close()
-    assert follower is not None
+    follower = _started(group, disk, clock, boot=QUICK.boot)
     repairing = group.repairing(follower.parts, group.leaders(), clock=clock)
     clock.run_for(10_000)
     assert follower.incarnation == identity
@@ -334,7 +307,7 @@ def test_what_a_checkpoint_covers_is_mended_at_the_start(harm: str, number: int)
     ship(group.leader.replica, follower)
     repairing.close()
     new = Leading(follower, disk, clock, 2).alone()
-    assert new.driver.bodies("orders") == group.leader.driver.bodies("orders")
+    assert group.bodies(new) == group.bodies()
 
 
 @pytest.mark.parametrize("harm", ["a bit", "a missing file", "the marks", "an end before the mark"])
@@ -372,7 +345,7 @@ def test_what_no_checkpoint_covers_makes_it_another_log_that_catches_up(harm: st
     assert end == group.leader.replica.written
     assert log_bytes(disk, 0, end) == log_bytes(group.leader_disk, 0, end)
     new = Leading(follower, disk, clock, 2).alone()
-    assert new.driver.bodies("orders") == group.leader.driver.bodies("orders")
+    assert group.bodies(new) == group.bodies()
 
 
 def test_a_crash_while_a_log_is_renounced_loses_nothing_of_what_is_set_aside() -> None:

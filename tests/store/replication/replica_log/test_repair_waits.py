@@ -10,12 +10,12 @@ import pytest
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.record import Record
 from domain.store.store_ports import LeaseResult, ReadResult, StateChange
-from domain.store.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
+from domain.store.store_request import KeyQuery, LeaseRequest, LeaseTerms, PullRequest, ReadRequest
 from store.reads import repair_waits
 from store.replication.repairing import Given, PartSource
 from store.settings import StoreSettings
 from tests.simulation.kit.disk import MemoryDisk
-from tests.store.driver import Driver
+from tests.store.driver import Driver, code_of
 from tests.store.replication.replica_log.test_mending import Group, OtherReplica
 
 WAIT_MS = repair_waits.WAIT_NS // 1_000_000
@@ -70,7 +70,7 @@ def record_at(damaged: Damaged) -> None:
 
 
 def lease_in_order(damaged: Damaged) -> None:
-    request = LeaseRequest("g", "orders", 1_000, 60_000, from_first=True, ordered=True)
+    request = LeaseRequest("g", "orders", 1_000, LeaseTerms(60_000, ordered=True), from_first=True)
     damaged.ask(damaged.driver.store.leases.lease, request)
 
 
@@ -136,8 +136,7 @@ def test_nobody_waits_when_no_replica_gives_the_part() -> None:
     read(damaged)
     damaged.clock.run_for(WAIT_MS - 500)
     (answer,) = damaged.answers
-    assert isinstance(answer, Failure)
-    assert answer.code is ErrorCode.STORE_UNAVAILABLE
+    assert code_of(answer) is ErrorCode.STORE_UNAVAILABLE
     read(damaged)
     assert len(damaged.answers) == 2, "nothing waits for a while"
     damaged.group.repairing(damaged.group.leader.replica.parts, damaged.group.followers())
@@ -149,7 +148,7 @@ def test_nobody_waits_when_no_replica_gives_the_part() -> None:
 def test_a_message_that_cannot_be_read_is_leased_soon_after_its_repair_and_those_behind_it_at_once() -> None:
     damaged = Damaged()
     assert len(damaged.driver.lease("g", "orders", 1_000).messages) == damaged.count - 1
-    request = LeaseRequest("g", "orders", 1_000, 60_000)
+    request = LeaseRequest("g", "orders", 1_000, LeaseTerms(60_000))
     damaged.ask(damaged.driver.store.leases.lease, request)
     (empty,) = damaged.answers
     assert isinstance(empty, LeaseResult)
@@ -218,15 +217,13 @@ def test_a_query_by_key_that_nobody_helps_has_an_error_to_ask_again_and_then_wha
 
 
 def test_a_node_alone_waits_for_nothing() -> None:
-    driver = Driver(StoreSettings(cache_bytes=0))
-    driver.topic("orders")
+    driver = Driver.with_topics("orders", config=StoreSettings(cache_bytes=0))
     (placed,) = driver.send("orders", b"x" * 100)
     damage(driver.disk, placed.physical_offset)
     answers: list[ReadResult | Failure] = []
     driver.store.log.read(EVERYTHING, answers.append)
     (answer,) = answers
-    assert isinstance(answer, Failure)
-    assert answer.code is ErrorCode.INTERNAL
+    assert code_of(answer) is ErrorCode.INTERNAL
 
 
 def test_a_reader_of_a_follower_waits_and_is_refused_when_it_leads() -> None:

@@ -7,8 +7,8 @@ from domain.message.record import Record
 from domain.replication.reads import FollowerReads
 from domain.store.store_ports import ReadResult, StateChange
 from domain.store.store_request import ReadRequest
-from tests.store.replication.replica_log.pair import Leading, anew, apply_all, durable, ship
-from tests.store.replication.replica_log.test_follower import Two
+from tests.store.driver import code_of
+from tests.store.replication.replica_log.pair import Leading, Pair, anew, apply_all
 
 
 def end_of(reads: FollowerReads) -> int:
@@ -38,11 +38,9 @@ def bodies(reads: FollowerReads) -> list[bytes]:
 
 
 def test_a_follower_serves_what_is_confirmed_and_nothing_above() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(120)
-    expected = two.bodies(two.leader)
-    ship(two.leader.replica, two.follower)
+    two = Pair(120)
+    expected = two.bodies()
+    two.ship()
     reads = two.follower.reads
     assert end_of(reads) == 0
     assert reads.metadata.topic("orders") is None
@@ -66,15 +64,12 @@ def test_a_follower_serves_what_is_confirmed_and_nothing_above() -> None:
 
 
 def test_records_are_found_by_position_up_to_the_confirmed_one() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(40)
-    ship(two.leader.replica, two.follower)
-    apply_all(two.follower, two.clock, two.follower.written)
+    two = Pair(40)
+    two.catch_up()
     first = read(two.follower.reads)
     assert isinstance(first, ReadResult)
     two.send(1)
-    ship(two.leader.replica, two.follower)
+    two.ship()
     place = Record(first.records[-1]).physical_offset
     found: list[bytes | Failure] = []
     two.follower.reads.log.record_at(place, found.append)
@@ -85,7 +80,7 @@ def test_records_are_found_by_position_up_to_the_confirmed_one() -> None:
     assert found[-1].code is ErrorCode.MESSAGE_NOT_FOUND
 
 
-def _begins(two: Two, position: int) -> bool:
+def _begins(two: Pair, position: int) -> bool:
     """True when a message of the leader begins at a position."""
     found: list[bytes | Failure] = []
     two.leader.driver.store.log.record_at(position, found.append)
@@ -93,12 +88,8 @@ def _begins(two: Two, position: int) -> bool:
 
 
 def test_a_follower_serves_behind_a_segment_that_was_deleted() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(120)
-    ship(two.leader.replica, two.follower)
-    apply_all(two.follower, two.clock, two.follower.written)
-    durable(two.follower, two.clock)
+    two = Pair(120)
+    two.catch_up()
     two.follower.drop_before(two.follower.written)
     two.clock.run_for(10_000)
     assert two.follower.first > 0
@@ -111,14 +102,12 @@ def test_a_follower_serves_behind_a_segment_that_was_deleted() -> None:
 
 
 def test_nothing_is_served_once_the_replica_is_promoted_or_begins_anew() -> None:
-    two = Two()
-    two.leader.driver.topic("orders")
-    two.send(20)
-    ship(two.leader.replica, two.follower)
+    two = Pair(20)
+    two.ship()
     before = two.follower.reads
     Leading(two.follower, two.disk, two.clock, 2)
     assert isinstance(read(before), Failure), "what a promotion applies is not confirmed yet"
-    other = Two()
+    other = Pair()
     old = other.follower.reads
     anew(other.follower, 0, 77)
     assert isinstance(read(old), Failure)
@@ -126,8 +115,7 @@ def test_nothing_is_served_once_the_replica_is_promoted_or_begins_anew() -> None
 
 
 def test_a_follower_changes_nothing() -> None:
-    two = Two()
+    two = Pair()
     answers: list[None | Failure] = []
     two.follower.reads.state.put([StateChange("users", b"a", b"b")], answers.append)
-    assert isinstance(answers[0], Failure)
-    assert answers[0].code is ErrorCode.STORE_UNAVAILABLE
+    assert code_of(answers[0]) is ErrorCode.STORE_UNAVAILABLE

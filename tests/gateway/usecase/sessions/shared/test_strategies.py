@@ -13,7 +13,6 @@ from domain.membership import Heartbeat, Members, MembersChanged, Membership, Qu
 from domain.store.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.sessions.shared.share_strategy import strategy_of
 from gateway.usecase.topics_and_groups import policy
 from protocols.mqtt import property as props
 from protocols.mqtt.publish import Ack, Publish
@@ -62,19 +61,6 @@ class RemotingConsumer(RecordingDriver):
         return event.messages
 
 
-def test_round_robin_goes_by_turns_whoever_is_busy() -> None:
-    broker = Broker()
-    notify(broker, policy.ROUND_ROBIN)
-    quick, slow = member(broker, "quick"), member(broker, "slow")
-    source = sender(broker)
-    got = [0, 0]
-    for number in range(20):
-        send(source, 1, first=number)
-        got[0] += len(quick.messages())
-        got[1] += len(slow.messages(answer=False))
-    assert got == [10, 10]
-
-
 def test_a_change_counts_from_the_next_message_on() -> None:
     broker = Broker()
     quick, slow = member(broker, "quick"), member(broker, "slow")
@@ -98,36 +84,6 @@ def test_the_policy_is_for_groups_that_say_nothing() -> None:
         send(sender(broker), 1, first=number)
         members[1].messages()
     assert len(members[0].messages(answer=False)) == 3
-    assert strategy_of({policy.STRATEGY: "no such thing"}, policy.STICKY) == policy.STICKY
-
-
-def test_sticky_a_message_group_stays_with_its_member() -> None:
-    broker = Broker()
-    broker.publish("t", b"first")
-    notify(broker, policy.STICKY)
-    members = [member(broker, name) for name in "abc"]
-    for number in range(8):
-        for key in ("k1", "k2", "k3", "k4", "k5", "k6"):
-            keyed(broker, key, number)
-    found = [bodies(each.messages()) for each in members]
-    assert [len({body.split(b"-")[0] for body in one}) for one in found] == [2, 2, 2]
-    assert sum(len(one) for one in found) == 48
-    for one in found:
-        for name in {body.split(b"-")[0] for body in one}:
-            assert [body for body in one if body.startswith(name)] == [b"%s-%d" % (name, number) for number in range(8)]
-
-
-def test_sticky_a_newcomer_takes_no_key_from_a_member_that_lives() -> None:
-    broker = Broker()
-    broker.publish("t", b"first")
-    notify(broker, policy.STICKY)
-    first = member(broker, "first")
-    keyed(broker, "k", 0)
-    second = member(broker, "second")
-    keyed(broker, "k", 1)
-    keyed(broker, "new", 0)
-    assert bodies(first.messages()) == [b"k-0", b"k-1"]
-    assert bodies(second.messages()) == [b"new-0"]
 
 
 @pytest.mark.parametrize("window", [1, 3, 20])

@@ -28,27 +28,44 @@ var endpoint, topic, group string
 
 func main() {
 	endpoint, topic, group = os.Args[2], os.Args[3], os.Args[4]
-	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact, "crash": crash, "sql": sql, "dead": dead, "spaces": spaces, "slow": slow, "ordered": ordered, "guarded": guarded}
-	if err := scenarios[os.Args[1]](); err != nil {
-		fmt.Println("FAILED", os.Args[1], err)
-		os.Exit(1)
-	}
+	scenarios := map[string]func(){"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact, "crash": crash, "sql": sql, "dead": dead, "spaces": spaces, "slow": slow, "ordered": ordered, "guarded": guarded}
+	defer func() {
+		if err := recover(); err != nil {
+			fmt.Println("FAILED", os.Args[1], err)
+			os.Exit(1)
+		}
+	}()
+	scenarios[os.Args[1]]()
 	fmt.Println("OK", os.Args[1])
 }
 
-func configuration() *client.Config {
+// must ends the scenario with an error, if there is one.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func got[T any](value T, err error) T {
+	must(err)
+	return value
+}
+
+func configuration() *client.Config { return of(group) }
+
+func of(group string) *client.Config {
 	return &client.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: &credentials.SessionCredentials{}}
 }
 
+func producing(config *client.Config, name string, more ...client.ProducerOption) client.Producer {
+	producer := got(client.NewProducer(config, append([]client.ProducerOption{client.WithTopics(name)}, more...)...))
+	must(producer.Start())
+	return producer
+}
+
 // produce sends count messages; change may set what else a message needs.
-func produce(count int, change func(number int, message *client.Message)) error {
-	producer, err := client.NewProducer(configuration(), client.WithTopics(topic))
-	if err != nil {
-		return err
-	}
-	if err = producer.Start(); err != nil {
-		return err
-	}
+func produce(count int, change func(number int, message *client.Message)) {
+	producer := producing(configuration(), topic)
 	defer producer.GracefulStop()
 	for number := 0; number < count; number++ {
 		message := &client.Message{Topic: topic, Body: []byte(fmt.Sprint("body ", number))}
@@ -58,101 +75,86 @@ func produce(count int, change func(number int, message *client.Message)) error 
 		if change != nil {
 			change(number, message)
 		}
-		receipts, err := producer.Send(context.Background(), message)
-		if err != nil {
-			return err
-		}
+		receipts := got(producer.Send(context.Background(), message))
 		if len(receipts) != 1 || receipts[0].MessageID == "" {
-			return fmt.Errorf("receipts %v", receipts)
+			panic(fmt.Errorf("receipts %v", receipts))
 		}
 	}
-	return nil
 }
 
-func receiving(expression *client.FilterExpression) (client.SimpleConsumer, error) {
-	consumer, err := client.NewSimpleConsumer(
-		configuration(), client.WithSimpleAwaitDuration(await),
-		client.WithSimpleSubscriptionExpressions(map[string]*client.FilterExpression{topic: expression}),
-	)
-	if err != nil {
-		return nil, err
-	}
-	return consumer, consumer.Start()
+func receiving(expression *client.FilterExpression) client.SimpleConsumer {
+	return receivingOf(configuration(), topic, expression)
 }
 
-func whole(message *client.MessageView) error {
+func receivingOf(config *client.Config, name string, expression *client.FilterExpression) client.SimpleConsumer {
+	consumer := got(client.NewSimpleConsumer(
+		config, client.WithSimpleAwaitDuration(await),
+		client.WithSimpleSubscriptionExpressions(map[string]*client.FilterExpression{name: expression}),
+	))
+	must(consumer.Start())
+	return consumer
+}
+
+// whole ends the scenario unless the message is as it was sent.
+func whole(message *client.MessageView) {
 	number := strings.TrimPrefix(string(message.GetBody()), "body ")
 	if keys := message.GetKeys(); len(keys) != 1 || keys[0] != "key-"+number {
-		return fmt.Errorf("keys %v of body %s", keys, number)
+		panic(fmt.Errorf("keys %v of body %s", keys, number))
 	}
 	if message.GetTag() == nil || message.GetProperties()["place"] != "Zürich" || message.GetTopic() != topic {
-		return fmt.Errorf("tag, topic or properties of body %s are not as they were sent", number)
+		panic(fmt.Errorf("tag, topic or properties of body %s are not as they were sent", number))
 	}
-	return nil
 }
 
 // drain receives until enough messages have come; handle answers whether the message is acknowledged.
-func drain(consumer client.SimpleConsumer, enough int, handle func(*client.MessageView) (bool, error)) error {
+func drain(consumer client.SimpleConsumer, enough int, handle func(*client.MessageView) bool) {
 	end := time.Now().Add(patience)
 	for seen := 0; seen < enough; {
 		if time.Now().After(end) {
-			return fmt.Errorf("%d of %d messages within %v", seen, enough, patience)
+			panic(fmt.Errorf("%d of %d messages within %v", seen, enough, patience))
 		}
 		messages, err := consumer.Receive(context.Background(), 16, invisible)
 		if err != nil {
 			if status, known := client.AsErrRpcStatus(err); known && status.GetCode() == 40404 {
 				continue
 			}
-			return err
+			panic(err)
 		}
 		for _, message := range messages {
 			seen++
-			acknowledge, err := handle(message)
-			if err != nil {
-				return err
-			}
-			if acknowledge {
-				if err = consumer.Ack(context.Background(), message); err != nil {
-					return err
-				}
+			if handle(message) {
+				must(consumer.Ack(context.Background(), message))
 			}
 		}
 	}
-	return nil
 }
 
 // simple receives by tag, gives one message back for a second, and acknowledges the rest.
-func simple() error {
-	if err := produce(20, nil); err != nil {
-		return err
-	}
-	consumer, err := receiving(client.NewFilterExpression("even"))
-	if err != nil {
-		return err
-	}
+func simple() {
+	produce(20, nil)
+	consumer := receiving(client.NewFilterExpression("even"))
 	attempts := map[string][]int32{}
 	givenBack := ""
-	err = drain(consumer, 11, func(message *client.MessageView) (bool, error) {
+	drain(consumer, 11, func(message *client.MessageView) bool {
 		body := string(message.GetBody())
 		attempts[body] = append(attempts[body], message.GetDeliveryAttempt())
 		if givenBack == "" {
 			givenBack = body
-			return false, consumer.ChangeInvisibleDuration(message, time.Second)
+			must(consumer.ChangeInvisibleDuration(message, time.Second))
+			return false
 		}
-		return true, whole(message)
+		whole(message)
+		return true
 	})
-	if err != nil {
-		return err
-	}
 	wanted := map[string][]int32{}
 	for number := 0; number < 20; number += 2 {
 		wanted[fmt.Sprint("body ", number)] = []int32{1}
 	}
 	wanted[givenBack] = []int32{1, 2}
 	if fmt.Sprint(attempts) != fmt.Sprint(wanted) {
-		return fmt.Errorf("seen %v, wanted %v", attempts, wanted)
+		panic(fmt.Errorf("seen %v, wanted %v", attempts, wanted))
 	}
-	return consumer.GracefulStop()
+	must(consumer.GracefulStop())
 }
 
 type bag struct {
@@ -172,6 +174,12 @@ func (b *bag) all() []*client.MessageView {
 	return append([]*client.MessageView{}, b.seen...)
 }
 
+// take is what a listener does that writes messages down.
+func (b *bag) take(message *client.MessageView) client.ConsumerResult {
+	b.add(message)
+	return client.SUCCESS
+}
+
 func (b *bag) bodies() []string {
 	found := []string{}
 	for _, message := range b.all() {
@@ -181,28 +189,27 @@ func (b *bag) bodies() []string {
 }
 
 // pushed starts a push consumer. It ends with the process: its GracefulStop waits for a long poll of 20 s.
-func pushed(listener func(*client.MessageView) client.ConsumerResult) error {
-	consumer, err := client.NewPushConsumer(
-		configuration(), client.WithPushAwaitDuration(await), client.WithPushConsumptionThreadCount(4),
-		client.WithPushSubscriptionExpressions(map[string]*client.FilterExpression{topic: client.SUB_ALL}),
-		client.WithPushMessageListener(&client.FuncMessageListener{Consume: listener}),
-	)
-	if err != nil {
-		return err
-	}
-	return consumer.Start()
+func pushed(listener func(*client.MessageView) client.ConsumerResult) {
+	pushedOf(configuration(), topic, listener)
 }
 
-func until(holds func() bool) error { return frame.Within("what was wanted", patience, holds) }
+func pushedOf(config *client.Config, name string, listener func(*client.MessageView) client.ConsumerResult) {
+	consumer := got(client.NewPushConsumer(
+		config, client.WithPushAwaitDuration(await), client.WithPushConsumptionThreadCount(4),
+		client.WithPushSubscriptionExpressions(map[string]*client.FilterExpression{name: client.SUB_ALL}),
+		client.WithPushMessageListener(&client.FuncMessageListener{Consume: listener}),
+	))
+	must(consumer.Start())
+}
+
+func until(what string, holds func() bool) { must(frame.Within(what, patience, holds)) }
 
 // push fails one message once and gets it again; every other comes once.
-func push() error {
-	if err := produce(30, nil); err != nil {
-		return err
-	}
+func push() {
+	produce(30, nil)
 	var seen bag
 	var failed sync.Once
-	err := pushed(func(message *client.MessageView) client.ConsumerResult {
+	pushed(func(message *client.MessageView) client.ConsumerResult {
 		seen.add(message)
 		result := client.SUCCESS
 		if string(message.GetBody()) == "body 3" {
@@ -210,18 +217,11 @@ func push() error {
 		}
 		return result
 	})
-	if err != nil {
-		return err
-	}
-	if err = until(func() bool { return len(seen.all()) >= 31 }); err != nil {
-		return fmt.Errorf("%d of 31 messages: %w", len(seen.all()), err)
-	}
+	until("31 messages", func() bool { return len(seen.all()) >= 31 })
 	time.Sleep(time.Second)
 	got, wanted := []string{}, []string{"body 3 2"}
 	for _, message := range seen.all() {
-		if err = whole(message); err != nil {
-			return err
-		}
+		whole(message)
 		got = append(got, fmt.Sprint(string(message.GetBody()), " ", message.GetDeliveryAttempt()))
 	}
 	for number := 0; number < 30; number++ {
@@ -230,33 +230,21 @@ func push() error {
 	sort.Strings(got)
 	sort.Strings(wanted)
 	if strings.Join(got, ",") != strings.Join(wanted, ",") {
-		return fmt.Errorf("seen %v", got)
+		panic(fmt.Errorf("seen %v", got))
 	}
-	return nil
 }
 
 // fifo sends three message groups and sees each in its order.
-func fifo() error {
-	err := produce(30, func(number int, message *client.Message) { message.SetMessageGroup(fmt.Sprint("group-", number%3)) })
-	if err != nil {
-		return err
-	}
+func fifo() {
+	produce(30, func(number int, message *client.Message) { message.SetMessageGroup(fmt.Sprint("group-", number%3)) })
 	var seen bag
-	err = pushed(func(message *client.MessageView) client.ConsumerResult {
-		seen.add(message)
-		return client.SUCCESS
-	})
-	if err != nil {
-		return err
-	}
-	if err = until(func() bool { return len(seen.all()) >= 30 }); err != nil {
-		return fmt.Errorf("%d of 30 messages: %w", len(seen.all()), err)
-	}
+	pushed(seen.take)
+	until("30 messages", func() bool { return len(seen.all()) >= 30 })
 	byGroup := map[string][]string{}
 	for _, message := range seen.all() {
 		messageGroup := message.GetMessageGroup()
 		if messageGroup == nil {
-			return fmt.Errorf("no message group on %s", message.GetBody())
+			panic(fmt.Errorf("no message group on %s", message.GetBody()))
 		}
 		byGroup[*messageGroup] = append(byGroup[*messageGroup], strings.TrimPrefix(string(message.GetBody()), "body "))
 	}
@@ -266,30 +254,22 @@ func fifo() error {
 			wanted = append(wanted, fmt.Sprint(number))
 		}
 		if got := byGroup[fmt.Sprint("group-", messageGroup)]; strings.Join(got, " ") != strings.Join(wanted, " ") {
-			return fmt.Errorf("group-%d: %v", messageGroup, got)
+			panic(fmt.Errorf("group-%d: %v", messageGroup, got))
 		}
 	}
-	return nil
 }
 
 // delay gets a message for later when its time has come, not before.
-func delay() error {
+func delay() {
 	due := time.Now().Add(3 * time.Second)
-	if err := produce(3, func(_ int, message *client.Message) { message.SetDelayTimestamp(due) }); err != nil {
-		return err
-	}
-	consumer, err := receiving(client.SUB_ALL)
-	if err != nil {
-		return err
-	}
-	err = drain(consumer, 3, func(message *client.MessageView) (bool, error) {
+	produce(3, func(_ int, message *client.Message) { message.SetDelayTimestamp(due) })
+	consumer := receiving(client.SUB_ALL)
+	drain(consumer, 3, func(message *client.MessageView) bool {
 		if now := time.Now(); now.Before(due.Truncate(time.Millisecond)) {
-			return false, fmt.Errorf("%v too early", due.Sub(now))
+			panic(fmt.Errorf("%v too early", due.Sub(now)))
 		}
-		return true, whole(message)
+		whole(message)
+		return true
 	})
-	if err != nil {
-		return err
-	}
-	return consumer.GracefulStop()
+	must(consumer.GracefulStop())
 }

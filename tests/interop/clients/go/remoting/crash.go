@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2"
-	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
 
@@ -15,32 +14,15 @@ import (
 )
 
 // crash runs two scenes at a time, over a kill of the node.
-func crash() error {
-	return frame.Play(map[string]frame.Scene{
+func crash() {
+	must(frame.Play(map[string]frame.Scene{
 		"stream":       func(arrived func()) error { return stream(topic+"-stream", arrived) },
 		"transactions": func(arrived func()) error { return transactions(topic+"-transactions", arrived) },
-	})
+	}))
 }
 
-func member(of string, seen *bag) (rocketmq.PushConsumer, error) {
-	made, err := rocketmq.NewPushConsumer(
-		consumer.WithNsResolver(resolver()), consumer.WithGroupName("cg_"+of),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset), consumer.WithInstance(of),
-	)
-	if err != nil {
-		return nil, err
-	}
-	everything := consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}
-	err = made.Subscribe(of, everything, func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-		for _, each := range messages {
-			seen.add(string(each.Body))
-		}
-		return consumer.ConsumeSuccess, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return made, made.Start()
+func member(of string, seen *bag) {
+	joined("cg_"+of, of, "*", seen.take)
 }
 
 // stream sends and consumes all the time: what was acknowledged is consumed.
@@ -63,9 +45,7 @@ func stream(of string, arrived func()) error {
 		return err
 	}
 	seen := &bag{}
-	if _, err = member(of, seen); err != nil {
-		return err
-	}
+	member(of, seen)
 	return frame.Stream(arrived, 1, send, seen.all)
 }
 
@@ -121,9 +101,7 @@ func transactions(of string, arrived func()) error {
 	arrived()
 	frame.AwaitBack()
 	seen := &bag{}
-	if _, err = member(of, seen); err != nil {
-		return err
-	}
+	member(of, seen)
 	if err = frame.Within("all that commits", frame.Lateness, func() bool { return len(seen.all()) >= len(wanted) }); err != nil {
 		return fmt.Errorf("%w: seen %v, asked %v", err, seen.all(), judge.asked)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -11,16 +12,13 @@ import (
 )
 
 // mixed is one push consumer of a group that others receive in. It says READY, then "got BODY" of each message, until its input ends.
-func mixed() error {
+func mixed() {
 	said := make(chan string, 4096)
-	made, err := subscribed("*", false, func(each *primitive.MessageExt) consumer.ConsumeResult {
+	made := joined("cg_"+topic, topic, "*", func(_ context.Context, each *primitive.MessageExt) consumer.ConsumeResult {
 		said <- "got " + string(each.Body)
 		time.Sleep(5 * time.Millisecond)
 		return consumer.ConsumeSuccess
 	})
-	if err != nil {
-		return err
-	}
 	go func() {
 		for line := range said {
 			fmt.Println(line)
@@ -28,7 +26,6 @@ func mixed() error {
 	}()
 	fmt.Println("READY")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-	err = made.Shutdown()
+	must(made.Shutdown())
 	time.Sleep(200 * time.Millisecond)
-	return err
 }

@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2"
-	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
-
-	"headgate/interop/frame"
 )
 
 // decider leaves open what begins with "open"; asked about it, it commits what ends in an even digit.
@@ -41,55 +38,37 @@ func (d *decider) CheckLocalTransaction(message *primitive.MessageExt) primitive
 	return primitive.RollbackMessageState
 }
 
-func transact() error {
-	if err := created(); err != nil {
-		return err
-	}
+func transact() {
+	create()
 	seen := &bag{}
-	member, err := subscribed("*", false, func(message *primitive.MessageExt) consumer.ConsumeResult {
-		seen.add(string(message.Body))
-		return consumer.ConsumeSuccess
-	})
-	if err != nil {
-		return err
-	}
+	member := joined("cg_"+topic, topic, "*", seen.take)
 	defer member.Shutdown()
 	judge := &decider{asked: map[string]int{}}
-	made, err := rocketmq.NewTransactionProducer(
+	made := got(rocketmq.NewTransactionProducer(
 		judge, producer.WithNsResolver(resolver()), producer.WithGroupName("tg_"+topic), producer.WithRetry(0),
 		producer.WithSendMsgTimeout(10*time.Second),
-	)
-	if err != nil {
-		return err
-	}
-	if err := made.Start(); err != nil {
-		return err
-	}
+	))
+	must(made.Start())
 	defer made.Shutdown()
 	var wanted []string
 	for number := 0; number < 8; number++ {
 		for _, kind := range []string{"commit", "rollback", "open"} {
 			body := fmt.Sprintf("%s%d", kind, number)
-			result, err := made.SendMessageInTransaction(context.Background(), message("TagA", "key", body))
-			if err != nil {
-				return err
-			}
+			result := got(made.SendMessageInTransaction(context.Background(), message("TagA", "key", body)))
 			if result.Status != primitive.SendOK || result.TransactionID != result.MsgID {
-				return fmt.Errorf("%s: %s", body, result.String())
+				panic(fmt.Errorf("%s: %s", body, result.String()))
 			}
 			if kind == "commit" || kind == "open" && number%2 == 0 {
 				wanted = append(wanted, body)
 			}
 		}
 	}
-	if err := frame.Within("all that commits", 90*time.Second, func() bool { return len(seen.all()) >= len(wanted) }); err != nil {
-		return fmt.Errorf("%w: seen %v, asked %v", err, seen.all(), judge.asked)
-	}
+	seen.await("all that commits", len(wanted))
 	time.Sleep(2 * time.Second)
 	judge.lock.Lock()
 	defer judge.lock.Unlock()
 	if len(judge.asked) != 8 {
-		return fmt.Errorf("asked about %v", judge.asked)
+		panic(fmt.Errorf("asked about %v", judge.asked))
 	}
-	return same(seen.all(), wanted)
+	must(same(seen.all(), wanted))
 }

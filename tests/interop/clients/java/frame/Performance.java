@@ -1,3 +1,5 @@
+package frame;
+
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -10,13 +12,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
 /** What every scene has, whatever its SDK: clients that end with it, a node that may be killed under it, and what it checks. */
-abstract class Performance implements AutoCloseable {
+public abstract class Performance implements AutoCloseable {
     /** Of all scenes of a programme: who is not yet ready for the node to be killed, and whether it is there again. */
-    static final class Kill {
+    public static final class Kill {
         final CountDownLatch ready;
         final CountDownLatch back = new CountDownLatch(1);
 
-        Kill(int scenes) {
+        public Kill(int scenes) {
             ready = new CountDownLatch(scenes);
         }
     }
@@ -25,12 +27,12 @@ abstract class Performance implements AutoCloseable {
     private final Deque<AutoCloseable> ends = new ArrayDeque<>();
     private boolean paused;
 
-    Performance(Kill kill) {
+    protected Performance(Kill kill) {
         this.kill = kill;
     }
 
     /** To be done when the scene is over, the latest first. */
-    void atEnd(AutoCloseable end) {
+    public void atEnd(AutoCloseable end) {
         ends.push(end);
     }
 
@@ -42,7 +44,7 @@ abstract class Performance implements AutoCloseable {
     }
 
     /** Says that this scene is ready for the node to be killed, once; later calls do nothing. */
-    void readyToBeKilled() {
+    public void readyToBeKilled() {
         if (!paused) {
             paused = true;
             kill.ready.countDown();
@@ -50,26 +52,26 @@ abstract class Performance implements AutoCloseable {
     }
 
     /** Ready, and waits until the node has been killed and is there again. */
-    void killed() throws InterruptedException {
+    public void killed() throws InterruptedException {
         readyToBeKilled();
         awaitBack();
     }
 
-    void awaitBack() throws InterruptedException {
+    public void awaitBack() throws InterruptedException {
         kill.back.await();
     }
 
-    boolean isBack() {
+    public boolean isBack() {
         return kill.back.getCount() == 0;
     }
 
-    static void check(boolean holds, String what) {
+    public static void check(boolean holds, String what) {
         if (!holds) {
             throw new AssertionError(what);
         }
     }
 
-    static void until(String what, int seconds, BooleanSupplier holds) throws InterruptedException {
+    public static void until(String what, int seconds, BooleanSupplier holds) throws InterruptedException {
         long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
         while (!holds.getAsBoolean()) {
             check(System.nanoTime() < limit, "not within " + seconds + " s: " + what);
@@ -78,7 +80,7 @@ abstract class Performance implements AutoCloseable {
     }
 
     /** Exactly these, each once, whatever the order. */
-    static void same(Collection<String> seen, Collection<String> wanted) {
+    public static void same(Collection<String> seen, Collection<String> wanted) {
         List<String> twice = new ArrayList<>(seen);
         new HashSet<>(seen).forEach(twice::remove);
         TreeSet<String> missing = new TreeSet<>(wanted);

@@ -1,3 +1,5 @@
+package frame;
+
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
@@ -12,9 +14,9 @@ import java.util.function.BiFunction;
  * with the reason below it. Where the node is to be killed it prints `READY` when all scenes have come to that point, and goes on
  * when a line is read, which says that the node is there again.
  */
-final class Programme {
+public final class Programme {
     /** One scene, with what it has. */
-    interface Scene<P extends Performance> {
+    public interface Scene<P extends Performance> {
         void play(P stage) throws Exception;
     }
 
@@ -22,7 +24,14 @@ final class Programme {
     }
 
     /** Play all scenes, or those that are named, and end the process. `stage` makes what a scene has, by its name. */
-    static <P extends Performance> void play(Map<String, Scene<P>> all, List<String> named, boolean killed,
+    public static <P extends Performance> void play(Map<String, Scene<P>> all, List<String> named, boolean killed,
+            BiFunction<String, Performance.Kill, P> stage) throws Exception {
+        perform(all, named, killed, stage);
+        System.exit(0);
+    }
+
+    /** The same; the process goes on. */
+    public static <P extends Performance> void perform(Map<String, Scene<P>> all, List<String> named, boolean killed,
             BiFunction<String, Performance.Kill, P> stage) throws Exception {
         List<String> names = new ArrayList<>(all.keySet());
         if (!named.isEmpty()) {
@@ -47,7 +56,6 @@ final class Programme {
             thread.join();
         }
         System.out.flush();
-        System.exit(0);
     }
 
     private static <P extends Performance> void perform(String name, Scene<P> scene, P stage) {

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from domain.replication.message import ERAS_MAX, Era, Follow, LogBytes, LogHeld
 from protocols.remoting import codes
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.nodes.replication.dialog import FollowDialog
 from protocols.remoting.nodes.replication.dispatch import READERS as REPLICA_READERS
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, JSON
-from tests.protocols.remoting.frames import connection, replies, reply, request
+from tests.protocols.remoting.frames import replies, reply, request
 from tests.protocols.remoting.nodes.replication.wire import FOLLOW, asked, follows, helds, leader
 
 FIELDS = {"group": "broker-a", "replica": "2", "incarnation": "77", "epoch": "5", "first": "0", "end": "900"}
@@ -92,7 +93,7 @@ def test_a_log_that_cannot_be_is_refused(changed: dict[str, str]) -> None:
         struct.pack(">qq", -1, 0),
         struct.pack(">qq", 3, -1),
         struct.pack(">qq", 3, 901),
-        b"".join(struct.pack(">qq", each, each) for each in range(ERAS_MAX + 1)),
+        b"".join(struct.pack(">qq", each, 0) for each in range(ERAS_MAX + 1)),
     ],
     ids=[
         "cut off", "too long", "an epoch twice", "epochs descend", "begins descend", "epoch below 0", "begin below 0",
@@ -135,8 +136,7 @@ def test_no_body_raises_and_a_request_has_one_outcome(code: int, body: bytes, se
 
 
 @pytest.mark.parametrize("code", [30025, 30026, 30027, 30028, 30030])
-def test_an_ordinary_node_does_not_know_these_requests(code: int) -> None:
-    conn = connection()
+def test_an_ordinary_node_does_not_know_these_requests(conn: RemotingConnection, code: int) -> None:
     assert conn.receive(request(code, FIELDS, ERAS), 1) == []
     assert reply(conn).code == codes.NOT_SUPPORTED
     conn.receive(request(code, FIELDS, ERAS, flag=FLAG_ONEWAY), 1)

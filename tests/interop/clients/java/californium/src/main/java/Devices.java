@@ -1,3 +1,5 @@
+import frame.Performance;
+import frame.Programme;
 import java.io.FileInputStream;
 import java.io.InputStream;
 import java.net.InetSocketAddress;

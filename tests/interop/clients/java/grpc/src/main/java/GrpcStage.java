@@ -1,3 +1,4 @@
+import frame.Performance;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;

@@ -1,3 +1,4 @@
+import frame.Programme;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;

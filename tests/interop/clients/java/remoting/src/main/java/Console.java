@@ -3,12 +3,13 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Set;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
  * mqadmin for many commands: `Console` reads a command a line, words separated by tabs, until its input ends. It prints what the
- * command printed, on both streams, and then a line `=== end`.
+ * command printed, on both streams, and then a line `=== end`. `Guarded` is a command, too.
  */
 public final class Console {
     private static final long LONGEST_MS = 90_000;
@@ -48,7 +49,11 @@ public final class Console {
         System.setErr(catching);
         Thread runner = new Thread(() -> {
             try {
-                Fresh.start(words[0].isEmpty() ? new String[0] : words);
+                if (words[0].equals("Guarded")) {
+                    Guarded.perform(Arrays.copyOfRange(words, 1, words.length));
+                } else {
+                    Fresh.start(words[0].isEmpty() ? new String[0] : words);
+                }
             } catch (Throwable thrown) {
                 thrown.printStackTrace();
             }

@@ -1,11 +1,9 @@
 import java.nio.charset.StandardCharsets;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.rocketmq.acl.common.AclClientRPCHook;
 import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -20,6 +18,11 @@ public final class Guarded {
     }
 
     public static void main(String[] args) {
+        System.exit(perform(args) ? 0 : 1);
+    }
+
+    /** Returns false for an error that is no answer of the broker, and prints it. */
+    static boolean perform(String[] args) {
         RPCHook hook = new AclClientRPCHook(new SessionCredentials(args[4], args[5]));
         try {
             if (args[0].equals("send")) {
@@ -28,16 +31,16 @@ public final class Guarded {
                 receive(args[1], args[2], args[3], hook);
             }
             System.out.println("DONE");
-            System.exit(0);
-        } catch (Throwable error) {
+            return true;
+        } catch (Exception error) {
             Throwable why = error instanceof MQBrokerException ? error : error.getCause();
             if (why instanceof MQBrokerException) {
                 MQBrokerException refused = (MQBrokerException) why;
                 System.out.println("REFUSED " + refused.getResponseCode() + " " + refused.getErrorMessage());
-                System.exit(0);
+                return true;
             }
             error.printStackTrace();
-            System.exit(1);
+            return false;
         }
     }
 
@@ -46,22 +49,22 @@ public final class Guarded {
         producer.setNamesrvAddr(nameserver);
         producer.setRetryTimesWhenSendFailed(0);
         producer.start();
-        for (int at = 0; at < MESSAGES; at++) {
-            producer.send(new Message(topic, "tag", "key-" + at, ("body " + at).getBytes(StandardCharsets.UTF_8)));
+        try {
+            for (int at = 0; at < MESSAGES; at++) {
+                producer.send(new Message(topic, "tag", "key-" + at, ("body " + at).getBytes(StandardCharsets.UTF_8)));
+            }
+        } finally {
+            producer.shutdown();
         }
-        producer.shutdown();
     }
 
     private static void receive(String nameserver, String topic, String group, RPCHook hook) throws Exception {
-        Set<String> seen = ConcurrentHashMap.newKeySet();
+        Queue<String> seen = new ConcurrentLinkedQueue<>();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, hook);
         consumer.setNamesrvAddr(nameserver);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            messages.forEach(message -> seen.add(new String(message.getBody(), StandardCharsets.UTF_8)));
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
+        consumer.registerMessageListener(Stage.taking(seen));
         consumer.start();
         long end = System.currentTimeMillis() + 60_000;
         while (seen.size() < MESSAGES && System.currentTimeMillis() < end) {

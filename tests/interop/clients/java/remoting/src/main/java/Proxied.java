@@ -1,13 +1,9 @@
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
-import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.message.MessageExt;
 
@@ -20,7 +16,7 @@ final class Proxied {
 
     /** Two members share the queues, each message comes once, and one that failed a second time. */
     static void push(Stage stage) throws Exception {
-        DefaultMQProducer producer = stage.started(new DefaultMQProducer("pg-" + stage.topic));
+        DefaultMQProducer producer = stage.producer();
         ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
         List<DefaultMQPushConsumer> members = new ArrayList<>();
         for (int number = 0; number < 2; number++) {
@@ -45,37 +41,5 @@ final class Proxied {
         Stage.until("all messages, of which there are " + wanted.size(), 60, () -> seen.size() >= wanted.size());
         Thread.sleep(500);
         Stage.same(seen, wanted);
-    }
-
-    /** An orderly consumer locks its queues and sees each in the order of sending. */
-    static void orderly(Stage stage) throws Exception {
-        DefaultMQProducer producer = stage.started(new DefaultMQProducer("pg-" + stage.topic));
-        for (int number = 0; number < 40; number++) {
-            int lane = number % QUEUES;
-            producer.send(stage.message(String.valueOf(number)), (queues, each, choice) -> queues.get(lane), null);
-        }
-        Map<Integer, List<Integer>> seen = new HashMap<>();
-        DefaultMQPushConsumer consumer = stage.consumer();
-        consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
-            synchronized (seen) {
-                for (MessageExt each : messages) {
-                    seen.computeIfAbsent(each.getQueueId(), queue -> new ArrayList<>()).add(Integer.valueOf(Stage.text(each)));
-                }
-            }
-            return ConsumeOrderlyStatus.SUCCESS;
-        });
-        consumer.start();
-        Stage.until("all lanes consumed", 90, () -> {
-            synchronized (seen) {
-                return seen.values().stream().mapToInt(List::size).sum() >= 40;
-            }
-        });
-        for (int lane = 0; lane < QUEUES; lane++) {
-            List<Integer> wanted = new ArrayList<>();
-            for (int number = lane; number < 40; number += QUEUES) {
-                wanted.add(number);
-            }
-            Stage.check(seen.containsValue(wanted), "out of order: " + seen);
-        }
     }
 }

@@ -14,6 +14,7 @@ import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Where consumers begin, and those that hold their positions in their own hands. */
@@ -35,8 +36,20 @@ final class Pulling {
      * beginning is still there: RocketMQ's rule, so that nobody misses what was sent just before the group was there.
      */
     static void fromWhere(Stage stage) throws Exception {
+        fromWhere(stage, false);
+    }
+
+    /** The same when the first messages are no longer in the newest part of the log: the last group begins at the last one. */
+    static void fromWhereCold(Stage stage) throws Exception {
+        fromWhere(stage, true);
+    }
+
+    private static void fromWhere(Stage stage, boolean cold) throws Exception {
         DefaultMQProducer producer = stage.producer();
         Set<String> early = send(stage, producer, "early", 20);
+        for (int number = 0; cold && number < 64; number++) {
+            producer.send(new Message(stage.topic + "-other", new byte[1_024]));
+        }
         Thread.sleep(2_100);
         String instant = new SimpleDateFormat("yyyyMMddHHmmss").format(new Date());
         Thread.sleep(1_100);
@@ -53,20 +66,24 @@ final class Pulling {
             Stage.until("it has its queues", 60, () -> stage.owned(consumer) == 8);
             seen.add(bodies);
         }
-        Set<String> wanted = new HashSet<>(send(stage, producer, "last", 20));
-        wanted.addAll(late);
-        Stage.until("those since the instant", 60, () -> seen.get(1).size() >= wanted.size());
-        Thread.sleep(500);
-        Stage.same(seen.get(1), wanted);
-        wanted.addAll(early);
-        for (int group = 0; group < 3; group += 2) {
+        Set<String> last = send(stage, producer, "last", 20);
+        Set<String> since = new HashSet<>(last);
+        since.addAll(late);
+        Set<String> all = new HashSet<>(since);
+        all.addAll(early);
+        List<Set<String>> wanted = List.of(all, since, cold ? last : all);
+        for (int group = 0; group < 3; group++) {
             ConcurrentLinkedQueue<String> bodies = seen.get(group);
-            Stage.until("all of group " + group, 60, () -> bodies.size() >= wanted.size());
-            Stage.same(bodies, wanted);
+            int count = wanted.get(group).size();
+            Stage.until("all of group " + group, 60, () -> bodies.size() >= count);
+        }
+        Thread.sleep(500);
+        for (int group = 0; group < 3; group++) {
+            Stage.same(seen.get(group), wanted.get(group));
         }
     }
 
-    private static DefaultLitePullConsumer lite(Stage stage) {
+    static DefaultLitePullConsumer lite(Stage stage) {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(stage.group);
         consumer.setNamesrvAddr(stage.nameserver);
         consumer.setInstanceName(Stage.name());

@@ -1,4 +1,3 @@
-import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -7,77 +6,34 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.TimeUnit;
-import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
-import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** Transactions, and recall of timers: `Transacted transaction|recall NAMESERVER TOPIC`. */
-public final class Transacted {
-    private static final ConcurrentLinkedQueue<String> SEEN = new ConcurrentLinkedQueue<>();
-    private static final Set<String> CHECKED = ConcurrentHashMap.newKeySet();
-
+/** Transactions, and recall of timers. */
+final class Transacted {
     private Transacted() {
     }
 
-    public static void main(String[] args) {
-        try {
-            if (args[0].equals("transaction")) {
-                transaction(args[1], args[2]);
-            } else {
-                recall(args[1], args[2]);
-            }
-        } catch (Throwable error) {
-            error.printStackTrace();
-            System.exit(1);
-        }
-        System.out.println("OK " + args[0]);
-        System.exit(0);
-    }
-
-    private static void check(boolean holds, String what) {
-        if (!holds) {
-            throw new AssertionError(what);
-        }
-    }
-
-    private static void consume(String nameserver, String topic) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("cg_" + topic);
-        consumer.setNamesrvAddr(nameserver);
-        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        consumer.subscribe(topic, "*");
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            messages.forEach(each -> SEEN.add(new String(each.getBody(), StandardCharsets.UTF_8)));
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
-        consumer.start();
-    }
-
-    private static void settle(Set<String> wanted, int seconds) throws Exception {
-        long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (SEEN.size() < wanted.size()) {
-            check(System.nanoTime() < limit, "seen " + SEEN + ", wanted " + wanted + ", asked about " + CHECKED);
-            Thread.sleep(50);
-        }
+    private static void settle(Queue<String> seen, Set<String> wanted) throws Exception {
+        Stage.until("all that is wanted: " + wanted, 90, () -> seen.size() >= wanted.size());
         Thread.sleep(2000);
-        check(SEEN.size() == wanted.size() && new TreeSet<>(SEEN).equals(wanted), "seen " + SEEN + ", wanted " + wanted);
+        Stage.same(seen, wanted);
     }
 
-    private static void transaction(String nameserver, String topic) throws Exception {
-        TransactionMQProducer producer = new TransactionMQProducer("pg_" + topic);
-        producer.setNamesrvAddr(nameserver);
-        producer.setSendMsgTimeout(15_000);
+    /** Decided at once, or when the broker asks. */
+    static void transaction(Stage stage) throws Exception {
+        Set<String> checked = ConcurrentHashMap.newKeySet();
+        Queue<String> seen = new ConcurrentLinkedQueue<>();
+        TransactionMQProducer producer = new TransactionMQProducer("pg-" + stage.topic);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
@@ -86,32 +42,29 @@ public final class Transacted {
 
             @Override
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
-                String body = new String(message.getBody(), StandardCharsets.UTF_8);
-                check(message.getTopic().equals(topic) && message.getTransactionId() != null, message.toString());
-                CHECKED.add(body);
+                String body = Stage.text(message);
+                Stage.check(message.getTopic().equals(stage.topic) && message.getTransactionId() != null, message.toString());
+                checked.add(body);
                 int number = Integer.parseInt(body.substring(7));
                 return number % 2 == 0 ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
             }
         });
-        producer.start();
-        producer.createTopic("TBW102", topic, 4, Map.of());
-        consume(nameserver, topic);
+        stage.started(producer).createTopic("TBW102", stage.topic, 4, Map.of());
+        stage.into(seen, stage.group, stage.topic);
         TreeSet<String> wanted = new TreeSet<>();
         for (int i = 0; i < 10; i++) {
             for (LocalTransactionState state : LocalTransactionState.values()) {
                 String body = state.name().substring(0, 6) + "-" + i;
-                Message message = new Message(topic, "TagA", "key" + i, body.getBytes(StandardCharsets.UTF_8));
-                SendResult result = producer.sendMessageInTransaction(message, state);
-                check(result.getSendStatus() == SendStatus.SEND_OK, result.toString());
-                check(result.getTransactionId().equals(result.getMsgId()), result.toString());
+                SendResult result = producer.sendMessageInTransaction(stage.message(body), state);
+                Stage.check(result.getSendStatus() == SendStatus.SEND_OK, result.toString());
+                Stage.check(result.getTransactionId().equals(result.getMsgId()), result.toString());
                 if (state == LocalTransactionState.COMMIT_MESSAGE || state == LocalTransactionState.UNKNOW && i % 2 == 0) {
                     wanted.add(body);
                 }
             }
         }
-        settle(wanted, 90);
-        check(CHECKED.size() == 10, "asked about " + CHECKED);
-        producer.shutdown();
+        settle(seen, wanted);
+        Stage.check(checked.size() == 10, "asked about " + checked);
     }
 
     /** With broker settings of its own: what nobody decides over is asked about twice, and then put away. */
@@ -122,7 +75,7 @@ public final class Transacted {
         settings.setProperty("transactionCheckInterval", "1000");
         settings.setProperty("transactionCheckMax", "2");
         admin.updateBrokerConfig(stage.broker, settings);
-        check("1000".equals(admin.getBrokerConfig(stage.broker).getProperty("transactionTimeOut")), "the setting is not told");
+        Stage.check("1000".equals(admin.getBrokerConfig(stage.broker).getProperty("transactionTimeOut")), "the setting is not told");
         Queue<String> asked = new ConcurrentLinkedQueue<>();
         Queue<String> seen = new ConcurrentLinkedQueue<>();
         Queue<String> away = new ConcurrentLinkedQueue<>();
@@ -152,35 +105,32 @@ public final class Transacted {
         Stage.same(away, List.of("one", "two", "three"));
         // The client answers questions in threads of its own, on a busy machine after the broker has given up.
         Stage.until("all were asked about twice", 20, () -> asked.size() >= 6);
-        check(asked.size() == 6 && seen.isEmpty(), "asked about " + asked + ", seen " + seen);
+        Stage.check(asked.size() == 6 && seen.isEmpty(), "asked about " + asked + ", seen " + seen);
     }
 
-    private static void recall(String nameserver, String topic) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("pg_" + topic);
-        producer.setNamesrvAddr(nameserver);
-        producer.setSendMsgTimeout(15_000);
-        producer.start();
-        producer.createTopic("TBW102", topic, 4, Map.of());
-        consume(nameserver, topic);
+    /** Every other timer is recalled; the broker refuses an unknown handle. */
+    static void recall(Stage stage) throws Exception {
+        DefaultMQProducer producer = stage.producer();
+        Queue<String> seen = new ConcurrentLinkedQueue<>();
+        stage.into(seen, stage.group, stage.topic);
         TreeSet<String> wanted = new TreeSet<>();
         for (int i = 0; i < 10; i++) {
-            Message message = new Message(topic, ("timer" + i).getBytes(StandardCharsets.UTF_8));
+            Message message = stage.message("timer" + i);
             message.setDelayTimeMs(8000);
             SendResult result = producer.send(message);
             if (i % 2 == 0) {
-                String recalled = producer.recallMessage(topic, result.getRecallHandle());
-                check(recalled.equals(result.getMsgId()), recalled + " for " + result);
+                String recalled = producer.recallMessage(stage.topic, result.getRecallHandle());
+                Stage.check(recalled.equals(result.getMsgId()), recalled + " for " + result);
             } else {
                 wanted.add("timer" + i);
             }
         }
-        settle(wanted, 40);
+        settle(seen, wanted);
         try {
-            producer.recallMessage(topic, "bm90IGEgaGFuZGxl");
-            throw new AssertionError("what is no handle was recalled");
-        } catch (MQBrokerException | IllegalArgumentException | org.apache.rocketmq.client.exception.MQClientException expected) {
-            System.out.println("refused: " + expected.getMessage());
+            producer.recallMessage(stage.topic, "bm90IGEgaGFuZGxl");
+        } catch (MQBrokerException | IllegalArgumentException | MQClientException expected) {
+            return;
         }
-        producer.shutdown();
+        throw new AssertionError("what is no handle was recalled");
     }
 }

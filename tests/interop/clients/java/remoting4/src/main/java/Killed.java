@@ -4,7 +4,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CountDownLatch;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
@@ -14,63 +13,17 @@ import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/**
- * The node is killed and started again under these: `Killed NAMESERVER PREFIX`. Says READY when both can stand that, and waits for a
- * line; then `OK NAME`, or `FAILED NAME` with the reason below it.
- */
-public final class Killed {
+/** The node is killed and started again under these. */
+final class Killed {
     private static final int BEFORE = 200;
     private static final int AFTER = 200;
     private static final int KIND = 4;
-    private static final CountDownLatch READY = new CountDownLatch(2);
-    private static final CountDownLatch BACK = new CountDownLatch(1);
-
-    interface Scene {
-        void play(Stage stage) throws Exception;
-    }
 
     private Killed() {
     }
 
-    public static void main(String[] arguments) throws Exception {
-        Thread stream = begun("stream", Killed::stream, arguments);
-        Thread transactions = begun("transactions", Killed::transactions, arguments);
-        READY.await();
-        System.out.println("READY");
-        System.out.flush();
-        Stage.check(System.in.read() >= 0, "nobody has said that the node is back");
-        BACK.countDown();
-        stream.join();
-        transactions.join();
-        System.out.flush();
-        System.exit(0);
-    }
-
-    private static Thread begun(String name, Scene scene, String[] arguments) {
-        Thread thread = new Thread(() -> {
-            try (Stage stage = new Stage(arguments[0], arguments[1] + "-" + name)) {
-                scene.play(stage);
-                System.out.println("OK " + name);
-            } catch (Throwable error) {
-                synchronized (System.out) {
-                    System.out.println("FAILED " + name);
-                    error.printStackTrace(System.out);
-                }
-                while (BACK.getCount() > 0 && READY.getCount() > 0) {
-                    READY.countDown();
-                }
-            }
-        }, name);
-        thread.start();
-        return thread;
-    }
-
-    private static boolean isBack() {
-        return BACK.getCount() == 0;
-    }
-
     /** Sends and consumes all the time: what was acknowledged is consumed. */
-    private static void stream(Stage stage) throws Exception {
+    static void stream(Stage stage) throws Exception {
         DefaultMQProducer producer = stage.producer();
         producer.setSendMsgTimeout(3_000);
         ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
@@ -80,9 +33,8 @@ public final class Killed {
         Set<String> acknowledged = new HashSet<>();
         int failed = 0;
         int since = 0;
-        boolean told = false;
         for (int number = 0; since < AFTER; number++) {
-            boolean back = isBack();
+            boolean back = stage.isBack();
             try {
                 if (producer.send(stage.message("m" + number)).getSendStatus() == SendStatus.SEND_OK) {
                     acknowledged.add("m" + number);
@@ -92,9 +44,8 @@ public final class Killed {
                 Stage.check(++failed < 10_000, "the producer does not come back: " + down);
                 Thread.sleep(20);
             }
-            if (acknowledged.size() >= BEFORE && !told) {
-                told = true;
-                READY.countDown();
+            if (acknowledged.size() >= BEFORE) {
+                stage.readyToBeKilled();
             }
             Thread.sleep(back ? 0 : 5);
         }
@@ -103,7 +54,7 @@ public final class Killed {
     }
 
     /** Decided before the kill, or asked about after it; every other one of those is then committed. */
-    private static void transactions(Stage stage) throws Exception {
+    static void transactions(Stage stage) throws Exception {
         Set<String> asked = ConcurrentHashMap.newKeySet();
         TransactionMQProducer producer = new TransactionMQProducer("pg-" + stage.topic);
         producer.setTransactionListener(new TransactionListener() {
@@ -114,7 +65,7 @@ public final class Killed {
 
             @Override
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
-                if (!isBack()) {
+                if (!stage.isBack()) {
                     return LocalTransactionState.UNKNOW;
                 }
                 asked.add(Stage.text(message));
@@ -137,8 +88,7 @@ public final class Killed {
             }
         }
         Thread.sleep(1_000);
-        READY.countDown();
-        BACK.await();
+        stage.killed();
         ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
         DefaultMQPushConsumer consumer = stage.consumer();
         consumer.registerMessageListener(Stage.taking(seen));

@@ -1,24 +1,15 @@
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.util.ArrayList;
+import frame.Programme;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/**
- * Scenarios of the 4.x client in one process, each in a thread of its own: `Older NAMESERVER PREFIX`. Prints `OK NAME SECONDS`, or
- * `FAILED NAME` with the reason below it.
- */
+/** `Older clients|crash NAMESERVER PREFIX`: a programme of the 4.x client; in set `crash` the node is killed in between. */
 public final class Older {
-    interface Scene {
-        void play(Stage stage) throws Exception;
-    }
-
     private Older() {
     }
 
-    private static Map<String, Scene> scenes() {
-        Map<String, Scene> scenes = new LinkedHashMap<>();
+    private static Map<String, Programme.Scene<Stage>> scenes() {
+        Map<String, Programme.Scene<Stage>> scenes = new LinkedHashMap<>();
         scenes.put("send", Reading::send);
         scenes.put("pull", Reading::pull);
         scenes.put("subscribe", Reading::subscribe);
@@ -42,32 +33,9 @@ public final class Older {
     }
 
     public static void main(String[] arguments) throws Exception {
-        List<Thread> threads = new ArrayList<>();
-        scenes().forEach((name, scene) -> {
-            Thread thread = new Thread(() -> play(name, scene, new Stage(arguments[0], arguments[1] + "-" + name)), name);
-            thread.start();
-            threads.add(thread);
-        });
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        System.out.flush();
-        System.exit(0);
-    }
-
-    private static void play(String name, Scene scene, Stage stage) {
-        long begun = System.nanoTime();
-        StringWriter said = new StringWriter();
-        try (stage) {
-            scene.play(stage);
-            said.write("OK " + name + " " + (System.nanoTime() - begun) / 1_000_000_000L + " s\n");
-        } catch (Throwable error) {
-            said.write("FAILED " + name + "\n");
-            error.printStackTrace(new PrintWriter(said, true));
-        }
-        synchronized (System.out) {
-            System.out.print(said);
-            System.out.flush();
-        }
+        boolean killed = arguments[0].equals("crash");
+        Map<String, Programme.Scene<Stage>> scenes =
+            killed ? Map.of("stream", Killed::stream, "transactions", Killed::transactions) : scenes();
+        Programme.play(scenes, List.of(), killed, (name, kill) -> new Stage(arguments[1], arguments[2] + "-" + name, kill));
     }
 }

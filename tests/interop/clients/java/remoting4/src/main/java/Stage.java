@@ -1,15 +1,8 @@
+import frame.Performance;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Deque;
-import java.util.HashSet;
-import java.util.List;
 import java.util.Queue;
-import java.util.TreeSet;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -19,49 +12,24 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /** What one scenario of the 4.x client has: a topic and a group of its own, and clients that end with it. */
-final class Stage implements AutoCloseable {
+final class Stage extends Performance {
     private static final AtomicInteger CLIENTS = new AtomicInteger();
     static final int QUEUES = 4;
 
     final String nameserver;
     final String topic;
     final String group;
-    private final Deque<Runnable> ends = new ArrayDeque<>();
 
-    Stage(String nameserver, String topic) {
+    Stage(String nameserver, String topic, Kill kill) {
+        super(kill);
         this.nameserver = nameserver;
         this.topic = topic;
         this.group = "cg-" + topic;
     }
 
-    @Override
-    public void close() {
-        while (!ends.isEmpty()) {
-            ends.pop().run();
-        }
-    }
-
-    void atEnd(Runnable end) {
-        ends.push(end);
-    }
-
     /** A name that no other client of this process has. */
     static String name() {
         return "client" + CLIENTS.incrementAndGet();
-    }
-
-    static void check(boolean holds, String what) {
-        if (!holds) {
-            throw new AssertionError(what);
-        }
-    }
-
-    static void until(String what, int seconds, BooleanSupplier holds) throws Exception {
-        long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!holds.getAsBoolean()) {
-            check(System.nanoTime() < limit, "not within " + seconds + " s: " + what);
-            Thread.sleep(20);
-        }
     }
 
     static String text(Message message) {
@@ -72,10 +40,7 @@ final class Stage implements AutoCloseable {
     static void same(String what, Queue<String> seen, Collection<String> wanted) throws Exception {
         until(what + ": " + wanted.size() + " of them", 90, () -> seen.size() >= wanted.size());
         Thread.sleep(500);
-        List<String> twice = new ArrayList<>(seen);
-        new HashSet<>(seen).forEach(twice::remove);
-        check(twice.isEmpty() && new HashSet<>(seen).equals(new HashSet<>(wanted)),
-            what + ": seen " + new TreeSet<>(seen) + ", wanted " + new TreeSet<>(wanted) + ", more than once " + twice);
+        same(seen, wanted);
     }
 
     Message message(String body) {
@@ -87,7 +52,7 @@ final class Stage implements AutoCloseable {
         producer.setInstanceName(name());
         producer.setSendMsgTimeout(15_000);
         producer.start();
-        ends.push(producer::shutdown);
+        atEnd(producer::shutdown);
         return producer;
     }
 
@@ -106,7 +71,7 @@ final class Stage implements AutoCloseable {
         consumer.setNamesrvAddr(nameserver);
         consumer.setInstanceName(name());
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        ends.push(consumer::shutdown);
+        atEnd(consumer::shutdown);
         return consumer;
     }
 

@@ -1,15 +1,15 @@
 package shop;
 
+import frame.Performance;
+import frame.Programme;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -24,9 +24,9 @@ import org.springframework.messaging.support.MessageBuilder;
 
 /**
  * A Spring Boot application that sends by RocketMQTemplate and has listeners (`Listeners.java`): `Shop NAMESERVER PREFIX`. Prints `OK NAME`
- * or `FAILED NAME` for each thing that it tries.
+ * or `FAILED NAME` for each scene.
  */
-public final class Shop {
+public final class Shop extends Performance {
     static final Map<String, ConcurrentLinkedQueue<String>> SEEN = new ConcurrentHashMap<>();
     private static final int PATIENCE_S = 60;
     private final RocketMQTemplate template;
@@ -37,12 +37,8 @@ public final class Shop {
     public static class Application {
     }
 
-    /** One thing that is tried. */
-    interface Scene {
-        void play() throws Exception;
-    }
-
-    private Shop(RocketMQTemplate template, String prefix) {
+    private Shop(RocketMQTemplate template, String prefix, Kill kill) {
+        super(kill);
         this.template = template;
         this.prefix = prefix;
     }
@@ -51,7 +47,7 @@ public final class Shop {
         SEEN.computeIfAbsent(what, name -> new ConcurrentLinkedQueue<>()).add(text);
     }
 
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws Exception {
         Map<String, Object> settings = new HashMap<>();
         settings.put("rocketmq.name-server", arguments[0]);
         settings.put("rocketmq.producer.group", arguments[1] + "-producers");
@@ -63,48 +59,23 @@ public final class Shop {
         settings.put("spring.main.banner-mode", "off");
         SpringApplication application = new SpringApplication(Application.class);
         application.setDefaultProperties(settings);
-        Shop shop = new Shop(application.run().getBean(RocketMQTemplate.class), arguments[1]);
-        Map<String, Scene> scenes = new HashMap<>();
-        scenes.put("convert", shop::convert);
-        scenes.put("orderly", shop::orderly);
-        scenes.put("delayed", shop::delayed);
-        scenes.put("transaction", shop::transaction);
-        scenes.put("pulled", shop::pulled);
-        scenes.forEach(Shop::tell);
-        System.out.flush();
+        RocketMQTemplate template = application.run().getBean(RocketMQTemplate.class);
+        Map<String, Programme.Scene<Shop>> scenes = new HashMap<>();
+        scenes.put("convert", Shop::convert);
+        scenes.put("orderly", Shop::orderly);
+        scenes.put("delayed", Shop::delayed);
+        scenes.put("transaction", Shop::transaction);
+        scenes.put("pulled", Shop::pulled);
+        Programme.perform(scenes, List.of(), false, (name, kill) -> new Shop(template, arguments[1], kill));
         Runtime.getRuntime().halt(0);
-    }
-
-    private static void tell(String name, Scene scene) {
-        try {
-            scene.play();
-            System.out.println("OK " + name);
-        } catch (Throwable error) {
-            System.out.println("FAILED " + name);
-            error.printStackTrace(System.out);
-        }
-    }
-
-    private static void check(boolean holds, String what) {
-        if (!holds) {
-            throw new AssertionError(what);
-        }
-    }
-
-    private static void until(String what, BooleanSupplier holds) throws InterruptedException {
-        long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
-        while (!holds.getAsBoolean()) {
-            check(System.nanoTime() < limit, "not within " + PATIENCE_S + " s: " + what);
-            Thread.sleep(20);
-        }
     }
 
     /** Exactly these have been seen, and half a second later too. */
     private static void seen(String what, List<String> wanted) throws InterruptedException {
         ConcurrentLinkedQueue<String> found = SEEN.computeIfAbsent(what, name -> new ConcurrentLinkedQueue<>());
-        until(what, () -> found.size() >= wanted.size());
+        until(what, PATIENCE_S, () -> found.size() >= wanted.size());
         Thread.sleep(500);
-        check(new TreeSet<>(found).equals(new TreeSet<>(wanted)) && found.size() == wanted.size(), what + ": " + found);
+        same(found, wanted);
     }
 
     /** Synchronous, asynchronous, one-way, batch; tags select, and what a listener throws at comes again. */
@@ -167,7 +138,7 @@ public final class Shop {
     private void pulled() throws Exception {
         template.syncSend(prefix + "-pulled", "p0");
         List<String> found = new ArrayList<>();
-        until("a pulled message", () -> {
+        until("a pulled message", PATIENCE_S, () -> {
             found.addAll(template.receive(String.class, 500));
             return !found.isEmpty();
         });

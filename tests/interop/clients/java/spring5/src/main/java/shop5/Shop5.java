@@ -1,5 +1,7 @@
 package shop5;
 
+import frame.Performance;
+import frame.Programme;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -7,12 +9,10 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.apache.rocketmq.client.annotation.RocketMQMessageListener;
 import org.apache.rocketmq.client.annotation.RocketMQTransactionListener;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
@@ -28,9 +28,9 @@ import org.springframework.stereotype.Component;
 
 /**
  * A Spring Boot application of the starter for gRPC, with a template, listeners and a checker: `Shop5 ENDPOINT PREFIX`. Prints `OK NAME`
- * or `FAILED NAME` for each thing that it tries. What its template receives is of the one topic `PREFIX-received`.
+ * or `FAILED NAME` for each scene. What its template receives is of the one topic `PREFIX-received`.
  */
-public final class Shop5 {
+public final class Shop5 extends Performance {
     private static final Map<String, ConcurrentLinkedQueue<String>> SEEN = new ConcurrentHashMap<>();
     private static final int PATIENCE_S = 60;
     private final RocketMQClientTemplate template;
@@ -41,17 +41,13 @@ public final class Shop5 {
     public static class Application {
     }
 
-    /** One thing that is tried. */
-    interface Scene {
-        void play() throws Exception;
-    }
-
-    private Shop5(RocketMQClientTemplate template, String prefix) {
+    private Shop5(RocketMQClientTemplate template, String prefix, Kill kill) {
+        super(kill);
         this.template = template;
         this.prefix = prefix;
     }
 
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws Exception {
         Map<String, Object> settings = new HashMap<>();
         for (String kind : List.of("producer", "simple-consumer", "push-consumer")) {
             settings.put("rocketmq." + kind + ".endpoints", arguments[0]);
@@ -67,40 +63,15 @@ public final class Shop5 {
         settings.put("spring.main.banner-mode", "off");
         SpringApplication application = new SpringApplication(Application.class);
         application.setDefaultProperties(settings);
-        Shop5 shop = new Shop5(application.run().getBean(RocketMQClientTemplate.class), arguments[1]);
-        Map<String, Scene> scenes = new LinkedHashMap<>();
-        scenes.put("normal", shop::normal);
-        scenes.put("fifo", shop::fifo);
-        scenes.put("delayed", shop::delayed);
-        scenes.put("received", shop::received);
-        scenes.put("transaction", shop::transaction);
-        scenes.forEach(Shop5::tell);
-        System.out.flush();
+        RocketMQClientTemplate template = application.run().getBean(RocketMQClientTemplate.class);
+        Map<String, Programme.Scene<Shop5>> scenes = new LinkedHashMap<>();
+        scenes.put("normal", Shop5::normal);
+        scenes.put("fifo", Shop5::fifo);
+        scenes.put("delayed", Shop5::delayed);
+        scenes.put("received", Shop5::received);
+        scenes.put("transaction", Shop5::transaction);
+        Programme.perform(scenes, List.of(), false, (name, kill) -> new Shop5(template, arguments[1], kill));
         Runtime.getRuntime().halt(0);
-    }
-
-    private static void tell(String name, Scene scene) {
-        try {
-            scene.play();
-            System.out.println("OK " + name);
-        } catch (Throwable error) {
-            System.out.println("FAILED " + name);
-            error.printStackTrace(System.out);
-        }
-    }
-
-    private static void check(boolean holds, String what) {
-        if (!holds) {
-            throw new AssertionError(what);
-        }
-    }
-
-    private static void until(String what, BooleanSupplier holds) throws InterruptedException {
-        long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
-        while (!holds.getAsBoolean()) {
-            check(System.nanoTime() < limit, "not within " + PATIENCE_S + " s: " + what);
-            Thread.sleep(20);
-        }
     }
 
     private static ConcurrentLinkedQueue<String> of(String what) {
@@ -113,9 +84,9 @@ public final class Shop5 {
 
     /** Exactly these have been seen, and half a second later too. */
     private static void seen(String what, List<String> wanted) throws InterruptedException {
-        until(what, () -> of(what).size() >= wanted.size());
+        until(what, PATIENCE_S, () -> of(what).size() >= wanted.size());
         Thread.sleep(500);
-        check(new TreeSet<>(of(what)).equals(new TreeSet<>(wanted)) && of(what).size() == wanted.size(), what + ": " + of(what));
+        same(of(what), wanted);
     }
 
     /** Synchronous and asynchronous; tags select, and what a listener fails comes again. */
@@ -179,34 +150,45 @@ public final class Shop5 {
         }
     }
 
-    @Component
-    @RocketMQMessageListener(endpoints = "${endpoint}", topic = "${prefix}-fifo", consumerGroup = "${prefix}-fifo-group", tag = "*")
-    static class Fifo implements RocketMQListener {
-        @Override
-        public ConsumeResult consume(MessageView message) {
-            of("fifo").add(text(message));
-            return ConsumeResult.SUCCESS;
-        }
-    }
+    /** Writes down what it gets. */
+    abstract static class Taking implements RocketMQListener {
+        private final String scene;
 
-    @Component
-    @RocketMQMessageListener(endpoints = "${endpoint}", topic = "${prefix}-delayed", consumerGroup = "${prefix}-delayed-group", tag = "*")
-    static class Delayed implements RocketMQListener {
+        Taking(String scene) {
+            this.scene = scene;
+        }
+
         @Override
         public ConsumeResult consume(MessageView message) {
-            of("delayed").add(text(message));
+            of(scene).add(text(message));
             return ConsumeResult.SUCCESS;
         }
     }
 
     @Component
     @RocketMQMessageListener(
+        endpoints = "${endpoint}", topic = "${prefix}-fifo", consumerGroup = "${prefix}-fifo-group", tag = "*")
+    static class Fifo extends Taking {
+        Fifo() {
+            super("fifo");
+        }
+    }
+
+    @Component
+    @RocketMQMessageListener(
+        endpoints = "${endpoint}", topic = "${prefix}-delayed", consumerGroup = "${prefix}-delayed-group", tag = "*")
+    static class Delayed extends Taking {
+        Delayed() {
+            super("delayed");
+        }
+    }
+
+    @Component
+    @RocketMQMessageListener(
         endpoints = "${endpoint}", topic = "${prefix}-transaction", consumerGroup = "${prefix}-transaction-group", tag = "*")
-    static class Decided implements RocketMQListener {
-        @Override
-        public ConsumeResult consume(MessageView message) {
-            of("transaction").add(text(message));
-            return ConsumeResult.SUCCESS;
+    static class Decided extends Taking {
+        Decided() {
+            super("transaction");
         }
     }
 

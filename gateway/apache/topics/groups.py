@@ -1,0 +1,181 @@
+"""Groups of a cluster: queries at all brokers, and changes. Brokers that do not have a group get it from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.limits import SECOND_NS
+from domain.ports import Clock
+from domain.topic import Group
+from gateway.apache.topics.configuration import group_from, group_request
+from gateway.brokers.broker_links import Brokers
+from gateway.brokers.cluster_map import ClusterMap, Known
+from gateway.brokers.refusal import BrokerAnswerError, refusal
+from gateway.link.request import Request
+from protocols.remoting import codes
+from protocols.remoting.wire.frame import Frame
+
+GROUPS_MAX: Final = 100_000
+"""Groups in memory, above which those that no broker has are dropped."""
+GROUP_NS: Final = 30 * SECOND_NS
+"""Time after which a group in use is queried again."""
+UNKNOWN_NS: Final = SECOND_NS
+
+Done = Callable[[None | Failure], None]
+Found = Callable[[Group | None | Failure], None]
+NO_GROUP: Final = "No group in this broker"
+"""Remark of brokers of 5.0 to 5.3.2, whose code says no more than that something has failed."""
+
+
+def answering(servers: Brokers, cluster: ClusterMap) -> list[str]:
+    """Brokers of the cluster that answer."""
+    return [broker for broker in cluster.brokers if not servers.waits(broker)]
+
+
+def lacks_group(answer: Frame) -> bool:
+    """True when a broker that was asked for a group (GET_SUBSCRIPTIONGROUP_CONFIG) says that it does not have it."""
+    return answer.code == codes.GROUP_NOT_EXIST or (answer.code == codes.SYSTEM_ERROR and answer.remark.startswith(NO_GROUP))
+
+
+@final
+class GroupQuestion:
+    """One query. The result is the group as configured at the first broker that has it; None: no broker has it.
+
+    At brokers that create groups on first use, the query is a use. A position or a lease needs the group at each broker.
+    """
+
+    def __init__(self, servers: Brokers, name: str, brokers: Sequence[str], done: Found) -> None:
+        self._servers = servers
+        self._name = name
+        self._brokers = brokers
+        self._done = done
+        self._found: dict[str, Group] = {}
+        self._without: list[str] = []
+        self._failure: Failure | None = None
+        self._left = len(brokers)
+
+    def ask(self) -> None:
+        """Ask the brokers."""
+        if not self._brokers:
+            self._done(Failure(ErrorCode.STORE_UNAVAILABLE, "no broker of the cluster answers"))
+        for broker in self._brokers:
+            self._ask(broker)
+
+    def _ask(self, broker: str) -> None:
+        request = Request(codes.GET_GROUP, {"group": self._name, "bname": broker})
+        self._servers.ask(broker, request, lambda answer: self._answered(broker, answer))
+
+    def _answered(self, broker: str, answer: Frame | Failure) -> None:
+        if isinstance(answer, Failure):
+            self._failure = answer
+        elif lacks_group(answer):
+            self._without.append(broker)
+        elif answer.code in (codes.NOT_SUPPORTED, codes.NO_PERMISSION):
+            # A broker before 5.0, or one that does not report it: it creates groups on first use.
+            self._found[broker] = Group(self._name)
+        elif answer.code != codes.SUCCESS:
+            self._failure = refusal(broker, answer)
+        else:
+            try:
+                self._found[broker] = group_from(self._name, answer.body)
+            except BrokerAnswerError as error:
+                text = f"broker {broker} told group {self._name} with {error}"
+                self._failure = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+        self._left -= 1
+        if not self._left:
+            self._end()
+
+    def _end(self) -> None:
+        if not self._found:
+            # Another broker that did not answer may know it.
+            self._done(self._failure)
+            return
+        group = self._found[min(self._found)]
+        request = group_request(group)
+        self._servers.ask_all([(broker, request) for broker in self._without], lambda failure: self._done(failure or group))
+
+
+@final
+class KnownGroup:
+    """A group as reported by a broker; None: no broker has it. `asked_ns`: time of the query, monotonic."""
+
+    __slots__ = ("asked_ns", "group")
+
+    def __init__(self, group: Group | None, asked_ns: int) -> None:
+        self.group = group
+        self.asked_ns = asked_ns
+
+
+@final
+class ClusterGroups:
+    """Groups of a cluster that were used here. An unknown group has to be queried first: `ensure`."""
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock) -> None:
+        self._servers = servers
+        self._cluster = cluster
+        self._clock = clock
+        self._groups: dict[str, KnownGroup] = {}
+        self._asking: dict[str, list[Known]] = {}
+
+    def ensure(self, name: str, done: Known) -> None:
+        """Query a group unless it is known. `done` gets None when its existence is known, else the failure."""
+        now = self._clock.monotonic_ns()
+        known = self._groups.get(name)
+        if known is not None and now - known.asked_ns < (GROUP_NS if known.group is not None else UNKNOWN_NS):
+            done(None)
+            return
+        waiting = self._asking.get(name)
+        if known is not None and known.group is not None:
+            done(None)
+            if waiting is not None:
+                return
+            self._asking[name] = []
+        elif waiting is not None:
+            waiting.append(done)
+            return
+        else:
+            self._asking[name] = [done]
+        GroupQuestion(
+            self._servers, name, answering(self._servers, self._cluster), lambda result: self._grouped(name, result)
+        ).ask()
+
+    def _grouped(self, name: str, result: Group | None | Failure) -> None:
+        if isinstance(result, Failure):
+            self._asked(name, result)
+        else:
+            if result is None and len(self._groups) >= GROUPS_MAX:
+                self._groups = {each: known for each, known in self._groups.items() if known.group is not None}
+            self._groups[name] = KnownGroup(result, self._clock.monotonic_ns())
+            self._asked(name, None)
+
+    def _asked(self, name: str, failure: Failure | None) -> None:
+        for done in self._asking.pop(name, ()):
+            done(failure)
+
+    def group(self, name: str) -> Group | None:
+        """The group of this name as last reported; None: no broker has it, or it was not queried."""
+        known = self._groups.get(name)
+        return None if known is None else known.group
+
+    def all(self) -> list[Group]:
+        """All known groups, by name."""
+        return sorted((each.group for each in self._groups.values() if each.group is not None), key=lambda group: group.name)
+
+    def put(self, group: Group, done: Done) -> None:
+        """Create or change a group at all brokers that answer."""
+        brokers = answering(self._servers, self._cluster)
+        if not brokers:
+            done(
+                Failure(ErrorCode.STORE_UNAVAILABLE, f"group {group.name} cannot be created: no broker of the cluster answers")
+            )
+            return
+
+        def put(failure: None | Failure) -> None:
+            if failure is None:
+                self._groups[group.name] = KnownGroup(group, self._clock.monotonic_ns())
+            done(failure)
+
+        request = group_request(group)
+        self._servers.ask_all([(broker, request) for broker in brokers], put)

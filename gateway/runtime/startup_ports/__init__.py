@@ -1,1 +1,0 @@
-"""The bound ports of a node that does not serve clients yet."""
