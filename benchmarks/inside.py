@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from benchmarks.process import memory_kib
 from domain.ports import Disk
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump

@@ -15,7 +15,7 @@ from domain.message.message import Message
 from domain.ports import Disk
 from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest, LeaseTerms
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from gateway.connection.pump import Pump
 from store.opening.open_store import OpenStore
 

@@ -20,7 +20,7 @@ from domain.message.send import SendRetry as SendRetry  # noqa: PLC0414
 if TYPE_CHECKING:
     from typing import Protocol as Root
 
-    from domain.principal import Principal
+    from domain.access.principal import Principal
 else:
     Root = object
 
@@ -33,7 +33,7 @@ class Command(Root):
 
     Fields of several commands:
     wait_ms   hold the request at most this long, until there is something to answer; 0: answer at once
-    epoch     the topic's epoch (domain.topic) when the reader learnt its offsets; -1: not known, and not compared
+    epoch     the topic's epoch (domain.topic.topic) when the reader learnt its offsets; -1: not known, and not compared
     """
 
     __slots__ = ("principal",)

@@ -9,7 +9,7 @@ from typing import Final, final
 
 from domain.nameserver.route import DataVersion, TopicQueues
 from domain.store.store_ports import Metadata
-from domain.topic import PERM_READ_WRITE, Topic
+from domain.topic.topic import PERM_READ_WRITE, Topic
 
 CHANGES_MAX: Final = 65_536
 """Topics whose last change is known; who knows an older version gets all topics."""

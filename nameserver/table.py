@@ -19,7 +19,7 @@ from domain.nameserver.route import (
     TopicPage,
     TopicQueues,
 )
-from domain.topic import PERM_READ_WRITE, PERM_WRITE
+from domain.topic.topic import PERM_READ_WRITE, PERM_WRITE
 from nameserver.broker_topics import BrokerTopics
 
 BROKERS_MAX: Final = 4_096

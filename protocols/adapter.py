@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from domain.access import Credentials
+from domain.access.access import Credentials
 from domain.command import Command
 from domain.event import Event
 

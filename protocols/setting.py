@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from domain.access import Authority
-from domain.oscore import OscoreContexts
+from domain.access.access import Authority
+from domain.access.oscore import OscoreContexts
 from domain.ports import Entropy
 from domain.subscription.sink import Network
 from protocols.adapter import Adapter, ignore_refusal

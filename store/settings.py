@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from domain.message.message import LOCAL_HOST
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from domain.transaction import TransactionCheckPolicy
 
 Amount = Annotated[int, Meta(ge=0)]

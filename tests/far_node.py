@@ -8,12 +8,12 @@ from itertools import count
 from random import Random
 from typing import Final
 
+from domain.access.principal import GATEWAY
+from domain.client.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.command import Command, Disconnected
 from domain.event import Event, Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.ports import Clock
-from domain.principal import GATEWAY
 from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from domain.client.membership import Subscription
 from domain.command import TicketedCommand
 from domain.event import TicketedEvent
-from domain.membership import Subscription
 
 
 @dataclass(frozen=True, slots=True)

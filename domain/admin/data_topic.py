@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from domain.command import TicketedCommand
-from domain.data_topic import DataTopic, TopicProperties
 from domain.event import TicketedEvent
 from domain.message.message import Message
+from domain.topic.data_topic import DataTopic, TopicProperties
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class QueryDataTopic(TicketedCommand):
 
 @dataclass(slots=True)
 class ListDataTopics(TicketedCommand):
-    """The topics that the principal may read and that match (domain.data_topic.matches) -> DataTopicIds."""
+    """The topics that the principal may read and that match (domain.topic.data_topic.matches) -> DataTopicIds."""
 
     name: str = ""
     id: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from domain.command import TicketedCommand
 from domain.event import TicketedEvent
-from domain.topic import Group
+from domain.topic.topic import Group
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class GroupList(TicketedEvent):
 class PutGroup(TicketedCommand):
     """Create or change a group -> Done (RocketMQ code 200).
 
-    Attributes that the group has and the command does not name stay; `-key` drops one (domain.attribute).
+    Attributes that the group has and the command does not name stay; `-key` drops one (domain.topic.attribute).
     Errors: GROUP_ILLEGAL, ARGUMENT_ILLEGAL.
     """
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from domain.access.oscore import OscoreContext
 from domain.command import TicketedCommand
 from domain.event import TicketedEvent
-from domain.oscore import OscoreContext
 
 RUN_BITS: Final = 14
 """Bits of a Partial IV of this node that count within a run: 16,384 numbers. The 26 bits above them are the run."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from domain.command import TicketedCommand
 from domain.event import TicketedEvent
-from domain.topic import Topic
+from domain.topic.topic import Topic
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class Bounds(TicketedEvent):
     """Bounds of queues.
 
     queues   (queue id, first offset that is still there, next offset to be readable) a queue
-    epoch    epoch of the topic (domain.topic) that the offsets belong to
+    epoch    epoch of the topic (domain.topic.topic) that the offsets belong to
     """
 
     queues: list[tuple[int, int, int]]

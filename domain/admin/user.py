@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.access import Grant, User
+from domain.access.access import Grant, User
 from domain.command import TicketedCommand
 from domain.event import TicketedEvent
 

@@ -17,7 +17,7 @@ from domain.address import RETRY_PREFIX
 from domain.filter.filter import RETRY, Filter
 from domain.message import property as properties
 from domain.message.record import Record
-from domain.topic import Group
+from domain.topic.topic import Group
 
 _GIVEN_BACK: Final = (properties.start_of(properties.ORIGIN_MESSAGE_ID), properties.start_of(properties.RECONSUME_TIME))
 """A broker marks a message that is given back with the first, a client that sends it to the retry topic with the second."""

@@ -13,7 +13,7 @@ from domain.message.property import HG_EXPIRE_MS_START, find
 from domain.message.record import Record
 
 if TYPE_CHECKING:
-    from domain.principal import Principal
+    from domain.access.principal import Principal
 
 FormKey = int | tuple[int, ...]
 

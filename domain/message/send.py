@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 from domain.message.message import Message, Placed
 
 if TYPE_CHECKING:
-    from domain.principal import Principal
+    from domain.access.principal import Principal
 
 
 class Send:

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from domain.errors import Failure
 from domain.histogram import Histogram
-from domain.lite import LiteQueues
 from domain.store.outlook import Outlook
 from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State
+from domain.topic.lite import LiteQueues
 from domain.transaction import Timers, Transactions
 
 

@@ -26,7 +26,7 @@ class StorageEngine:
     """One storage engine.
 
     settings   frozen dataclass in which every field has a default. The node sets the fields `broker` (name that receipts
-               carry), `store_host` (address bytes that records carry), `durability` (domain.topic.Durability of new
+               carry), `store_host` (address bytes that records carry), `durability` (domain.topic.topic.Durability of new
                topics) and, where there is one, `fresh_incarnation` (random, 1 to 2^63 - 1: the identity of data that
                has none yet) and `boot` (text that is another one after each start of the machine); every other field is a
                setting of the table `[store]`. Where there is a field `hot_bytes`, its default is what the machine's memory

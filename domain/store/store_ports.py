@@ -17,7 +17,7 @@ from domain.message.once import OnceKey
 from domain.message.receipt import Receipt
 from domain.store.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
 from domain.store.store_request import ReadResult as ReadResult  # noqa: PLC0414, those who import it know no other place
-from domain.topic import Durability, Group, Topic
+from domain.topic.topic import Durability, Group, Topic
 
 PAIRS_BYTES: Final = 256 * 1024
 """Bytes of keys and values after which `State.pairs` ends a slice."""

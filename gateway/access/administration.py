@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
-from domain.access import AccessPolicy, Grant, User
+from domain.access.access import AccessPolicy, Grant, User
+from domain.access.principal import Principal
 from domain.admin.oscore import (
     DeleteOscoreContext,
     HoldOscoreContext,
@@ -30,7 +31,6 @@ from domain.admin.user import (
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.principal import Principal
 from gateway.access.policy import Entry
 from gateway.access.records import AccessRecords
 from gateway.access.settings import name_fault, password_fault
@@ -49,7 +49,7 @@ class Administration:
         self._records = records
 
     def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """Commands of `domain.access`."""
+        """Commands of `domain.access.access`."""
         return {
             CreateUser: self._create,
             UpdateUser: self._update,

@@ -1,4 +1,4 @@
-"""Authentication and authorization for all protocols (`domain.access.Authority`)."""
+"""Authentication and authorization for all protocols (`domain.access.access.Authority`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from domain.access import (
+from domain.access.access import (
     CLUSTER,
     EVERY,
     GET,
@@ -18,10 +18,10 @@ from domain.access import (
     Password,
     Signature,
 )
+from domain.access.oscore import OscoreContexts
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
-from domain.oscore import OscoreContexts
 from domain.ports import Entropy
-from domain.principal import Principal
 from gateway.access.needs import PathNeed
 from gateway.access.records import AccessRecords
 from gateway.access.rule import decide
@@ -78,7 +78,7 @@ class Access:
     # Authentication
 
     def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
-        """See `domain.access.Authority`."""
+        """See `domain.access.access.Authority`."""
         if credentials is None:
             name = certified or self._anonymous
             if not name:
@@ -106,7 +106,7 @@ class Access:
         return self.records.contexts
 
     def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
-        """See `domain.access.Authority`."""
+        """See `domain.access.access.Authority`."""
         begin = self._methods.get(method)
         return None if begin is None else begin(host, entropy)
 

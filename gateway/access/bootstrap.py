@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from domain.access import User
+from domain.access.access import User
 from domain.errors import ConfigError
 from domain.store.store_ports import State
 from gateway.access.authority import Access

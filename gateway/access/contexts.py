@@ -12,9 +12,9 @@ from typing import Final, Protocol, final
 
 import msgspec
 
+from domain.access.oscore import OscoreContext
 from domain.admin.oscore import RUNS_MAX
 from domain.errors import ErrorCode, Failure
-from domain.oscore import OscoreContext
 from domain.store.store_ports import State, StateChange
 
 SPACE: Final = "oscore"
@@ -47,7 +47,7 @@ class Runs:
 
 @final
 class ContextRecords:
-    """`domain.oscore.OscoreContexts`, and their changes."""
+    """`domain.access.oscore.OscoreContexts`, and their changes."""
 
     def __init__(self, state: State | None, followed: Followed | None, elsewhere: str, on_change: Callable[[], None]) -> None:
         """See `gateway.access.records.AccessRecords`. `on_change` is called after every change of a context."""
@@ -85,11 +85,11 @@ class ContextRecords:
         self._on_change()
 
     def find(self, device_id: bytes, id_context: bytes | None) -> OscoreContext | None:
-        """See `domain.oscore.OscoreContexts`."""
+        """See `domain.access.oscore.OscoreContexts`."""
         return self._by_ids.get((device_id, id_context))
 
     def holder(self, user: str) -> int:
-        """See `domain.oscore.OscoreContexts`."""
+        """See `domain.access.oscore.OscoreContexts`."""
         runs = self._runs.get(user)
         return 0 if runs is None else runs.holder
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain.access import GROUP, PUB, CheckAccess, Need, Reauthenticate
+from domain.access.access import GROUP, PUB, CheckAccess, Need, Reauthenticate
+from domain.access.principal import GATEWAY, Principal
+from domain.client.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.command import Command, Send, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -16,8 +18,6 @@ from domain.filter.path import path_of
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
-from domain.principal import GATEWAY, Principal
 from domain.store.store_ports import MessageLog
 from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import access, channel, client_inquiry, command, lite, membership, mqtt_session, node, transaction
-from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
+from domain import command, transaction
+from domain.access import access
+from domain.access.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.admin import broker as broker_admin
 from domain.admin import client as client_admin
@@ -21,6 +22,7 @@ from domain.admin import position as position_admin
 from domain.admin import replica as replica_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
+from domain.client import channel, client_inquiry, membership, mqtt_session, node
 from domain.command import Command
 from domain.controller import controller_list as controller_book
 from domain.controller import peer as controller_peer
@@ -28,6 +30,7 @@ from domain.controller import request as controller_request
 from domain.filter.path import path_of
 from domain.nameserver import route
 from domain.replication import message as replication
+from domain.topic import lite
 
 PUBLISH: Final = (PUB,)
 SUBSCRIBE: Final = (SUB,)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import final
 
+from domain.access.principal import GATEWAY, Principal
 from domain.address import topic_of_path
 from domain.command import Command
 from domain.errors import Failure
-from domain.principal import GATEWAY, Principal
 from gateway.access import needs
 from gateway.access.authority import Access
 from gateway.connection.client_connection import ClientConnection

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-from domain.access import ACTIONS, ALL, ALLOW, ANY, CLUSTER, DENY, EVERY, GROUP, NAMESPACE, TOPIC, AccessPolicy
+from domain.access.access import ACTIONS, ALL, ALLOW, ANY, CLUSTER, DENY, EVERY, GROUP, NAMESPACE, TOPIC, AccessPolicy
 from gateway.access.source import SourceAddresses
 
 KINDS: Final = {kind.lower(): kind for kind in (CLUSTER, NAMESPACE, TOPIC, GROUP)}

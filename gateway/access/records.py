@@ -11,7 +11,7 @@ from typing import Final, final
 
 import msgspec
 
-from domain.access import AccessPolicy, Grant, User
+from domain.access.access import AccessPolicy, Grant, User
 from domain.errors import ErrorCode, Failure
 from domain.store.store_ports import State, StateChange
 from gateway.access.contexts import ContextRecords, Followed

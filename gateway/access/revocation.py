@@ -8,12 +8,12 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, final
 
+from domain.access.principal import GATEWAY, Principal
+from domain.client.mqtt_session import MqttSubscription, Unsubscribe
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
-from domain.mqtt_session import MqttSubscription, Unsubscribe
 from domain.ports import Clock, Timer
-from domain.principal import GATEWAY, Principal
 from gateway.access import needs
 from gateway.access.authority import Access
 from gateway.connection.client_connection import ClientConnection

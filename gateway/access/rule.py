@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, final
 
 from msgspec import Meta
 
-from domain.access import ALLOW, PUB, SUB
+from domain.access.access import ALLOW, PUB, SUB
 from domain.filter.path import is_filter, matches
 
 CLIENT: Final = "%c"

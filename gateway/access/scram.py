@@ -15,10 +15,10 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, final
 
-from domain.access import Authenticated, Challenge, User
+from domain.access.access import Authenticated, Challenge, User
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
-from domain.principal import Principal
 
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
 ITERATIONS: Final = 4_096
@@ -80,7 +80,7 @@ class Verifiers:
 
 @final
 class ScramExchange:
-    """`domain.access.Exchange`: client-first, server-first, client-final, server-final.
+    """`domain.access.access.Exchange`: client-first, server-first, client-final, server-final.
 
     judge   returns the principal of an authenticated name; a Failure for "" and for disabled users
     """

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from domain.access import ALLOW, AccessPolicy, Grant
+from domain.access.access import ALLOW, AccessPolicy, Grant
 from domain.errors import ConfigError
 from gateway.access.ban import Bans
 from gateway.access.policy import Entry

@@ -7,9 +7,9 @@ from typing import Any, Final, final
 
 import jwt
 
-from domain.access import Authenticated, Challenge
+from domain.access.access import Authenticated, Challenge
+from domain.access.principal import Principal
 from domain.errors import Failure
-from domain.principal import Principal
 from gateway.access.settings import AccessSettings, name_fault
 
 TOKEN_CHARS_MAX: Final = 16 * 1024
@@ -77,7 +77,7 @@ class TokenVerifier:
 
 @final
 class TokenExchange:
-    """`domain.access.Exchange`: one message, which is a token."""
+    """`domain.access.access.Exchange`: one message, which is a token."""
 
     __slots__ = ("_judge",)
 

@@ -11,7 +11,7 @@ from domain.limits import SECOND_NS
 from domain.nameserver.route import BrokerAddresses
 from domain.ports import Clock
 from domain.store.store_ports import State, StateChange
-from domain.topic import PERM_READ, PERM_WRITE
+from domain.topic.topic import PERM_READ, PERM_WRITE
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.queue_numbers import SPACE, BrokerQueue, Places, places_from
 from gateway.brokers.refusal import BrokerAnswerError

@@ -13,7 +13,7 @@ import orjson
 
 from domain.limits import QUEUES_PER_TOPIC_MAX
 from domain.nameserver.route import TopicQueues
-from domain.topic import PERM_READ, PERM_WRITE
+from domain.topic.topic import PERM_READ, PERM_WRITE
 
 SPACE = "rocketmq_queues"
 """State space of the places: topic -> what `Places.stored` returns."""

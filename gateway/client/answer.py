@@ -24,7 +24,7 @@ import orjson
 
 from domain.errors import GatewayError
 from domain.refusal import TLS_ONLY
-from domain.topic import PERM_READ
+from domain.topic.topic import PERM_READ
 from protocols.remoting.wire.frame import Frame
 
 SUCCESS: Final = 0

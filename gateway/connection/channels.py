@@ -1,15 +1,15 @@
-"""Connections that carry several clients: a ClientConnection for each channel (domain.channel)."""
+"""Connections that carry several clients: a ClientConnection for each channel (domain.client.channel)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.client.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.client.mqtt_session import AccessRevoked, SendOnce
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused
-from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.observe.counters import ProtocolCounters

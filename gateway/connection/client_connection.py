@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from domain.access.principal import Principal
 from domain.errors import Failure
 from domain.event import Event
-from domain.principal import Principal
 
 
 class ConnectionDriver(Protocol):

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 from domain import limits
+from domain.client.mqtt_session import ReadingResumed
 from domain.command import Command, Disconnected
 from domain.delivery.routed import ConfirmDeliveries
-from domain.mqtt_session import ReadingResumed
 from gateway.connection.client_socket import HALF_CLOSED_NS
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import ENDING_NS, MESSAGE_NS

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import cast, final
 
+from domain.access.principal import GATEWAY
 from domain.address import network_of_host
+from domain.client.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
-from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
-from domain.principal import GATEWAY
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.client_socket import ClientSocket

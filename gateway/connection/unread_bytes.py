@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
+from domain.client.mqtt_session import SendOnce
 from domain.command import Command, Send
-from domain.mqtt_session import SendOnce
 from gateway.connection.intake import SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS, PumpIntake
 
 HELD_MESSAGE_BYTES: Final = 1024

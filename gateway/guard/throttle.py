@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import Final, final
 
+from domain.client.mqtt_session import Attach, SendOnce
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.mqtt_session import Attach, SendOnce
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from domain.admin.replica import ReplicaView
-from domain.membership import Subscription
+from domain.client.membership import Subscription
 from domain.ports import Clock, Disk, Entropy
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report

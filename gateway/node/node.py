@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, final
 
 from domain.address import endpoint_text
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.guard.descriptors import lowered, rooms
 from gateway.node.part import Part
 from gateway.node.protocols import ADMIN, installed

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from msgspec import Meta
 
 from domain.errors import ConfigError
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.node.roles.role_names import ALL, STORE, roles_of
 from gateway.node.settings_tables import HIDDEN, SECRET, convert, declared, from_text, nearest, read, secret
 

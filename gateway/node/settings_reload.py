@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain.access import User
+from domain.access.access import User
 from domain.errors import ConfigError
 from gateway.access.settings import AccessSettings, AccessTable, split
 from gateway.connection.context import ConnectionContext

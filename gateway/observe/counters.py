@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
+from domain.client.mqtt_session import Deliveries
 from domain.errors import ErrorCode
 from domain.event import Event, Pulled, Received, Refused, TopicFollowed, WatchedMessages
 from domain.histogram import Histogram
 from domain.message.record import Record
-from domain.mqtt_session import Deliveries
 from domain.refusal import ReasonWords, is_refusal
 
 SAMPLED: Final = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
+from domain.access.principal import Principal
 from domain.address import topic_of_path
 from domain.admin.data_topic import (
     ChangeDataTopic,
@@ -19,7 +20,13 @@ from domain.admin.data_topic import (
     QueryDataTopic,
 )
 from domain.command import Command
-from domain.data_topic import (
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.message import property as properties
+from domain.message.message import Placed
+from domain.ports import Clock, Entropy
+from domain.store.store_ports import Expected, State, StateChange
+from domain.topic.data_topic import (
     DataTopic,
     decode,
     encode,
@@ -29,14 +36,7 @@ from domain.data_topic import (
     matches,
     patched,
 )
-from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused
-from domain.message import property as properties
-from domain.message.message import Placed
-from domain.ports import Clock, Entropy
-from domain.principal import Principal
-from domain.store.store_ports import Expected, State, StateChange
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.access.path_rights import PathRights
 from gateway.connection.client_connection import ClientConnection
 from gateway.pubsub.expiry import StoredTopic, TopicExpiry

@@ -7,10 +7,10 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple, final
 
-from domain.data_topic import DataTopic
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
+from domain.topic.data_topic import DataTopic
 from gateway.usecase.waiting.long_questions import STEP_ITEMS
 
 EXPIRED_PER_TURN: Final = 32

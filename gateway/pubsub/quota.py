@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from domain.data_topic import RECORDS_BYTES_MAX, TOPICS_MAX, DataTopic
 from domain.errors import ErrorCode, Failure
+from domain.topic.data_topic import RECORDS_BYTES_MAX, TOPICS_MAX, DataTopic
 
 SHARE: Final = 2
 """Divisor: one creator may have half of the topics and of their bytes."""

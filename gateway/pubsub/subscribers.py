@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Final, final
 
 from domain.admin.data_topic import DataTopicJoined
-from domain.data_topic import DataTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock
+from domain.topic.data_topic import DataTopic
 from gateway.connection.client_connection import ClientConnection
 
 ENDED: Final = Failure(ErrorCode.TOPIC_NOT_FOUND, "the topic or its data is gone, or it has fewer subscribers now")

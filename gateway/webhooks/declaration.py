@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, final
 
-from domain.access import GROUP, Need
+from domain.access.access import GROUP, Need
 from domain.admin.subscription import (
     ChangeStatus,
     DeleteSubscription,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, final
 
+from domain.access.principal import GATEWAY
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
-from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain import limits
+from domain.client.mqtt_session import AccessRevoked, ReadingResumed
 from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.limits import SECOND_NS
-from domain.mqtt_session import AccessRevoked, ReadingResumed
 from protocols.adapter import Peer
 from protocols.coap.blockwise import upload
 from protocols.coap.exchange.exchange import Exchange

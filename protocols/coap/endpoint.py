@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
+from domain.access.principal import GATEWAY
 from domain.command import Command, QueryLatest
 from domain.event import Event
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.principal import GATEWAY
 from protocols.adapter import Peer
 from protocols.coap.blockwise import upload
 from protocols.coap.exchange.exchange import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain.access import Authority, ContextProof
+from domain.access.access import Authority, ContextProof
+from domain.access.principal import GATEWAY, Principal
 from domain.admin.data_topic import DeleteDataTopic, JoinDataTopic
 from domain.command import Command, DeleteLatest, QueryLatest, Receive, Send, Watch
-from domain.principal import GATEWAY, Principal
 from protocols.coap.exchange.exchange import Exchange, Proof, Remote
 from protocols.coap.observe.observations import Feed, Observation
 

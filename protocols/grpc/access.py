@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from domain.access import Authority, Credentials, Signature
+from domain.access.access import Authority, Credentials, Signature
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
-from domain.principal import Principal
 from protocols.adapter import Peer
 
 ALGORITHM: Final = "MQv2-HMAC-SHA1"

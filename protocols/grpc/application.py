@@ -8,13 +8,13 @@ from typing import Any, Final, final
 
 from google.protobuf.message import DecodeError
 
-from domain.client_inquiry import Inquiry
+from domain.access.principal import GATEWAY
+from domain.client.client_inquiry import Inquiry
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
-from domain.lite import LiteTaken
 from domain.message import property as properties
-from domain.principal import GATEWAY
+from domain.topic.lite import LiteTaken
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction

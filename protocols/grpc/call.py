@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, final
 
 from domain import limits
+from domain.access.principal import Principal
 from domain.address import in_namespace
-from domain.client_inquiry import ClientAnswered, Inquiry
+from domain.client.client_inquiry import ClientAnswered, Inquiry
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event, Refused
-from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.grpc import framing, status, wire
 from protocols.grpc.backlog import Backlog

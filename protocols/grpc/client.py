@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-from domain.access import GROUP, PUB, SUB, TOPIC, CheckAccess, Need
+from domain.access.access import GROUP, PUB, SUB, TOPIC, CheckAccess, Need
 from domain.address import endpoint_text
 from domain.admin.group import GroupFound, QueryGroup
+from domain.client.membership import Leave
 from domain.command import Command, Extend
 from domain.event import Done, Event, Refused
 from domain.filter.sql import EXPRESSION_CHARS_MAX
-from domain.membership import Leave
-from domain.topic import Group
+from domain.topic.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
 from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, Method, OpenCalls, finish_done
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -15,12 +15,12 @@ from typing import Any, Final, cast, final
 import orjson
 
 from domain import limits
-from domain.client_inquiry import ClientAnswered, ConsumptionRequest, Inquiry, RunningInfoRequest
+from domain.client.client_inquiry import ClientAnswered, ConsumptionRequest, Inquiry, RunningInfoRequest
+from domain.client.membership import Subscription
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import TAG
 from domain.filter.tag import tag_hash
-from domain.membership import Subscription
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, V5_0_0, Client

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-from domain import lite
 from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Refused
-from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.message.record import Record
+from domain.topic import lite
+from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -8,7 +8,6 @@ from typing import Final, cast, final
 
 from domain import limits
 from domain.admin.group import GroupFound, QueryGroup
-from domain.attribute import BIND_TOPIC
 from domain.command import Command, Extend, Receive
 from domain.errors import Failure
 from domain.event import Event, Leased, Received, Refused
@@ -17,6 +16,7 @@ from domain.filter.sql import EXPRESSION_CHARS_MAX
 from domain.filter.tag import TAGS_CHARS_MAX
 from domain.message.receipt import Receipt
 from domain.message.record import beside_body
+from domain.topic.attribute import BIND_TOPIC
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb

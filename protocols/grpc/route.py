@@ -12,7 +12,7 @@ from domain.admin.group import GroupFound, QueryGroup
 from domain.admin.topic import QueryTopic, TopicFound
 from domain.command import Command
 from domain.event import Event, Refused
-from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
+from domain.topic.topic import PERM_READ, PERM_WRITE, Group, Topic
 from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import Call, Method, OpenCalls
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Final, Protocol, final
 
 from domain import limits
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.delivery.retry import DEFAULT
 from domain.event import Leased
 from domain.filter.expression import Expressions
 from domain.filter.filter import SQL92, TAG
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message.receipt import Receipt
 from protocols.grpc.messages import messaging_pb2 as pb
 

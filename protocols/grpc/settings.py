@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain import attribute, limits, lite
+from domain import limits
 from domain.delivery.retry import EXPONENTIAL
-from domain.topic import Group
+from domain.topic import attribute, lite
+from domain.topic.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 
 PRODUCER_ATTEMPTS: Final = 3

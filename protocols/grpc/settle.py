@@ -7,9 +7,9 @@ from typing import cast, final
 
 from domain.command import Acknowledge, Command, DeadLetter, Extend
 from domain.event import Event, Extended, Refused, Settled
-from domain.lite import SuspendLite, split
 from domain.message import receipt
 from domain.message.receipt import Receipt
+from domain.topic.lite import SuspendLite, split
 from protocols.grpc import lite, status, translate_in, wire
 from protocols.grpc.call import FIELDS_MAX, Call, Method, OpenCalls, finish_done
 from protocols.grpc.messages import messaging_pb2 as pb

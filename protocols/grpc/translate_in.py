@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from domain import address, limits, lite
+from domain import address, limits
 from domain.message import property as properties
 from domain.message.message import SYS_PREPARED, Message
+from domain.topic import lite
 from protocols import compression, marks
 from protocols.adapter import Peer
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -5,9 +5,9 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 
-from domain.access import Authority, BearerToken, Credentials, Password
+from domain.access.access import Authority, BearerToken, Credentials, Password
+from domain.access.principal import Principal
 from domain.errors import Failure
-from domain.principal import Principal
 from protocols.http.problem import RefusalError, of_failure, problem
 from protocols.http.request import Request
 

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
+from domain.access.principal import Principal
 from domain.command import Command
 from domain.event import Event
-from domain.principal import Principal
 
 PART_BYTES_MAX: Final = 64 * 1024
 """Bytes that one `take` returns at most."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from domain.access import Authority
+from domain.access.access import Authority
+from domain.access.principal import Principal
 from domain.command import Command
 from domain.event import Done, Event, Refused
 from domain.filter.expression import Expressions
-from domain.principal import Principal
 from domain.subscription.sink import Network
 from protocols.adapter import ignore_refusal
 from protocols.cloudevents.routes import EventRoutes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domain import limits
+from domain.access.principal import GATEWAY
 from domain.command import Command
 from domain.event import Event
-from domain.principal import GATEWAY
 from protocols.host_shares import HostShare
 from protocols.http.handler import Handler, Outcome
 from protocols.http.problem import RefusalError, no_proxy, unsent_answers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import final
 
+from domain.access.principal import Principal
 from domain.command import Command
-from domain.principal import Principal
 from protocols.http.problem import RefusalError
 from protocols.http.response import Response
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast, final
 
 from domain import limits
+from domain.client.mqtt_session import AccessRevoked
 from domain.command import Command, Disconnected
 from domain.event import Event
-from domain.mqtt_session import AccessRevoked
 from domain.refusal import Ending
 from protocols.adapter import Peer, ignore_refusal
 from protocols.host_shares import HostShares

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from domain.access import AuthenticationExchange, Challenge, Reauthenticate
+from domain.access.access import AuthenticationExchange, Challenge, Reauthenticate
+from domain.access.principal import Principal
+from domain.client.mqtt_session import Attach
 from domain.command import Command
 from domain.errors import Failure
-from domain.mqtt_session import Attach
-from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.mqtt import handshake, status
 from protocols.mqtt import property as props

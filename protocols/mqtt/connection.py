@@ -12,11 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain.command import Command, Disconnected
-from domain.errors import Failure
-from domain.event import Done, Event, Refused, Sent
-from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AcceptDeliveries,
     AccessRevoked,
     Attached,
@@ -30,6 +26,10 @@ from domain.mqtt_session import (
     Subscribed,
     Unsubscribed,
 )
+from domain.command import Command, Disconnected
+from domain.errors import Failure
+from domain.event import Done, Event, Refused, Sent
+from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
 from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX
 from protocols.mqtt import handshake, status, subscribe, subscriptions

@@ -6,13 +6,13 @@ import base64
 import binascii
 from typing import final
 
-from domain.access import Authority, Password, Signature
+from domain.access.access import Authority, Password, Signature
+from domain.access.principal import Principal
 from domain.address import endpoint_text
+from domain.client.mqtt_session import EXPIRY_NEVER, Attach, Will
 from domain.errors import Failure
 from domain.message.message import Message
-from domain.mqtt_session import EXPIRY_NEVER, Attach, Will
 from domain.ports import Entropy
-from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt import status

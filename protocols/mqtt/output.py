@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.client.mqtt_session import RejectDeliveries
 from domain.delivery.routed import Delivery
-from domain.mqtt_session import RejectDeliveries
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.translate import parts

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.client.mqtt_session import ReleasePacketIds, SendOnce
 from domain.command import Command, Send
 from domain.errors import Failure
 from domain.limits import BODY_BYTES_MAX
 from domain.message.message import Message
-from domain.mqtt_session import ReleasePacketIds, SendOnce
 from protocols.adapter import ignore_refusal
 from protocols.mqtt import property as props
 from protocols.mqtt import status

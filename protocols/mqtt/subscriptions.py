@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.client.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed, Unsubscribe, Unsubscribed
 from domain.errors import Failure
-from domain.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed, Unsubscribe, Unsubscribed
 from protocols.adapter import ignore_refusal
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.handshake import Terms

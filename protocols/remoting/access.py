@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Final
 
-from domain.access import (
+from domain.access.access import (
     ALLOW,
     CLUSTER,
     CUSTOM,
@@ -24,6 +24,7 @@ from domain.access import (
     Signature,
     User,
 )
+from domain.access.principal import Principal
 from domain.admin.user import (
     CreateUser,
     DeletePolicies,
@@ -35,7 +36,6 @@ from domain.admin.user import (
     UserList,
 )
 from domain.errors import ErrorCode, Failure
-from domain.principal import Principal
 from protocols.adapter import Peer
 from protocols.remoting import codes
 from protocols.remoting.client import Client

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from domain import address
+from domain.client.membership import Membership, Subscription
 from domain.filter.expression import Expressions
-from domain.membership import Membership, Subscription
 from protocols.adapter import Peer
 from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting

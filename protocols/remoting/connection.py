@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import Final, final
 
+from domain.access.principal import GATEWAY, Principal
+from domain.client.node import NodeFrame
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused
 from domain.limits import SMALL_ANSWER_BYTES
-from domain.node import NodeFrame
-from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
 from protocols.remoting import access, codes, namespace
 from protocols.remoting.client import Client, NodeInfo

@@ -13,7 +13,7 @@ from domain.admin.position import ClonePositions, QueryBacklog, QueryTimeSpans
 from domain.admin.replica import QueryReplica
 from domain.admin.topic import DeleteTopic, ListTopics, QueryBounds, QueryConsumers, QueryTopic, QueryTopicState
 from domain.admin.user import DeleteUser, ListUsers
-from domain.membership import QueryMembers
+from domain.client.membership import QueryMembers
 from domain.nameserver.route import DropRoute, ListRoutes, PutSetting, QueryCluster, QueryRoute, QuerySettings, RenewBroker
 from domain.transaction import RecallMessage
 from protocols.remoting import access, codes

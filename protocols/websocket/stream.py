@@ -17,10 +17,10 @@ from wsproto.connection import ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.utilities import RemoteProtocolError
 
-from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.client.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.client.mqtt_session import ReadingResumed
 from domain.command import Command
 from domain.event import Event
-from domain.mqtt_session import ReadingResumed
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.http2.application import Reply

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import final
 
-from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.delivery import recall
 from domain.filter.tag import tag_hash
@@ -13,6 +12,7 @@ from domain.message import property as properties
 from domain.message.message import Message, Placed
 from domain.message.record import encode
 from domain.store.store_ports import StateChange
+from domain.topic import lite
 from store.delay import parking
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done, OpenBatch, Pending

@@ -9,7 +9,7 @@ from domain.address import HALF_TOPIC
 from domain.errors import Failure
 from domain.message.message import Message, Placed
 from domain.store.store_ports import StateChange
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.appends.append import Appender
 from store.disk_full.admission import WriteAdmission
 from store.log.commit import GroupCommit

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.message.record import Record
+from domain.topic import lite
 from store.delay import parking
 from store.log.segment import Segments
 from store.queue.index import QueueIndex

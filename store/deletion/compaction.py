@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, final
 
-from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.message.message import Message
 from domain.store.store_ports import StateChange
+from domain.topic import lite
 from store.appends.append import Appender
 from store.checkpoint.snapshot import LEASES, QUEUES, TOPICS, Columns, SnapshotItem
 from store.lease.journaled_tables import JournaledTables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain import limits, lite
+from domain import limits
 from domain.delivery.priority import again_first, by_priority
 from domain.errors import StoreError
 from domain.event import Leased
@@ -13,6 +13,7 @@ from domain.filter.filter import Filter
 from domain.message.receipt import Receipt
 from domain.message.record import Record, with_reconsume_times
 from domain.store.store_request import LeaseRequest
+from domain.topic import lite
 from store.lease.lease_records import LeaseSource
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex

@@ -15,10 +15,10 @@ from __future__ import annotations
 from heapq import heappush, heapreplace
 from typing import Final, final
 
-from domain import lite
 from domain.address import is_system_topic
 from domain.errors import StoreError
 from domain.store.outlook import GroupLag
+from domain.topic import lite
 from store.events import StoreEvents
 from store.lease import journal
 from store.lease.idle_tables import LIVE, Chunk

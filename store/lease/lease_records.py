@@ -10,7 +10,7 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.ports import Clock
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.lease.journaled_tables import JournaledTables

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, final
 
-from domain import lite
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.lite import LiteLeaseResult, LiteListener
 from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from domain.store.store_request import LeaseRequest, LeaseTerms
+from domain.topic import lite
+from domain.topic.lite import LiteLeaseResult, LiteListener
 from store.appends.writer import StoreWriter
 from store.deletion.compaction import Compaction
 from store.events import StoreEvents
@@ -54,7 +54,7 @@ class LiteQueueRemoval:
 
 @final
 class StoredLiteQueues:
-    """`domain.lite.LiteQueues` over the index and the ledger."""
+    """`domain.topic.lite.LiteQueues` over the index and the ledger."""
 
     def __init__(
         self,

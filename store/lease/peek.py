@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from domain import lite
 from domain.errors import StoreError
 from domain.ports import Clock
 from domain.store.store_request import LeaseRequest, LeaseTerms
+from domain.topic import lite
 from store.events import StoreEvents
 from store.lease.call import LeaseCall
 from store.lease.candidates import VISITS_MAX

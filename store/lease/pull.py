@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain import limits, lite
+from domain import limits
 from domain.errors import StoreError
 from domain.message.record import Record, with_reconsume_times
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
+from domain.topic import lite
 from store.lease import returned_messages
 from store.lease.lease_records import LeaseSource
 from store.lease.pull_progress import PULL_LEASE_MS

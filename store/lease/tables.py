@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain import lite
 from domain.store.store_ports import StateChange
+from domain.topic import lite
 from store.lease import journal
 from store.lease.expiry import LeaseSchedule
 from store.lease.idle_tables import LIVE, Chunk, IdleTables

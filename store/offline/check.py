@@ -9,9 +9,9 @@ import enum
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, final
 
-from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
+from domain.topic import lite
 from store.checkpoint import points as checkpoints
 from store.keys import run
 from store.keys.runs import SPAN_BYTES

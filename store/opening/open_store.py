@@ -7,10 +7,10 @@ from typing import final
 
 from domain.errors import Failure
 from domain.histogram import Histogram
-from domain.lite import LiteQueues
 from domain.store.backup import Backups
 from domain.store.outlook import Outlook
 from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State
+from domain.topic.lite import LiteQueues
 from domain.transaction import Timers, Transactions
 from store.appends.client_appends import ClientAppends, Outbox
 from store.appends.once import OnceAppends

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, final
 
-from domain import lite
+from domain.topic import lite
 from store.queue.queue import Queue, TopicEntry
 from store.queue.settings import TopicSettings
 from store.state.sorted_set import SortedSet

@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
+from domain.topic import lite
 from store.queue import block, table
 from store.queue.block_files import BlockFiles
 from store.queue.entries import TopicEntries

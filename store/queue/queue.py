@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 from typing import final
 
-from domain import lite
+from domain.topic import lite
 from store.queue.row import ROW, ROW_BYTES
 from store.queue.settings import TopicSettings
 

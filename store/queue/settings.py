@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from domain.topic import Topic
+from domain.topic.topic import Topic
 
 _CREATED: Final = b'"created_ms":'
 

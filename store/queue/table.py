@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain import lite
+from domain.topic import lite
 from store.checkpoint.columns import ColumnReader, pack, pack_names
 from store.queue.entries import TopicEntries
 from store.queue.queue import Queue, TopicEntry

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain import lite
 from domain.address import HALF_TOPIC
-from domain.lite import LiteListener
 from domain.store.store_ports import StoreListener
+from domain.topic import lite
+from domain.topic.lite import LiteListener
 from store.delay import parking
 from store.events import StoreEvents
 from store.queue.queue import Queue

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
-from domain import lite
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.filter.filter import Filter
 from domain.message.record import Record, check
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
+from domain.topic import lite
 from store.events import StoreEvents
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex

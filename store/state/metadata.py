@@ -13,7 +13,7 @@ import msgspec
 from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import Failure
 from domain.store.store_ports import StateChange
-from domain.topic import Durability, Group, Topic
+from domain.topic.topic import Durability, Group, Topic
 from store.log.open_batch import Done
 from store.queue.entries import TopicEntries
 from store.queue.settings import TopicSettings, created_at

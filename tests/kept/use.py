@@ -10,13 +10,7 @@ from domain.admin.oscore import QueryOscoreContext, ReserveOscoreRun
 from domain.admin.subscription import QueryAttempts, QuerySubscriptions
 from domain.admin.topic import QueryTopic
 from domain.admin.user import ListPolicies, ListUsers
-from domain.command import Acknowledge, QueryLatest, QueryOffset, Receive, Send
-from domain.event import LatestValue, Received, Sent
-from domain.lite import ReceiveLite
-from domain.message.message import Message
-from domain.message.receipt import Receipt
-from domain.message.record import Record
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AcceptDeliveries,
     Attach,
     Attached,
@@ -28,7 +22,13 @@ from domain.mqtt_session import (
     SendOnce,
     Subscribe,
 )
+from domain.command import Acknowledge, QueryLatest, QueryOffset, Receive, Send
+from domain.event import LatestValue, Received, Sent
+from domain.message.message import Message
+from domain.message.receipt import Receipt
+from domain.message.record import Record
 from domain.nameserver.route import QuerySettings
+from domain.topic.lite import ReceiveLite
 from domain.transaction import COMMIT, EndTransaction, RecallMessage
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.node import KeptNode

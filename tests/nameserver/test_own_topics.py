@@ -11,7 +11,7 @@ from domain.address import host_bytes
 from domain.nameserver.route import DataVersion, TopicQueues
 from domain.store.message_store import MessageStore
 from domain.store.store_event import unheard
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from nameserver import own_topics
 from nameserver.own_topics import OwnTopics
 from store.engine import open_store

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain import attribute
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.message.receipt import Receipt
-from domain.topic import Group, Topic
+from domain.topic import attribute
+from domain.topic.topic import Group, Topic
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.neighbours.grpc_peer import GrpcPeer, Operator, framed
 from tests.neighbours.node import SharedNode

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain import attribute, limits
+from domain import limits
 from domain.admin.group import PutGroup
 from domain.admin.message import MessagesFound
 from domain.admin.topic import PutTopic
 from domain.command import Command, Send
 from domain.errors import Failure
 from domain.event import Event, LatestValue, Pulled, Received
-from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message.message import Message
-from domain.topic import Group, Topic
+from domain.topic import attribute
+from domain.topic.lite import LiteAction, ReceiveLite, SyncSubscription
+from domain.topic.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.read_turns import BYTES_PER_TURN
 from protocols.grpc.messages import messaging_pb2 as pb

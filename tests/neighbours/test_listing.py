@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import FrameDecoder, encode
 from protocols.remoting.wire.header import JSON

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from domain.access.principal import GATEWAY
 from domain.command import Command
 from domain.event import Event
-from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from tests.connection_driver import StrictDriver

@@ -8,10 +8,10 @@ from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Send
 from domain.event import Done, Event, Received, Sent, Settled
-from domain.lite import LiteAction, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription, queue_name
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.lite import LiteAction, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription, queue_name
+from domain.topic.topic import Group, Topic
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World
 

@@ -9,15 +9,15 @@ import random
 
 import pytest
 
-from domain import lite
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Send
 from domain.event import Received, Sent, Settled
-from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic import lite
+from domain.topic.lite import LiteAction, ReceiveLite, SyncSubscription
+from domain.topic.topic import Group, Topic
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from domain import lite
-from domain.topic import Topic
+from domain.topic import lite
+from domain.topic.topic import Topic
 from gateway.node.settings import Config
 from protocols.remoting import codes
 from tests.simulation.caller import bodies, records

@@ -11,7 +11,7 @@ import random
 import pytest
 
 from domain.errors import Failure
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.usecase.topics_and_groups.policy import LEAST, ROUND_ROBIN, STICKY, STRATEGY
 from tests.simulation.device import Sensor
 from tests.simulation.puller import Puller

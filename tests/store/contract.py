@@ -13,7 +13,7 @@ from domain.message.once import OnceKey
 from domain.message.record import Record, check
 from domain.store.store_ports import StateChange
 from domain.store.store_request import ReadRequest
-from domain.topic import Durability, Group
+from domain.topic.topic import Durability, Group
 from tests.store.driver import Driver, RecordingListener, code_of, sure
 from tests.stored_state import pairs, value_of
 

@@ -17,7 +17,7 @@ from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store.store_request import LeaseRequest, LeaseTerms, ReadRequest
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from store.engine import LOG
 from store.opening.open_store import OpenStore
 from tests.simulation.kit.clock import START_MS, VirtualClock

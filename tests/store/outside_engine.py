@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from domain.message.message import LOCAL_HOST
 from domain.store.storage_engine import StorageEngine
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.settings import StoreSettings
 from store.engine import open_store
 

@@ -10,7 +10,7 @@ from domain.errors import Failure
 from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.store.store_ports import StateChange
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.log import promise as promises
 from store.log.promise import Promise
 from store.log.segment import OPEN_FILES_MAX

@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import Failure
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from tests.store.driver import Driver
 
 

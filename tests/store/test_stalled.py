@@ -8,7 +8,7 @@ import errno
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.settings import StoreSettings
 from tests.store.driver import Driver, Failing
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from domain import lite
 from domain.message.record import Record
 from domain.store.store_request import KeyQuery
+from domain.topic import lite
 from tests.store import version1
 from tests.store.driver import Driver
 from tests.stored_state import pairs, value_of

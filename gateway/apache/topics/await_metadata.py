@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from domain.admin.client import QueryProducers
+from domain.client.membership import Heartbeat
+from domain.client.mqtt_session import SendOnce, Subscribe
 from domain.command import Command, Disconnected, Send, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.membership import Heartbeat
-from domain.mqtt_session import SendOnce, Subscribe
 from domain.transaction import EndTransaction
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.brokers.cluster_map import Known

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.document import value_in

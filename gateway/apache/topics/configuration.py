@@ -7,9 +7,9 @@ from typing import Final
 
 import orjson
 
-from domain import attribute
 from domain.errors import ErrorCode, Failure
-from domain.topic import Group, Topic
+from domain.topic import attribute
+from domain.topic.topic import Group, Topic
 from gateway.brokers.document import document
 from gateway.link.request import Request
 from protocols.remoting import codes

@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.apache.topics.configuration import group_from, group_request
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap, Known

@@ -11,7 +11,7 @@ from domain.address import is_derived_topic, is_system_topic
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
-from domain.topic import PERM_READ, PERM_WRITE, Durability, Group, Topic
+from domain.topic.topic import PERM_READ, PERM_WRITE, Durability, Group, Topic
 from gateway.apache.topics.configuration import attributes_from, refused, topic_request, type_of
 from gateway.apache.topics.groups import ClusterGroups, answering
 from gateway.brokers.broker_links import Brokers

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from domain.access import ALLOW, AccessPolicy, Grant
+from domain.access.access import ALLOW, AccessPolicy, Grant
 from gateway.access.policy import Entry
 from gateway.access.records import POLICIES_MAX, encoded, grant_key, user_key
 from gateway.access.settings import name_fault, password_fault

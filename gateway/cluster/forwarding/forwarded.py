@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, final
 
+from domain.access.principal import Principal
+from domain.client.mqtt_session import AccessRevoked, ReadingResumed
+from domain.client.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.limits import SECOND_NS
-from domain.mqtt_session import AccessRevoked, ReadingResumed
-from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.ports import Clock
-from domain.principal import Principal
 from domain.store.store_ports import State
 from gateway.cluster.forwarding.copied_spaces import CopiedSpaces
 from gateway.cluster.forwarding.traffic import GatewaysTraffic, Traffic

@@ -7,11 +7,11 @@ from typing import Any, Final, final
 
 from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTopic
 from domain.admin.subscription import LeaseDeliveries
+from domain.client.mqtt_session import ReadingResumed
 from domain.command import Command, Receive, Unwatch, Watch
 from domain.errors import Failure
 from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
 from domain.limits import MILLISECOND_NS
-from domain.mqtt_session import ReadingResumed
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from protocols.remoting.nodes.calls.octets import I64, Reader

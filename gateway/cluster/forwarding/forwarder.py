@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
+from domain.access.principal import GATEWAY, Principal
 from domain.admin.data_topic import JoinDataTopic, LeaveDataTopic
 from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Received, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from domain.principal import GATEWAY, Principal
 from gateway.cluster.forwarding.forwarded_client import ForwardedClient, ForwarderClients
 from gateway.cluster.forwarding.principal_numbers import PrincipalNumbers
 from gateway.cluster.forwarding.space_copies import SpaceCopies

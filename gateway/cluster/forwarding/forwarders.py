@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+from domain.client.mqtt_session import Attach
 from domain.command import Command, Disconnected
 from domain.errors import Failure
 from domain.message.crc32 import crc32
-from domain.mqtt_session import Attach
 from domain.ports import Clock
 from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder, StoreLost
 from gateway.cluster.forwarding.space_copies import SpaceCopies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.principal import GATEWAY, Principal
+from domain.access.principal import GATEWAY, Principal
 from protocols.remoting.nodes.calls.octets import Out
 from protocols.remoting.nodes.forwarding import item
 

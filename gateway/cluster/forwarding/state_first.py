@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from domain import mqtt_session
 from domain.admin import oscore, user
+from domain.client import mqtt_session
 from domain.command import Command, DeleteLatest, Disconnected, QueryLatest, Send
 from domain.errors import Failure
 from domain.event import Event

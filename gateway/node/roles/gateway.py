@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import final
 
-from domain.channel import ChannelCommand
+from domain.client.channel import ChannelCommand
 from domain.command import Command
 from domain.errors import ConfigError, Failure
 from gateway.access.authority import Access

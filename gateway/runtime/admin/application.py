@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
-from domain.access import BearerToken, Credentials, Password
+from domain.access.access import BearerToken, Credentials, Password
 from domain.errors import Failure
 from domain.store.backup import BackupPlan
 from gateway.observe.metrics import CONTENT_TYPE

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from domain.access import Credentials
+from domain.access.access import Credentials
+from domain.access.principal import Principal
 from domain.errors import Failure
-from domain.principal import Principal
 from domain.store.backup import Backups
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot

@@ -13,7 +13,7 @@ from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
-from domain.access import Password
+from domain.access.access import Password
 from domain.address import host_bytes, network_of_host
 from domain.command import Command
 from domain.event import Event

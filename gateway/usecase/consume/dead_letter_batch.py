@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from domain import lite
 from domain.errors import Failure
 from domain.message import property as properties
 from domain.message.receipt import Receipt
 from domain.message.record import Record
+from domain.topic import lite
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.waiting.fan_in import FanIn
 

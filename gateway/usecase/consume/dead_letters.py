@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from domain import address, limits, lite
+from domain import address, limits
 from domain.command import Command, DeadLetter
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
@@ -15,7 +15,8 @@ from domain.message.receipt import RETRY_NONE, RETRY_V2, Receipt
 from domain.message.record import Record
 from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MessageLog, ReadResult
 from domain.store.store_request import ReadRequest
-from domain.topic import Group
+from domain.topic import lite
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending

@@ -13,7 +13,7 @@ from domain.event import Refused, TopicFollowed
 from domain.filter.path import is_filter
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog
-from domain.topic import PERM_READ, Group, Topic
+from domain.topic.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.follow_call import FollowCall, FollowContext
 from gateway.usecase.handler import Verb

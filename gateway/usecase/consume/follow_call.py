@@ -18,7 +18,7 @@ from domain.message.record import Record
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog, ReadResult
 from domain.store.store_request import ReadRequest
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.usecase.waiting.long_polls import LiveTails, LongPolls, WaitingCall

@@ -10,11 +10,11 @@ from domain.command import Receive
 from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received
-from domain.lite import ReceiveLite
 from domain.message.receipt import Receipt
 from domain.ports import Clock
 from domain.store.store_ports import LeaseResult, Leases
-from domain.topic import Group
+from domain.topic.lite import ReceiveLite
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain import limits
+from domain.client.membership import Locked, LockQueues
 from domain.command import Command
 from domain.event import Done
-from domain.membership import Locked, LockQueues
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from domain import lite
 from domain.admin.message import Viewed, ViewMessage
 from domain.command import Command, Pull
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.filter.expression import Expressions
-from domain.topic import PERM_READ
+from domain.topic import lite
+from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.pull_poll import PullContext, PullPoll, answer_moved

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import final
 
-from domain import limits, lite
+from domain import limits
 from domain.command import Pull
 from domain.delivery.expiry import unexpired
 from domain.delivery.retry_owner import kept
@@ -18,7 +18,8 @@ from domain.replication.reads import PulledBy
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import Leases, ReadResult
 from domain.store.store_request import PullRequest, ReadRequest
-from domain.topic import Group
+from domain.topic import lite
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.attempt_limit import AttemptLimit, leased
 from gateway.usecase.consume.leasing_call import LeasingContext

@@ -9,7 +9,7 @@ from domain.admin.group import CountWaitingMessages, WaitingCount
 from domain.command import Command, Receive
 from domain.errors import Failure
 from domain.event import Refused
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import illegal_lease
 from gateway.usecase.consume.receive_call import ReceiveCall, ReceiveContext

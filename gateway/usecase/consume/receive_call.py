@@ -11,7 +11,7 @@ from domain.errors import Failure
 from domain.event import Leased
 from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest, LeaseTerms
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import LeasingCall, LeasingContext
 from gateway.usecase.topics_and_groups.policy import NodePolicy

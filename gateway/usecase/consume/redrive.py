@@ -16,7 +16,7 @@ from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
 from domain.store.store_request import ReadRequest
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of
 from gateway.usecase.handler import Verb

@@ -16,7 +16,7 @@ from domain.message.message import Placed
 from domain.message.receipt import RETRY_NONE, Receipt
 from domain.message.record import Record
 from domain.store.store_ports import Leases, MessageLog
-from domain.topic import PERM_WRITE, Group
+from domain.topic.topic import PERM_WRITE, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, leased_topic, make_dead_letter
 from gateway.usecase.consume.lease_watch import LeaseWatches

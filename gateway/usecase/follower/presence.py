@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain.admin.broker import NodeCounters, QueryNodeCounters
+from domain.client.membership import Heartbeat, Leave, Subscription
+from domain.client.node import GreetNode
 from domain.command import Command
 from domain.event import Done
-from domain.membership import Heartbeat, Leave, Subscription
-from domain.node import GreetNode
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 

@@ -23,7 +23,7 @@ from domain.ports import Clock
 from domain.replication.reads import ELSEWHERE, LogReads, PulledBy
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
-from domain.topic import PERM_READ, Group, Topic
+from domain.topic.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull_poll import read_request
 from gateway.usecase.handler import Verb

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from domain import attribute, lite
 from domain.errors import ErrorCode, Failure
 from domain.store.store_ports import Metadata
-from domain.topic import Group, Topic
+from domain.topic import attribute, lite
+from domain.topic.topic import Group, Topic
 
 
 def topic_of(metadata: Metadata, name: str) -> Topic | Failure:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain import lite
-from domain.access import GET, SUB, UPDATE
+from domain.access.access import GET, SUB, UPDATE
 from domain.admin import lite as lite_admin
 from domain.ports import Clock
 from domain.store.message_store import MessageStore
+from domain.topic import lite
 from gateway.access.needs import CommandNeeds, of_both, of_cluster, of_group, of_its_topic
 from gateway.node.use_cases import UseCaseContext, UseCaseDeclaration, UseCaseParts
 from gateway.usecase.dispatcher import Dispatcher

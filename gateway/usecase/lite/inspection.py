@@ -7,7 +7,6 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Final
 
-from domain import attribute, lite
 from domain.admin.lite import (
     DispatchLite,
     LiteClient,
@@ -25,10 +24,11 @@ from domain.admin.lite import (
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Done, Event, Refused
-from domain.lite import LiteQueues
 from domain.ports import Clock
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
-from domain.topic import Topic
+from domain.topic import attribute, lite
+from domain.topic.lite import LiteQueues
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import configuration

@@ -8,10 +8,10 @@ from typing import Final
 
 from domain import limits
 from domain.errors import Failure
-from domain.lite import LiteQueues
 from domain.ports import Clock
 from domain.store.store_ports import Metadata
-from domain.topic import Topic
+from domain.topic.lite import LiteQueues
+from domain.topic.topic import Topic
 from gateway.usecase.lite import configuration
 
 SWEEP_NS: Final = 120 * limits.SECOND_NS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import lite
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.lite import ReceiveLite
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
-from domain.topic import PERM_READ, Group
+from domain.topic import lite
+from domain.topic.lite import ReceiveLite
+from domain.topic.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import illegal_lease
 from gateway.usecase.handler import Verb

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final, final
 
-from domain import lite
 from domain.errors import Failure
 from domain.event import Event, Leased, Received
-from domain.lite import LiteLeaseResult, LiteQueues, ReceiveLite
 from domain.message.record import Record
 from domain.store.store_ports import LeaseResult
-from domain.topic import Group
+from domain.topic import lite
+from domain.topic.lite import LiteLeaseResult, LiteQueues, ReceiveLite
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import LeasingCall, LeasingContext
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from domain import attribute, limits, lite
+from domain import limits
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.ports import Clock
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
-from domain.topic import Group
+from domain.topic import attribute, lite
+from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import configuration

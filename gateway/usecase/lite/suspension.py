@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import limits, lite
+from domain import limits
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Refused
-from domain.lite import LiteQueues, SuspendLite
 from domain.message.receipt import Receipt
 from domain.store.store_ports import Leases
+from domain.topic import lite
+from domain.topic.lite import LiteQueues, SuspendLite
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
 from domain.admin.group import ConsumedTopics, QueryConsumedTopics
+from domain.client.membership import Subscription
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.membership import Subscription
 from domain.store.store_ports import GroupPositions, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb

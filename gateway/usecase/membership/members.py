@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain import address, limits
+from domain.client.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.ports import Clock
 from domain.store.store_ports import MemberPulls
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.groups import Groups

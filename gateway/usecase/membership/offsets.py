@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from domain import lite
 from domain.admin.topic import QueryBounds, SearchOffset
 from domain.command import Command, CommitOffsets, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Offset, Refused
 from domain.store.store_ports import GroupPositions, MemberPulls, MessageLog
+from domain.topic import lite
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry

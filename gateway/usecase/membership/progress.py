@@ -19,7 +19,7 @@ from domain.message.record import Record
 from domain.store.outlook import Outlook
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
 from domain.store.store_request import ReadRequest
-from domain.topic import PERM_READ
+from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups import every

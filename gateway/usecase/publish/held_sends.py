@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, final
 
 from domain.errors import Failure
 from domain.message.message import Placed
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.topics_and_groups.topics import Topics
 
 Stored = Callable[[list[Placed] | Failure], None]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain import limits, lite
+from domain import limits
 from domain.errors import ErrorCode, Failure
 from domain.message import property as properties
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic import lite
+from domain.topic.topic import Topic
 
 OFFSET_BYTES: Final = 48
 """Bytes of the property that the store adds, with the message's offset in the queue of one lite topic."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from domain import attribute
 from domain.address import is_derived_topic
 from domain.errors import Failure
 from domain.message import property as properties
 from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.message.once import KEY_BYTES_MAX, OnceKey, digest
 from domain.store.store_ports import MessageLog, StateChange
-from domain.topic import Topic
+from domain.topic import attribute
+from domain.topic.topic import Topic
 
 Done = Callable[[list[Placed] | Failure], None]
 Item = tuple[Message, OnceKey | None, StateChange | None]

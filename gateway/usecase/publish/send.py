@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain import address, limits
+from domain.access.principal import GATEWAY
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
@@ -13,9 +14,8 @@ from domain.message import property as properties
 from domain.message.message import RETAIN_NONE, Message, Placed
 from domain.message.once import OnceKey
 from domain.ports import Clock
-from domain.principal import GATEWAY
 from domain.store.store_ports import MessageLog, StateChange
-from domain.topic import PERM_WRITE, Topic
+from domain.topic.topic import PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GatheredSends

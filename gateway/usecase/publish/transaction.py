@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain.access import PUB, TOPIC, CheckAccess, Need
+from domain.access.access import PUB, TOPIC, CheckAccess, Need
 from domain.address import UNDECIDED_TOPIC
 from domain.command import Command
 from domain.errors import ErrorCode, Failure

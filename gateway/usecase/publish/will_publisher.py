@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from domain.client.mqtt_session import Will
 from domain.errors import Failure
 from domain.message import property as properties
 from domain.message.message import Placed
-from domain.mqtt_session import Will
 from domain.ports import Clock
 from domain.store.store_ports import State, StateChange
 from gateway.usecase.publish.send import Sending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import final
 
-from domain.mqtt_session import MqttSubscription
+from domain.client.mqtt_session import MqttSubscription
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.sessions.mqtt_session import MqttSession
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from domain.client.mqtt_session import PacketIdsReleased, ReleasePacketIds, SendOnce
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import property as properties
 from domain.message.message import Message, Placed
-from domain.mqtt_session import PacketIdsReleased, ReleasePacketIds, SendOnce
 from domain.store.store_ports import State
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending

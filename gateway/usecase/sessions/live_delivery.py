@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, final
 
-from domain.delivery.expiry import has_expired
-from domain.delivery.routed import Delivery, RoutedRecord
-from domain.message import property as properties
-from domain.message.record import Record
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     Deliveries,
     MqttSubscription,
 )
+from domain.delivery.expiry import has_expired
+from domain.delivery.routed import Delivery, RoutedRecord
+from domain.message import property as properties
+from domain.message.record import Record
 from domain.octets import uint64
 from domain.ports import Clock
 from domain.store.store_ports import State

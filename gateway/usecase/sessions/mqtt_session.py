@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.address import path_in
+from domain.client.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.path import matches
-from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
 from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final, final
 
+from domain.client.mqtt_session import Deliveries, DeliveriesAccepted
 from domain.delivery.routed import Delivery
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
-from domain.mqtt_session import Deliveries, DeliveriesAccepted
 from domain.ports import Clock
 from domain.store.store_ports import State, StateChange
 from gateway.usecase.sessions import snapshot

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from domain.message import property as properties
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
 )
+from domain.message import property as properties
 
 
 def level_of(stored: bytes) -> int:

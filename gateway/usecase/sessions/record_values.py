@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import Final, final
 
+from domain.client.mqtt_session import SHARED, MqttSubscription, Will
 from domain.message import record
 from domain.message.message import LOCAL_HOST, Message
 from domain.message.receipt import Receipt
-from domain.mqtt_session import SHARED, MqttSubscription, Will
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
 from gateway.usecase.sessions.mqtt_session import MqttSession
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from domain.address import path_in
+from domain.client.mqtt_session import AT_MOST_ONCE, DeliveriesAccepted
 from domain.delivery.expiry import has_expired
 from domain.delivery.retry_owner import origin_topic
 from domain.delivery.routed import Delivery, RoutedRecord
@@ -14,7 +15,6 @@ from domain.errors import Failure
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
 from domain.message import property as properties
 from domain.message.record import Record
-from domain.mqtt_session import AT_MOST_ONCE, DeliveriesAccepted
 from domain.octets import uint64
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog, Metadata, ReadResult, State

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
+from domain.client.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.message.record import Record
-from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.store.store_ports import State
 from gateway.usecase.publish.latest import LatestScan, read_value

@@ -1,14 +1,11 @@
-"""MQTT sessions: carries out the commands of domain.mqtt_session. See docs/decisions/0006-mqtt-sessions.md."""
+"""MQTT sessions: carries out the commands of domain.client.mqtt_session. See docs/decisions/0006-mqtt-sessions.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from domain.command import Command
-from domain.errors import Failure
-from domain.event import Refused
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AcceptDeliveries,
     Attach,
     Attached,
@@ -21,6 +18,9 @@ from domain.mqtt_session import (
     Subscribe,
     Unsubscribe,
 )
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Refused
 from domain.ports import Clock
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import StateChange
@@ -98,7 +98,7 @@ class Sessions:
         )
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The verbs of domain.mqtt_session."""
+        """The verbs of domain.client.mqtt_session."""
         return {
             Attach: self._attach,
             Detach: self._detach,

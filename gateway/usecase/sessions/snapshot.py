@@ -34,8 +34,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final, final
 
+from domain.client.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.errors import Failure
-from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.store.store_ports import State, StateChange, StatePairs
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.in_flight import QueueKey

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from domain.errors import Failure
-from domain.event import Refused
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AT_LEAST_ONCE,
     RETAINED_ALWAYS,
     RETAINED_IF_NEW,
@@ -17,6 +15,8 @@ from domain.mqtt_session import (
     Unsubscribe,
     Unsubscribed,
 )
+from domain.errors import Failure
+from domain.event import Refused
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog, Metadata, State
 from gateway.connection.client_connection import ClientConnection

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from domain.client.mqtt_session import MqttSubscription
 from domain.errors import ErrorCode, Failure
 from domain.filter.path import is_filter
-from domain.mqtt_session import MqttSubscription
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.mqtt_session import MqttSession
 

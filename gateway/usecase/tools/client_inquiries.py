@@ -15,7 +15,7 @@ from domain.admin.client import (
     QueryRunningInfo,
     RunningInfo,
 )
-from domain.client_inquiry import (
+from domain.client.client_inquiry import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,

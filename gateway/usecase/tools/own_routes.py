@@ -10,7 +10,7 @@ from domain import address
 from domain.admin.replica import ReplicaView
 from domain.nameserver.route import MASTER_ID, BrokerAddresses, TopicQueues
 from domain.store.store_ports import Metadata
-from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
+from domain.topic.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topics import queues_of_derived

@@ -16,7 +16,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.store.store_request import KeyQuery
-from domain.topic import PERM_READ
+from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry

@@ -7,7 +7,7 @@ from domain.errors import Failure
 from domain.event import Refused
 from domain.replication.reads import LogReads
 from domain.store.store_ports import MessageLog
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.fan_in import FanIn
 

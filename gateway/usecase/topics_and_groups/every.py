@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from domain.store.store_ports import Metadata
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 
 SLICE: Final = 64
 """Topics or groups that are looked up at once."""

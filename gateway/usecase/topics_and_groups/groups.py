@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from domain import address, attribute
+from domain import address
 from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
 from domain.store.store_ports import GroupPositions, Metadata
-from domain.topic import Group
+from domain.topic import attribute
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups import every

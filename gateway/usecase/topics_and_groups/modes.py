@@ -12,7 +12,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.nameserver.directory import BrokerRoutes
 from domain.store.store_ports import Metadata, State
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace

@@ -7,7 +7,7 @@ from typing import Final
 from domain.filter.tag import tag_hash
 from domain.message import property as properties
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic.topic import Topic
 
 KNOWN_MAX: Final = 16_384
 """Keys whose queue is cached: hashing a key costs as much as ten look-ups."""

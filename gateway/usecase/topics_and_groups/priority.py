@@ -12,7 +12,7 @@ from domain.command import Receive
 from domain.delivery.priority import looking
 from domain.message import property as properties
 from domain.message.message import Message
-from domain.topic import PRIORITY_FACTOR, Group, Topic
+from domain.topic.topic import PRIORITY_FACTOR, Group, Topic
 from gateway.usecase.topics_and_groups.policy import SHARES, NodePolicy
 
 _STEP: Final = 61

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import lite
 from domain.admin.group import Readable, SetReadable
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import Metadata, State
-from domain.topic import PERM_READ
+from domain.topic import lite
+from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace

@@ -10,7 +10,7 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store.store_ports import Metadata
-from domain.topic import PERM_READ_WRITE, Topic
+from domain.topic.topic import PERM_READ_WRITE, Topic
 
 PERM_INHERIT: Final = 1
 """Bit of a topic's permission: new topics inherit from it (RocketMQ: PermName.PERM_INHERIT)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import attribute
 from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import Metadata
-from domain.topic import PERM_READ_WRITE, Durability, Topic
+from domain.topic import attribute
+from domain.topic.topic import PERM_READ_WRITE, Durability, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import UseCase, Verb
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from domain import address, attribute, limits, lite
+from domain import address, limits
 from domain.admin.topic import DeleteTopic, ListTopics, PutTopic, QueryTopic, TopicFound, TopicList
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
@@ -15,7 +15,8 @@ from domain.event import Done, Refused
 from domain.message.receipt import RETRY_V1, RETRY_V2
 from domain.ports import Clock
 from domain.store.store_ports import Metadata
-from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
+from domain.topic import attribute, lite
+from domain.topic.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups import every

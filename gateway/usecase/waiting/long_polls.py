@@ -11,8 +11,8 @@ from domain import limits
 from domain.command import AwaitMessages, Command, FollowTopic, Pull, Receive
 from domain.errors import Failure
 from domain.event import Event, Refused
-from domain.lite import ReceiveLite
 from domain.ports import Clock, Timer
+from domain.topic.lite import ReceiveLite
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.read_turns import ReadTurns
 

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.mqtt_session import ReadingResumed
+from domain.client.mqtt_session import ReadingResumed
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 

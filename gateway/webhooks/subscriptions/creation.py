@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, final
 
+from domain.access.principal import Principal
 from domain.admin.subscription import PutSubscription, SubscriptionFound
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock, Entropy
-from domain.principal import Principal
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.subscription.document import encode, parse
 from domain.subscription.filters import SubscriptionError
 from domain.subscription.subscription import SUBSCRIPTIONS_MAX, WILD_TOPICS_MAX, Status, WebhookSubscription
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.topics_and_groups.topics import Topics

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, final
 
+from domain.access.principal import GATEWAY
 from domain.admin.subscription import LeaseDeliveries
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
-from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.usecase.handler import Verb

@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, final
 
+from domain.access.principal import Principal
 from domain.admin.subscription import ChangeStatus, GrantConsent, PutSubscription, SubscriptionFound
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
-from domain.principal import Principal
 from domain.subscription.document import encode
 from domain.subscription.subscription import GROUP_PREFIX, Status, WebhookSubscription
 from gateway.access.revocation import RightsCheck

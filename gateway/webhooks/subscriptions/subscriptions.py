@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
+from domain.access.principal import Principal
 from domain.admin.subscription import DeleteSubscription, QuerySubscriptions, SubscriptionFound, SubscriptionList
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
-from domain.principal import Principal
 from domain.store.store_ports import GroupPositions, Metadata, State
 from domain.subscription.document import decode, encode
 from domain.subscription.subscription import GROUP_PREFIX, WILD_TOPICS_MAX, Status, WebhookSubscription

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol, final
 
-from domain.access import Credentials
+from domain.access.access import Credentials
 from domain.limits import SECOND_NS
 from protocols.coap.exchange.dedup import network_of
 from protocols.coap.message.message import CON, Pairs, encode, join, uint

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from domain.access import ContextProof
+from domain.access.access import ContextProof
+from domain.access.oscore import ALGORITHMS, Algorithm, OscoreContext, OscoreContexts
 from domain.admin.oscore import RUN_BITS
 from domain.errors import Failure
-from domain.oscore import ALGORITHMS, Algorithm, OscoreContext, OscoreContexts
 from domain.ports import Entropy
 from protocols.coap.exchange.echo import Echoes
 from protocols.coap.oscore import cose

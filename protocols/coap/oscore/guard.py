@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
+from domain.access.principal import GATEWAY
 from domain.admin.oscore import HoldOscoreContext, ReserveOscoreRun
 from domain.command import Command
 from domain.errors import Failure
-from domain.principal import GATEWAY
 from protocols.coap import status
 from protocols.coap.exchange.exchange import VERIFIED_NS, Exchange
 from protocols.coap.message import message, option

@@ -7,9 +7,9 @@ from typing import Final, final
 
 from domain.admin.data_topic import DataTopicFound, DataTopicIds, DataTopicJoined, DeleteDataTopic, JoinDataTopic
 from domain.command import Command, QueryLatest, Watch
-from domain.data_topic import DataTopic
 from domain.event import Event
 from domain.limits import SECOND_NS
+from domain.topic.data_topic import DataTopic
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option
 from protocols.coap.message.media import CBOR

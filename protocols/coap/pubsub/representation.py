@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, final
 
-from domain.data_topic import RESOURCE_TYPE, DataTopic, TopicProperties
+from domain.topic.data_topic import RESOURCE_TYPE, DataTopic, TopicProperties
 from protocols.coap.message import cbor, message
 from protocols.coap.message.cbor import CborError, Tagged
 from protocols.coap.message.media import CBOR

@@ -14,9 +14,9 @@ from domain.admin.data_topic import (
     QueryDataTopic,
 )
 from domain.command import Command
-from domain.data_topic import INITIALIZE_BYTES_MAX, RESOURCE_TYPE, TopicProperties
 from domain.message import property as properties
 from domain.message.message import RETAIN_SET, Message
+from domain.topic.data_topic import INITIALIZE_BYTES_MAX, RESOURCE_TYPE, TopicProperties
 from protocols.coap.blockwise import blockwise
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+from domain.access.principal import GATEWAY
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
 from domain.event import Event
 from domain.filter.filter import Filter
-from domain.principal import GATEWAY
 from protocols.coap.blockwise import blockwise
 from protocols.coap.exchange.exchange import Exchange
 from protocols.coap.message import media, message, option

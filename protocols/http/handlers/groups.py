@@ -11,7 +11,7 @@ from domain.admin.position import PositionsReset, Progress, QueryProgress, Reset
 from domain.admin.subscription import Redriven
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.topic import Group
+from domain.topic.topic import Group
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import group, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, final
 
 import orjson
 
+from domain.access.principal import GATEWAY
 from domain.admin.position import PositionsReset
 from domain.admin.subscription import (
     Attempt,
@@ -27,7 +28,6 @@ from domain.admin.subscription import (
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.principal import GATEWAY
 from domain.subscription.document import decode, document, parse
 from domain.subscription.filters import SubscriptionError
 from domain.subscription.sink import Network, literal_refusal, sink

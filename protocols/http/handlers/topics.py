@@ -6,7 +6,6 @@ from typing import ClassVar, Final, final
 
 import orjson
 
-from domain import attribute
 from domain.admin.topic import (
     Bounds,
     ChangeTopic,
@@ -20,7 +19,8 @@ from domain.admin.topic import (
 )
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.topic import Topic
+from domain.topic import attribute
+from domain.topic.topic import Topic
 from protocols.http.argument import number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Final, final
 
 import orjson
 
-from domain.access import ACTIONS, ALLOW, DENY, AccessPolicy, Grant, User
+from domain.access.access import ACTIONS, ALLOW, DENY, AccessPolicy, Grant, User
+from domain.access.oscore import AES_CCM_16_64_128, OscoreContext
 from domain.admin.oscore import DeleteOscoreContext, OscoreContextFound, PutOscoreContext, QueryOscoreContext
 from domain.admin.user import (
     CreateUser,
@@ -21,7 +22,6 @@ from domain.admin.user import (
 )
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.oscore import AES_CCM_16_64_128, OscoreContext
 from protocols.http.argument import flag as query_flag
 from protocols.http.argument import parameters
 from protocols.http.handler import Handler, Outcome

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar, Final, final
 
 from domain import limits
+from domain.access.principal import Principal
 from domain.address import topic_of_path
 from domain.command import FollowTopic
 from domain.errors import ErrorCode
 from domain.event import Event, TopicFollowed
 from domain.filter.path import is_filter
 from domain.message.record import Record
-from domain.principal import Principal
 from protocols.http.argument import filter_of, number, parameters
 from protocols.http.documents import Documents
 from protocols.http.handler import Match, Outcome

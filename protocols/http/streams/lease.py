@@ -8,13 +8,13 @@ from typing import ClassVar, Final, final
 import orjson
 
 from domain import limits
+from domain.access.principal import Principal
 from domain.command import Acknowledge, AwaitSettled, Command, Extend, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Extended, Leased, LeasesEnded, Received, Settled
 from domain.message import receipt as receipts
 from domain.message.receipt import Receipt
 from domain.message.record import Record
-from domain.principal import Principal
 from protocols.http.argument import filter_of, flag, group, number, parameters, topic
 from protocols.http.handler import Match, Outcome
 from protocols.http.handlers.receive import INVISIBLE_MS, INVISIBLE_MS_MIN

@@ -17,10 +17,10 @@ from typing import ClassVar, Final, final
 import orjson
 
 from domain import limits
+from domain.access.principal import Principal
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.principal import Principal
 from protocols.host_shares import HostShare
 from protocols.http.argument import KEY_MEMBER, parameters
 from protocols.http.flow import PART_BYTES_MAX, Flow

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
+from domain.access.principal import Principal
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Event, Refused
-from domain.principal import Principal
 from protocols.http.flow import BEAT_NS, PART_BYTES_MAX, Flow
 from protocols.http.problem import of_failure, problem
 from protocols.http.response import Response

@@ -14,7 +14,7 @@ from typing import Final
 
 from domain.limits import QUEUES_PER_TOPIC_MAX
 from domain.nameserver.route import TopicQueues
-from domain.topic import PERM_READ
+from domain.topic.topic import PERM_READ
 
 ANY_QUEUE: Final = -1
 QUEUES_MAX: Final = QUEUES_PER_TOPIC_MAX

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import address
-from domain.client_inquiry import (
+from domain.client.client_inquiry import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from domain import lite
 from domain.admin.lite import (
     LiteClient,
     LiteGroup,
@@ -21,9 +20,10 @@ from domain.admin.lite import (
 )
 from domain.event import Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
-from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.message.receipt import ORDERED_REVIVE_QUEUE
 from domain.message.record import Record
+from domain.topic import lite
+from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import without_origin

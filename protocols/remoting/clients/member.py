@@ -7,10 +7,7 @@ from typing import Final
 
 from domain.address import RETRY_PREFIX, endpoint_text
 from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
-from domain.errors import ErrorCode
-from domain.event import Event, Refused
-from domain.filter.filter import TAG
-from domain.membership import (
+from domain.client.membership import (
     Heartbeat,
     Leave,
     Locked,
@@ -21,6 +18,9 @@ from domain.membership import (
     QueryMembers,
     Subscription,
 )
+from domain.errors import ErrorCode
+from domain.event import Event, Refused
+from domain.filter.filter import TAG
 from domain.nameserver.route import QueryRoute, RouteFound
 from protocols.remoting import codes
 from protocols.remoting.client import GROUPS_PER_CONNECTION_MAX, Client

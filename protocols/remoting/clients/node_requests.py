@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain.client_inquiry import ClientAnswered, Inquiry
+from domain.client.client_inquiry import ClientAnswered, Inquiry
+from domain.client.membership import MembersChanged
+from domain.client.node import NodeFrameOut
 from domain.controller.peer import LeaderChanged
 from domain.event import Event
-from domain.lite import LiteTaken
-from domain.membership import MembersChanged
-from domain.node import NodeFrameOut
 from domain.replication.message import LogBytes
+from domain.topic.lite import LiteTaken
 from domain.transaction import CheckTransaction
 from protocols.remoting.client import Client
 from protocols.remoting.clients import callback, lite, member, transaction

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain import lite
 from domain.address import is_group
 from domain.command import Pull
 from domain.errors import Failure
@@ -15,6 +14,7 @@ from domain.message import property as properties
 from domain.message.record import Record, with_properties
 from domain.octets import uint32
 from domain.replication.reads import ELSEWHERE, PulledBy
+from domain.topic import lite
 from protocols import marks
 from protocols.remoting import codes
 from protocols.remoting.client import Client

@@ -13,9 +13,9 @@ from typing import Final
 from domain.command import Acknowledge, Extend, SendBack
 from domain.errors import Failure
 from domain.event import Event, Extended, Refused, Settled
-from domain.lite import SuspendLite
 from domain.message import receipt as receipts
 from domain.message.receipt import Receipt
+from domain.topic.lite import SuspendLite
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients import lite, pop

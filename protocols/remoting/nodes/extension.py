@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from domain.admin.topic import Bounds
+from domain.client.node import GreetNode, NodeFrameOut, NodeGreeted
 from domain.command import HoldQueues
-from domain.node import GreetNode, NodeFrameOut, NodeGreeted
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients.pull import EPOCH_FIELD

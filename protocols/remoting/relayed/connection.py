@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from domain.access import Authority
+from domain.access.access import Authority
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from domain import address, attribute
+from domain import address
 from domain.admin.group import GroupFound, GroupList, PutGroup, Readable, SetReadable
 from domain.admin.topic import ChangeTopic, TopicChange, TopicFound, TopicList
-from domain.topic import PERM_READ, Group, Topic
+from domain.topic import attribute
+from domain.topic.topic import PERM_READ, Group, Topic
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, RequestError, Ticket, first_refusal, success

@@ -14,7 +14,7 @@ from domain.admin.client import (
     RunningInfo,
 )
 from domain.admin.position import PositionsReset, ResetPositions
-from domain.client_inquiry import SendReply
+from domain.client.client_inquiry import SendReply
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.clients import callback, send

@@ -14,11 +14,11 @@ from domain.admin.group import ConsumedTopics
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueueTimeSpan, TimeSpans
 from domain.admin.topic import TopicState
+from domain.client.membership import Subscription
 from domain.command import Pull
 from domain.event import Pulled
 from domain.filter.tag import tag_hash
 from domain.limits import RECEIVE_MESSAGES_MAX
-from domain.membership import Subscription
 from domain.message import property as properties
 from domain.message.record import Record
 from protocols.remoting import codes

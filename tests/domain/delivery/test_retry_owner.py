@@ -10,7 +10,7 @@ from domain.filter.filter import RETRY, Filter
 from domain.message.message import Message
 from domain.message.property import encode as stored_form
 from domain.message.record import encode
-from domain.topic import Group
+from domain.topic.topic import Group
 
 TOPIC = "%RETRY%a_b_c"
 MOVED = {"RETRY_TOPIC": "c", "1ST_POP_TIME": "1"}

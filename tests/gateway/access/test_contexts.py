@@ -6,7 +6,9 @@ import dataclasses
 
 import pytest
 
-from domain.access import ContextProof, User
+from domain.access.access import ContextProof, User
+from domain.access.oscore import OscoreContext
+from domain.access.principal import Principal
 from domain.admin.oscore import (
     RUNS_MAX,
     DeleteOscoreContext,
@@ -20,8 +22,6 @@ from domain.admin.oscore import (
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
-from domain.oscore import OscoreContext
-from domain.principal import Principal
 from domain.store.store_ports import StateChange
 from gateway.access.administration import ContextAdministration
 from gateway.access.authority import Access

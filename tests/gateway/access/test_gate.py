@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import domain
-from domain.access import (
+from domain.access.access import (
     ALL,
     CLUSTER,
     EVERY,
@@ -30,6 +30,7 @@ from domain.access import (
     Signature,
     User,
 )
+from domain.access.principal import GATEWAY, Principal
 from domain.admin.topic import QueryTopic
 from domain.admin.user import (
     CreateUser,
@@ -42,13 +43,12 @@ from domain.admin.user import (
     UpdateUser,
     UserList,
 )
+from domain.client.membership import Heartbeat, Membership, Subscription
+from domain.client.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
 from domain.command import Acknowledge, Command, Pull, Send, TicketedCommand
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message.message import Message
-from domain.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
-from domain.principal import GATEWAY, Principal
 from domain.store.store_ports import State
 from gateway.access.administration import Administration
 from gateway.access.authority import Access

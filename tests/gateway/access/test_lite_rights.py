@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.access import Need
+from domain.access.access import Need
 from domain.admin.topic import QueryBounds, SearchOffset
 from domain.command import CommitOffsets, Pull, QueryOffset
 from gateway.node.use_cases import all_needs

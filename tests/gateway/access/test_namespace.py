@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.access import DENY, PUB, SUB, AccessPolicy
+from domain.access.access import DENY, PUB, SUB, AccessPolicy
 from domain.command import Pull, Send
 from domain.message.message import Message
 from tests.gateway.access.test_gate import Scene

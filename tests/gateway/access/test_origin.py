@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from domain.access.principal import Principal
+from domain.client.mqtt_session import Attach, SendOnce, Will
 from domain.command import Send
 from domain.message.message import Message
 from domain.message.property import decode
-from domain.mqtt_session import Attach, SendOnce, Will
-from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.test_gate import HOST, Scene
 

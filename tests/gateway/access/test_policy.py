@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.access import ALL, ALLOW, CLUSTER, DENY, EVERY, GET, GROUP, PUB, SUB, TOPIC, AccessPolicy
+from domain.access.access import ALL, ALLOW, CLUSTER, DENY, EVERY, GET, GROUP, PUB, SUB, TOPIC, AccessPolicy
 from gateway.access.policy import Entries, Entry
 from gateway.access.source import SourceAddresses
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.access import User
+from domain.access.access import User
 from gateway.access.records import AccessRecords
 from tests.stored_state import memory_state
 

@@ -6,10 +6,10 @@ from domain.admin.topic import PutTopic
 from domain.command import AwaitMessages, Command, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import MessagesWaiting, Refused, WatchedMessages, WatchStarted
-from domain.lite import ReceiveLite
 from domain.message.message import LOCAL_HOST, Message
 from domain.message.record import encode
-from domain.topic import Topic
+from domain.topic.lite import ReceiveLite
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import jwt
 import pytest
 
-from domain.access import AccessPolicy, BearerToken, Grant, Password, User
+from domain.access.access import AccessPolicy, BearerToken, Grant, Password, User
+from domain.access.principal import Principal
 from domain.admin.topic import ListTopics
+from domain.client.mqtt_session import Attach, MqttSubscription, Unsubscribe
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
-from domain.mqtt_session import Attach, MqttSubscription, Unsubscribe
-from domain.principal import Principal
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.access import DENY, PUB, SUB
+from domain.access.access import DENY, PUB, SUB
 from domain.errors import ConfigError
 from domain.filter.path import is_filter, matches
 from gateway.access.rule import Rule, RuleTable, covers, decide, overlap

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.access import Authenticated, Challenge, User
+from domain.access.access import Authenticated, Challenge, User
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
-from domain.principal import Principal
 from gateway.access.scram import ScramExchange, Verifiers, derive, prepared
 from tests.simulation.kit.entropy import FixedEntropy
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from domain.errors import ErrorCode, Failure
-from domain.topic import PERM_READ, PERM_WRITE
+from domain.topic.topic import PERM_READ, PERM_WRITE
 from gateway.brokers import cluster_map as maps
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap

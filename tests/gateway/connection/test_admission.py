@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from domain.access.principal import GATEWAY, Principal
+from domain.client.mqtt_session import AccessRevoked, Deliveries, ReadingResumed, SendOnce
 from domain.command import Disconnected, Send
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import ErrorCode, Failure
@@ -9,8 +11,6 @@ from domain.event import Done, Refused, Sent, WatchedMessages
 from domain.limits import SECOND_NS
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.mqtt_session import AccessRevoked, Deliveries, ReadingResumed, SendOnce
-from domain.principal import GATEWAY, Principal
 from domain.refusal import Ending
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.client.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.client.mqtt_session import AccessRevoked, SendOnce
 from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
 from domain.message.message import Message
-from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.observe.counters import CounterRegistry

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from domain.access.principal import Principal
 from domain.admin.topic import ListTopics
+from domain.client.mqtt_session import Attach, SendOnce
 from domain.command import Command, Send
 from domain.errors import ErrorCode
 from domain.event import Refused
 from domain.limits import SECOND_NS
 from domain.message.message import Message
-from domain.mqtt_session import Attach, SendOnce
-from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
 from gateway.guard.settings import Excess, LimitsSettings
 from gateway.guard.throttle import Throttle

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.node.composition import known
 from gateway.node.settings import Config, admin_address, load
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.channel import ChannelCommand, ReadingPaused
+from domain.client.channel import ChannelCommand, ReadingPaused
 from domain.command import Send
 from domain.errors import ConfigError, ErrorCode
 from domain.event import Event, Refused, Sent

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from domain.errors import ConfigError
 from domain.store.storage_engine import GIVEN_FIELDS
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.node.composition import known
 from gateway.node.reference import explained
 from gateway.node.settings_tables import SECRET, declared, from_text, read, wanted

@@ -15,10 +15,10 @@ from domain.admin.data_topic import (
     QueryDataTopic,
 )
 from domain.command import Command
-from domain.data_topic import TopicProperties
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
 from domain.message.message import RETAIN_SET, Message
+from domain.topic.data_topic import TopicProperties
 from tests.far_node import NodeLink
 from tests.gateway.cluster.forwarding.test_forwarder import Two
 from tests.gateway.pubsub.book import book_of

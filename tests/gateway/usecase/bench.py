@@ -17,7 +17,7 @@ from domain.message import property as properties
 from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.store.store_event import unheard
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.topics_and_groups.policy import NodePolicy

@@ -6,6 +6,7 @@ import pytest
 
 from domain.admin.group import PutGroup
 from domain.admin.topic import Bounds, DeleteTopic, PutTopic, QueryBounds, QueryTopic, SearchOffset, TopicFound
+from domain.client.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.command import (
     Acknowledge,
     CommitOffsets,
@@ -20,12 +21,11 @@ from domain.command import (
 )
 from domain.errors import ErrorCode
 from domain.event import Done, Extended, Offset, Pulled, Received, Refused, Settled
-from domain.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from store.settings import StoreSettings
 from tests.gateway.usecase.bench import Bench, bodies, code, open_bench
 from tests.gateway.usecase.event_recorder import EventRecorder, only

@@ -13,6 +13,7 @@ import pytest
 from domain.address import host_bytes
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
+from domain.client.membership import Heartbeat
 from domain.command import (
     Acknowledge,
     AwaitMessages,
@@ -28,11 +29,10 @@ from domain.command import (
 )
 from domain.event import Event, Offset, Pulled, Received, Refused, Sent, Settled, TopicFollowed
 from domain.limits import MILLISECOND_NS, PULL_BYTES_MAX
-from domain.membership import Heartbeat
 from domain.message.message import SYS_PREPARED, Message
 from domain.message.receipt import Receipt
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.usecase.publish.transaction import TransactionEnding
 from store.settings import StoreSettings

@@ -16,7 +16,7 @@ from pathlib import Path
 import aiocoap
 import pytest
 
-from domain.oscore import OscoreContext
+from domain.access.oscore import OscoreContext
 from protocols.coap.message import message
 from tests.interop.cluster.cluster import ROLES
 from tests.interop.node import Node

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from domain.access.principal import Principal
+from domain.client.node import NodeFrameOut, NodeGreeted
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.node import NodeFrameOut, NodeGreeted
-from domain.principal import Principal
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.nodes.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, optional
 from protocols.remoting.nodes.calls.values import FAILURE

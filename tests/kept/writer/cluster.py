@@ -15,7 +15,7 @@ from domain.command import Send
 from domain.controller.change import ElectLeader, SetMinInSync
 from domain.event import Done, Sent
 from domain.message.message import Message
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from tests.kept.cluster import SEED, STORES, TOPIC, ask, controller_facts, facts, serving
 from tests.kept.exchanges.raft import BOOK, CHANGES, GROUP, JOINT, state
 from tests.kept.node import files_of, pack

@@ -10,14 +10,14 @@ from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any
 
+from domain.access.principal import Principal
+from domain.client.mqtt_session import MqttSubscription
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.filter import Filter
 from domain.message.message import LOCAL_HOST, Message, Placed
 from domain.message.receipt import Receipt
 from domain.message.record import Record, encode
-from domain.mqtt_session import MqttSubscription
-from domain.principal import Principal
 from protocols.remoting.nodes.calls.octets import Out, Reader
 from protocols.remoting.nodes.calls.values import FILTER
 from protocols.remoting.nodes.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS

@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from domain import lite
-from domain.access import AccessPolicy, Grant, User
+from domain.access.access import AccessPolicy, Grant, User
+from domain.access.oscore import OscoreContext
 from domain.admin.data_topic import MakeDataTopic
 from domain.admin.group import PutGroup, SetReadable, SetRequestMode
 from domain.admin.oscore import HoldOscoreContext, PutOscoreContext, ReserveOscoreRun
 from domain.admin.subscription import Attempt, ChangeStatus, ClaimSubscriptions, PutSubscription, RecordAttempts
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.admin.user import CreateUser, PutPolicies
-from domain.command import Acknowledge, CommitOffsets, DeadLetter, Disconnected, Receive, Send, SendBack, SendRetry
-from domain.data_topic import TopicProperties
-from domain.delivery.retry import RetryPolicy
-from domain.event import Received, Refused
-from domain.lite import LiteAction, ReceiveLite, SyncSubscription
-from domain.message import property as properties
-from domain.message.message import RETAIN_SET, SYS_PREPARED, Message
-from domain.mqtt_session import (
+from domain.client.mqtt_session import (
     AcceptDeliveries,
     Attach,
     ConfirmDeliveries,
@@ -30,10 +23,17 @@ from domain.mqtt_session import (
     Subscribe,
     Will,
 )
+from domain.command import Acknowledge, CommitOffsets, DeadLetter, Disconnected, Receive, Send, SendBack, SendRetry
+from domain.delivery.retry import RetryPolicy
+from domain.event import Received, Refused
+from domain.message import property as properties
+from domain.message.message import RETAIN_SET, SYS_PREPARED, Message
 from domain.nameserver.route import PutSetting
-from domain.oscore import OscoreContext
 from domain.subscription.document import decode
-from domain.topic import Durability, Group, Topic
+from domain.topic import lite
+from domain.topic.data_topic import TopicProperties
+from domain.topic.lite import LiteAction, ReceiveLite, SyncSubscription
+from domain.topic.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, ROLLBACK, EndTransaction
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.node import KeptNode, pack

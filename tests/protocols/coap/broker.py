@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.access import Credentials
+from domain.access.access import Credentials
 from domain.address import host_bytes
 from domain.command import Command, Disconnected
 from domain.errors import Failure

@@ -9,11 +9,11 @@ import pytest
 from aiocoap.message import Direction
 from aiocoap.numbers.types import ACK, CON, NON
 
-from domain.access import ContextProof, Credentials
+from domain.access.access import ContextProof, Credentials
+from domain.access.oscore import OscoreContext
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
-from domain.oscore import OscoreContext
 from domain.ports import Entropy
-from domain.principal import Principal
 from protocols.coap.message.message import Pairs
 
 pytest.importorskip("cbor2")
@@ -51,7 +51,7 @@ class Authority:
 
 
 class Contexts:
-    """`domain.oscore.OscoreContexts`, with holders that tests set."""
+    """`domain.access.oscore.OscoreContexts`, with holders that tests set."""
 
     def __init__(self, given: tuple[OscoreContext, ...]) -> None:
         self.users = {each.user: each for each in given}

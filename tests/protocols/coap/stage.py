@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from domain.access import Authority
+from domain.access.access import Authority
+from domain.access.oscore import OscoreContexts
 from domain.address import host_bytes
 from domain.admin.oscore import HoldOscoreContext, OscoreRunReserved, ReserveOscoreRun
 from domain.command import (
@@ -26,7 +27,6 @@ from domain.message import property as properties
 from domain.message import record
 from domain.message.message import RETAIN_SET, Message, Placed
 from domain.message.receipt import Receipt
-from domain.oscore import OscoreContexts
 from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.coap.adapter import CoapAdapter

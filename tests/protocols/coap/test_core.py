@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from domain.access.principal import GATEWAY
 from domain.command import QueryLatest, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message import property as properties
 from domain.message.message import RETAIN_NONE, RETAIN_SET
-from domain.principal import GATEWAY
 from protocols.coap import status
 from protocols.coap.message import message, option
 from tests.protocols.coap.stage import SECOND, Stage, peer, values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.access import Password
+from domain.access.access import Password
 from domain.address import host_bytes
 from protocols.adapter import Peer
 from protocols.coap.message import message, option

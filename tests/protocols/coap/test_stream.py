@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from domain.access import Authority
+from domain.access.access import Authority
+from domain.access.oscore import OscoreContexts
+from domain.client.mqtt_session import AccessRevoked
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
-from domain.mqtt_session import AccessRevoked
-from domain.oscore import OscoreContexts
 from protocols.coap.adapter import CoapStreamAdapter
 from protocols.coap.connection import CoapConnection
 from protocols.coap.message import message, option, signal

@@ -13,7 +13,7 @@ from domain.event import Event, Leased
 from domain.message import record as records
 from domain.message.message import Message
 from domain.message.receipt import Receipt
-from domain.topic import Group
+from domain.topic.topic import Group
 from protocols.declaration import NoSettings
 from protocols.grpc.adapter import GrpcFactory
 from protocols.grpc.application import GrpcApplication

@@ -6,9 +6,9 @@ import gzip
 
 import pytest
 
+from domain.client.membership import Heartbeat, Leave
 from domain.command import Send
 from domain.event import Done
-from domain.membership import Heartbeat, Leave
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import Stage, cut, message, prefixed, with_settings

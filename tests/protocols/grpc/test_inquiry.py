@@ -6,10 +6,10 @@ import orjson
 import pytest
 
 from domain.admin.group import GroupFound, QueryGroup
-from domain.client_inquiry import ClientAnswered, ConsumptionRequest, Inquiry, PositionsRequest, RunningInfoRequest
+from domain.client.client_inquiry import ClientAnswered, ConsumptionRequest, Inquiry, PositionsRequest, RunningInfoRequest
+from domain.client.membership import Heartbeat
 from domain.errors import Failure
-from domain.membership import Heartbeat
-from domain.topic import Group
+from domain.topic.topic import Group
 from protocols.grpc import inquiry
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, ordinal

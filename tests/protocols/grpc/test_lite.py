@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from domain.client.membership import Leave
 from domain.command import Acknowledge
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Received, Refused
-from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
-from domain.membership import Leave
+from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.lite import UNACKED_MAX
 from protocols.grpc.messages import messaging_pb2 as pb

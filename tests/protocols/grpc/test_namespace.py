@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from domain.admin.group import GroupFound, QueryGroup
 from domain.admin.topic import QueryTopic, TopicFound
+from domain.client.membership import Heartbeat
 from domain.command import Acknowledge, Receive, Send
 from domain.event import Received
-from domain.membership import Heartbeat
 from domain.message import record
 from domain.message.message import Message
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from domain.transaction import CheckTransaction, EndTransaction
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.protocols.grpc.stage import Stage, consumer, leased, message

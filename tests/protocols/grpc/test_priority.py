@@ -7,7 +7,7 @@ import pytest
 from domain.admin.topic import QueryTopic, TopicFound
 from domain.command import Send
 from domain.message import property as properties
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.protocols.grpc.stage import Stage, leased

@@ -7,7 +7,7 @@ import pytest
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Extend, Receive
 from domain.event import Extended, Received
-from domain.topic import Group
+from domain.topic.topic import Group
 from protocols.grpc import wire
 from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -6,11 +6,11 @@ import pytest
 
 from domain.admin.group import GroupFound, QueryGroup
 from domain.admin.topic import QueryTopic, TopicFound
+from domain.client.membership import Heartbeat
 from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.membership import Heartbeat
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from protocols.grpc import settings
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory

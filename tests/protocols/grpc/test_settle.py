@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from domain.client.membership import Leave
 from domain.command import Acknowledge, DeadLetter, Extend, Receive
 from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Leased, Received, Refused, Settled
-from domain.membership import Leave
 from domain.message.receipt import parse
-from domain.topic import Group
+from domain.topic.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import SECOND, WALL_MS, Stage, leased, poll, with_settings

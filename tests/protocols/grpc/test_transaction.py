@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from domain.client.membership import Heartbeat
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Sent
-from domain.membership import Heartbeat
 from domain.message import record
 from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.message.property import decode

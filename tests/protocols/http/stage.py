@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from domain.access import Credentials, Password
+from domain.access.access import Credentials, Password
+from domain.access.principal import Principal
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Sent
 from domain.message.message import Message, Placed
 from domain.message.record import encode
 from domain.ports import Entropy
-from domain.principal import Principal
 from gateway.node.settings_tables import read
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares

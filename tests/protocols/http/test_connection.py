@@ -6,10 +6,10 @@ import gzip
 
 import pytest
 
+from domain.access.principal import GATEWAY
 from domain.command import Command, Disconnected, Extend, Receive, Send
 from domain.event import Done, Event, Extended, Leased, Received
 from domain.message.receipt import Receipt
-from domain.principal import GATEWAY
 from protocols.host_shares import SHARED_BYTES_MAX
 from tests.protocols.http.stage import EVENT, EVENT_FIELDS, NOW_MS, SECOND, Client, parse, record, request, sent
 from tests.protocols.taken import last, only

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from domain.client.mqtt_session import AT_MOST_ONCE
 from domain.command import Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event
 from domain.message.message import LOCAL_HOST, Message
-from domain.mqtt_session import AT_MOST_ONCE
 from domain.store.store_event import unheard
 from domain.store.store_ports import MessageLog, ReadResult
 from domain.store.store_request import ReadRequest

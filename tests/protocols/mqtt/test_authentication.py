@@ -9,7 +9,7 @@ import hmac
 import jwt
 import pytest
 
-from domain.access import AccessPolicy, User
+from domain.access.access import AccessPolicy, User
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from domain.client.mqtt_session import AccessRevoked, SessionTakenOver
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
-from domain.mqtt_session import AccessRevoked, SessionTakenOver
 from protocols.mqtt.connect import Connack, Connect, Disconnect
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.packet import Decoder, Packet, encode

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from domain.client.mqtt_session import SendOnce
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import MILLISECOND_NS
 from domain.message.message import Message, Placed
-from domain.mqtt_session import SendOnce
 from domain.ports import Clock
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import MessageLog, StateChange

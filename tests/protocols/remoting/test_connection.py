@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.admin.message import Viewed, ViewMessage
+from domain.client.membership import Members, MembersChanged, QueryMembers
 from domain.command import Disconnected, Send
 from domain.errors import ConfigError, ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import SECOND_NS
-from domain.membership import Members, MembersChanged, QueryMembers
 from protocols.adapter import Peer
 from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.remoting import codes

@@ -8,10 +8,10 @@ import pytest
 from domain.address import is_topic
 from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import QueryTopic
-from domain.client_inquiry import ClientAnswered, Inquiry, PositionsRequest
+from domain.client.client_inquiry import ClientAnswered, Inquiry, PositionsRequest
+from domain.client.membership import Heartbeat, Locked, LockQueues, MembersChanged
 from domain.command import Pull, Send
 from domain.event import Done, Pulled, Sent
-from domain.membership import Heartbeat, Locked, LockQueues, MembersChanged
 from domain.message import record
 from domain.message.message import Message, Placed
 from domain.message.property import decode

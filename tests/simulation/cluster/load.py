@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from domain.errors import Failure
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from tests.simulation.cluster.device import RoamingListener
 from tests.simulation.cluster.members import ClusterLedger, ClusterMember, GroupHistory, OrderedMember
 from tests.simulation.cluster.spanning import WIDE, WIDE_QUEUES, Part

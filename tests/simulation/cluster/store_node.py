@@ -13,7 +13,7 @@ from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderStore
 from domain.store.message_store import MessageStore
 from domain.store.store_event import StoreEvent, StoreEventKind
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from gateway.cluster.replica import identity
 from gateway.cluster.replica.controllers import Changed, GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from domain.access.principal import GATEWAY
 from domain.address import host_bytes
 from domain.admin.data_topic import DataTopicIds, ListDataTopics, MakeDataTopic
 from domain.command import Command
-from domain.data_topic import TopicProperties
 from domain.event import Event
-from domain.principal import GATEWAY
+from domain.topic.data_topic import TopicProperties
 from gateway.connection.client_connection import ClientConnection
 from protocols.adapter import Peer
 from protocols.coap.adapter import CoapStreamAdapter

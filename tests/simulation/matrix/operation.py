@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
+from domain.access.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME
 
 

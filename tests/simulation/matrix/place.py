@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from domain.access import ALL, CLUSTER, DENY, EVERY, GROUP, TOPIC, AccessPolicy, Need, User
+from domain.access.access import ALL, CLUSTER, DENY, EVERY, GROUP, TOPIC, AccessPolicy, Need, User
 from domain.errors import Failure
 from gateway.node.settings import Config
 from protocols.remoting import codes

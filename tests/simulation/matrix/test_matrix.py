@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from domain.access import SUB, AccessPolicy
+from domain.access.access import SUB, AccessPolicy
 from protocols.coap.message import message
 from tests.simulation.matrix import coap, grpc, http, mqtt, page, remoting
 from tests.simulation.matrix.operation import OPERATIONS, Operation

@@ -11,7 +11,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message import property as properties
 from domain.message.message import Message, Placed
 from domain.message.once import OnceKey, digest
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.settings import StoreSettings
 from tests.store.driver import Driver, code_of, sure
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from domain import lite
 from domain.errors import Failure
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
+from domain.topic import lite
 from store.delay import parking
 from store.settings import StoreSettings
 from tests.store.appends.test_effects import damage

@@ -12,7 +12,7 @@ from domain.message.message import Message
 from domain.store.store_event import StoreEventKind
 from domain.store.store_ports import StateChange
 from domain.store.store_request import ReadRequest
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.checkpoint import points as checkpoints
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock

@@ -12,7 +12,7 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.store.store_ports import StateChange
 from domain.store.store_request import KeyQuery
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from store.appends.effects import StateEffects
 from store.checkpoint import checkpointer
 from store.deletion.compaction import SLICE_CHANGES

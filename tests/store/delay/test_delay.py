@@ -9,7 +9,7 @@ import pytest
 from domain.errors import ErrorCode, Failure
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.delay import parking, timers
 from store.settings import StoreSettings
 from tests.store.driver import Driver, code_of

@@ -11,7 +11,7 @@ from domain.errors import ErrorCode
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.store.store_ports import StateChange
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.runtime.compiled import in_use
 from store.appends.writer import StoreWriter
 from store.deletion import compaction

@@ -11,7 +11,7 @@ from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEventKind
 from domain.store.store_request import LeaseRequest, LeaseTerms
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.queue.block import ROWS_MAX
 from store.settings import StoreSettings
 from tests.store.driver import Driver, Failing, code_of

@@ -12,7 +12,7 @@ from domain.event import Leased
 from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.store.store_ports import LeaseResult, StateChange
 from domain.store.store_request import LeaseRequest, LeaseTerms
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from store.settings import StoreSettings
 from tests.store.driver import Driver
 from tests.store.faults.promises import Promises

@@ -13,7 +13,7 @@ from domain.message.message import Message
 from domain.message.record import Record
 from domain.store.store_event import StoreEventKind
 from domain.store.store_request import KeyQuery
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.keys import index, row
 from store.keys.index import KeyIndex
 from store.keys.merge import Merge

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from domain import lite
 from domain.message.record import Record
 from domain.store.store_request import PullRequest, ReadRequest
+from domain.topic import lite
 from store.lease.tables import LeaseTables
 from store.opening import housekeeping
 from store.settings import StoreSettings

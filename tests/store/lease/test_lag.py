@@ -11,7 +11,7 @@ from domain.address import is_system_topic
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.store.outlook import GroupLag
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from store.lease.lag import LagReader
 from store.lease.peek import LeasePeek
 from store.settings import StoreSettings

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from domain import lite
 from domain.errors import Failure
-from domain.lite import LiteLeaseResult
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Durability
+from domain.topic import lite
+from domain.topic.lite import LiteLeaseResult
+from domain.topic.topic import Durability
 from store.settings import StoreSettings
 from tests.store.driver import Driver, RecordingListener, sure
 from tests.stored_state import value_of

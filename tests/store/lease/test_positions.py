@@ -9,7 +9,7 @@ import random
 import pytest
 
 from domain.errors import Failure
-from domain.topic import Durability, Group
+from domain.topic.topic import Durability, Group
 from store import steps
 from store.lease.journaled_tables import FREE_COST
 from store.lease.table import LeaseTable

@@ -11,7 +11,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message.message import Message, Placed
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_request import KeyQuery
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.events import StoreEvents
 from store.log.commit import SyncWaiters
 from store.settings import StoreSettings

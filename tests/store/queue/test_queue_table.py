@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from domain import lite
 from domain.store.store_event import StoreEventKind
-from domain.topic import Topic
+from domain.topic import lite
+from domain.topic.topic import Topic
 from store.checkpoint import checkpointer, columns
 from store.queue import block, table
 from store.settings import StoreSettings

@@ -9,7 +9,7 @@ import pytest
 from domain.errors import Failure
 from domain.store.store_event import unheard
 from domain.store.store_ports import Expected, StateChange
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from store.engine import open_store
 from store.opening.open_store import OpenStore
 from store.settings import StoreSettings

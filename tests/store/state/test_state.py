@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.delivery.retry import RetryPolicy
 from domain.store.store_ports import StateChange
-from domain.topic import Durability, Group, Topic
+from domain.topic.topic import Durability, Group, Topic
 from store.settings import StoreSettings
 from store.state import change, metadata
 from store.state.sorted_set import LIST_ITEMS, SortedSet

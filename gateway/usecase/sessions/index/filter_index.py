@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
+from domain.client.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.limits import SECOND_NS
 from domain.message import property as properties
 from domain.message.record import Record
-from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock, Timer
 from gateway.routing.routes import SubscriberRoutes, topic_of_filter
 from gateway.usecase.sessions.in_flight import QueueKey

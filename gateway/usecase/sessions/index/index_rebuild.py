@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, final
 
+from domain.client.mqtt_session import MqttSubscription
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.mqtt_session import MqttSubscription
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store.store_request import ReadRequest

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from domain.client.mqtt_session import AT_MOST_ONCE
 from domain.command import Receive
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.message import property as properties
 from domain.message.record import Record
-from domain.mqtt_session import AT_MOST_ONCE
 from domain.store.store_ports import MessageLog, Metadata
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
+from domain.client.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, MqttSubscription
 from domain.message import property as properties
 from domain.message.record import Record
-from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, MqttSubscription
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.topics_and_groups.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
 

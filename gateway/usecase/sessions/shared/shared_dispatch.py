@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
 from domain.address import path_in
+from domain.client.mqtt_session import MqttSubscription
 from domain.command import Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received, Refused
@@ -15,7 +16,6 @@ from domain.filter.path_filter import path_filter
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.message import property as properties
 from domain.message.record import Record
-from domain.mqtt_session import MqttSubscription
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import leased_topic
 from gateway.usecase.sessions.in_flight import DeliveryLease

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, final
 
+from domain.client.mqtt_session import MqttSubscription
 from domain.errors import Failure
-from domain.mqtt_session import MqttSubscription
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.subscription_limits import refusal

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.address import topic_of_path
+from domain.client.membership import Membership, Subscription
+from domain.client.mqtt_session import EXACTLY_ONCE, MqttSubscription
 from domain.delivery.routed import Delivery
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
-from domain.membership import Membership, Subscription
-from domain.mqtt_session import EXACTLY_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.store.store_ports import Metadata
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.in_flight import DeliveryLease

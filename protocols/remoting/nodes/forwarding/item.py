@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from domain.principal import GATEWAY, Principal
+from domain.access.principal import GATEWAY, Principal
 from protocols.remoting.nodes.calls.octets import BOOL, I64, TEXT, Out, Reader, WireError, made, put_data, put_text
 
 # From a gateway.
@@ -34,7 +34,7 @@ GONE: Final = 23
 NO_TICKET: Final = 0
 NO_PRINCIPAL: Final = 0
 GATEWAY_PRINCIPAL: Final = 1
-"""The number of `domain.principal.GATEWAY`."""
+"""The number of `domain.access.principal.GATEWAY`."""
 COMMAND_HEAD: Final = struct.Struct(">BqqI")
 """COMMAND | client | ticket | principal, then number and fields of the command."""
 OF_COMMAND: Final = struct.Struct(">qqI")

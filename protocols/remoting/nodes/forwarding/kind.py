@@ -8,18 +8,21 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, final
 
-from domain import access, client_inquiry, command, event, lite, membership, mqtt_session, transaction
+from domain import command, event, transaction
+from domain.access import access
+from domain.access.principal import Principal
 from domain.admin import broker, client, data_topic, group, oscore, position, topic, user
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
 from domain.admin import replica as replica_admin
 from domain.admin import subscription as subscription_admin
+from domain.client import client_inquiry, membership, mqtt_session
 from domain.command import Command
 from domain.delivery.routed import Delivery
 from domain.event import Event
 from domain.message.message import Message, Placed
 from domain.nameserver import route
-from domain.principal import Principal
+from domain.topic import lite
 from protocols.remoting.nodes.calls.octets import Out, Reader, WireError
 from protocols.remoting.nodes.forwarding.shape import fields_of
 

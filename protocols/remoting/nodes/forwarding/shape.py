@@ -11,14 +11,14 @@ from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from typing import Any, Final
 
+from domain.access.principal import Principal
+from domain.client.mqtt_session import MqttSubscription
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.filter import Filter
 from domain.message.message import Message, Placed
 from domain.message.receipt import Receipt
 from domain.message.record import Record
-from domain.mqtt_session import MqttSubscription
-from domain.principal import Principal
 from protocols.remoting.nodes.calls import values
 from protocols.remoting.nodes.calls.octets import (
     BOOL,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from domain.access import Authority
+from domain.access.access import Authority
 from domain.address import endpoint_text
 from domain.errors import ConfigError
 from domain.limits import SECOND_NS

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from domain.access import Credentials, Signature
+from domain.access.access import Credentials, Signature
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
-from domain.principal import Principal
 from gateway.observe.counter_texts import COUNTERS
 from protocols.remoting import codes
 from protocols.remoting.wire import fastjson

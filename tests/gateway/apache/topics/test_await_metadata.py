@@ -5,12 +5,12 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from domain.client.membership import Heartbeat, Membership
 from domain.command import Command, Disconnected, Receive, Send, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.membership import Heartbeat, Membership
 from domain.message.message import Message
-from domain.topic import Durability, Group, Topic
+from domain.topic.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.apache.topics.await_metadata import AwaitMetadata
 from gateway.apache.topics.broker_capabilities import ALWAYS, IN_SYNC, NEVER, CapabilityFinding, ClusterCapabilities

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from domain.access import PUB, TOPIC, Need, Password
+from domain.access.access import PUB, TOPIC, Need, Password
 from domain.errors import Failure
 from domain.limits import SECOND_NS
 from gateway.access.authority import Access

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from domain.access.principal import Principal
+from domain.client.mqtt_session import Attach, Attached, SessionTakenOver
 from domain.command import Disconnected, QueryLatest, Receive, Send, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Received, Refused, Sent, WatchedMessages, WatchStarted
 from domain.limits import SECOND_NS
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.mqtt_session import Attach, Attached, SessionTakenOver
 from domain.nameserver.route import RouteNames
-from domain.principal import Principal
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
@@ -284,7 +284,7 @@ def test_what_no_frame_holds_is_refused_and_costs_nobody_else_anything() -> None
 
 
 def test_a_stranger_that_was_not_greeted_is_closed() -> None:
-    from domain.node import NodeFrame
+    from domain.client.node import NodeFrame
 
     two = Two()
     closed: list[bool] = []

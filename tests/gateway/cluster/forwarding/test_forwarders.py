@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.client.mqtt_session import Attach, Attached
 from domain.command import Disconnected, QueryLatest, Watch
 from domain.event import Refused, Sent, WatchedMessages, WatchStarted
 from domain.limits import SECOND_NS
-from domain.mqtt_session import Attach, Attached
 from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX
 from gateway.cluster.forwarding.forwarders import Forwarders

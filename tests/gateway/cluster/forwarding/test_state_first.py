@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
+from domain.client.mqtt_session import Attach, Attached, MqttSubscription, SendOnce, SessionTakenOver, Subscribe
 from domain.command import Command, DeleteLatest, Disconnected, QueryLatest, Send
 from domain.errors import ErrorCode
 from domain.event import Done, LatestValue, Refused, Sent
 from domain.limits import SECOND_NS
 from domain.message.message import RETAIN_SET, Message
 from domain.message.record import Record
-from domain.mqtt_session import Attach, Attached, MqttSubscription, SendOnce, SessionTakenOver, Subscribe
 from gateway.cluster.forwarding.state_first import STATE, StateFirst
 from gateway.node.composition import compose
 from gateway.node.settings import Config

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from domain.access.principal import GATEWAY, Principal
+from domain.client.mqtt_session import Attach, Attached
+from domain.client.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.command import Command, Disconnected, Receive, Send, Watch
 from domain.event import Event, Received, Sent, WatchedMessages, WatchStarted
 from domain.message.message import Message
-from domain.mqtt_session import Attach, Attached
-from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
-from domain.principal import GATEWAY, Principal
 from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.connection.client_connection import ClientConnection

@@ -15,7 +15,7 @@ from domain.replication.ports import LeaderStore
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.peer_network import PeerNetwork

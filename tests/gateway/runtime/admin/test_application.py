@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from domain.access import Credentials, Password
+from domain.access.access import Credentials, Password
+from domain.access.principal import Principal
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
-from domain.principal import Principal
 from gateway.connection.intake import PumpIntake
 from gateway.observe.health import SERVING, Health
 from gateway.observe.metrics import Snapshot

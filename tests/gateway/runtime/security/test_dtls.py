@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain.access import Password
+from domain.access.access import Password
 from domain.address import host_bytes
 from domain.command import Command
 from domain.event import Event

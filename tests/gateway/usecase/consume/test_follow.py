@@ -13,7 +13,7 @@ from domain.filter.filter import TAG, Filter
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder
 

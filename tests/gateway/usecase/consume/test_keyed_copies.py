@@ -7,7 +7,7 @@ from domain.admin.topic import PutTopic
 from domain.command import Pull, SendBack
 from domain.event import Done, Pulled
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, append, bodies
 from tests.gateway.usecase.event_recorder import only
 

@@ -8,7 +8,7 @@ from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, AwaitSettled, Extend
 from domain.event import Extended, LeasesEnded
 from domain.message.receipt import Receipt
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 

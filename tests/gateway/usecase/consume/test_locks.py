@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from domain.client.membership import Locked, LockQueues
 from domain.event import Done, Event
-from domain.membership import Locked, LockQueues
 from gateway.usecase.consume.locks import Locks
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.command import Pull, QueryOffset, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Event, Offset, Pulled, Received
@@ -11,7 +12,6 @@ from domain.filter import tag
 from domain.filter.expression import compiled
 from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.sql import SqlFilter
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record

@@ -13,7 +13,7 @@ from domain.command import Pull
 from domain.event import Pulled
 from domain.nameserver.route import ClusterFound, QueryCluster, QueryRoute, RouteFound
 from domain.replication.reads import PulledBy
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes

@@ -7,14 +7,14 @@ import pytest
 from domain.admin.group import PutGroup, RedriveGroup
 from domain.admin.subscription import Redriven
 from domain.admin.topic import PutTopic
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.command import Acknowledge, AwaitMessages, Pull, Receive, Send, SendBack
 from domain.errors import ErrorCode
 from domain.event import Done, Event, MessagesWaiting, Pulled, Received
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.usecase.consume.redrive import PART, Redriving
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bodies, code

@@ -10,15 +10,15 @@ import pytest
 
 from domain.admin.group import DeleteGroup, PutGroup
 from domain.admin.topic import DeleteTopic, PutTopic, QueryTopic, TopicFound
+from domain.client.membership import Heartbeat, LockQueues, Membership, Subscription
 from domain.command import Acknowledge, Pull, Receive, SendBack, SendRetry
 from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Pulled, Received, Sent
-from domain.membership import Heartbeat, LockQueues, Membership, Subscription
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder, only
 

@@ -28,7 +28,7 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.receipt import RETRY_V1, RETRY_V2, Receipt
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.query import Querying

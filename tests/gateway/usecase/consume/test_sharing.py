@@ -7,13 +7,13 @@ import pytest
 from domain.admin.group import PutGroup
 from domain.admin.position import ResetPositions
 from domain.admin.topic import PutTopic
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.command import Acknowledge, CommitOffsets, Disconnected, Extend, Pull, QueryOffset, Receive
 from domain.event import Event, Leased, Offset, Pulled, Received
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder, only
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.event import Done
-from domain.membership import Heartbeat, Membership, Subscription
 from gateway.usecase.follower import presence
 from gateway.usecase.follower.presence import Presence
 from tests.gateway.usecase.event_recorder import EventRecorder

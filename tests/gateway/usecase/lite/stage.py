@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from domain import attribute, lite
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Leased, Received, Refused, Sent, Settled
-from domain.lite import (
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.topic import attribute, lite
+from domain.topic.lite import (
     LiteAction,
     OffsetOption,
     ReceiveLite,
     SyncSubscription,
 )
-from domain.message.message import Message
-from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.usecase.lite.declaration import lite_use_cases
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging

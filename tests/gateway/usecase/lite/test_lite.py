@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from domain import attribute, lite
 from domain.admin.group import PutGroup
 from domain.admin.lite import (
     DispatchLite,
@@ -23,9 +22,10 @@ from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
 from domain.command import Command, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Sent
-from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message.message import Message
-from domain.topic import Group, Topic
+from domain.topic import attribute, lite
+from domain.topic.lite import LiteAction, ReceiveLite, SyncSubscription
+from domain.topic.topic import Group, Topic
 from gateway.usecase.lite.inspection import SLICE
 from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder, only

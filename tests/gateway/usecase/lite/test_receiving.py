@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain import attribute
 from domain.admin.group import PutGroup
+from domain.client.mqtt_session import ReadingResumed
 from domain.command import DeadLetter, Disconnected, Extend, Pull, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Extended, Pulled, Sent
-from domain.lite import (
+from domain.message.message import Message
+from domain.message.record import Record
+from domain.topic import attribute
+from domain.topic.lite import (
     ReceiveLite,
     SuspendLite,
 )
-from domain.message.message import Message
-from domain.message.record import Record
-from domain.mqtt_session import ReadingResumed
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.usecase.waiting.read_turns import LARGE_BYTES
 from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder, only

@@ -8,8 +8,8 @@ from domain.admin.lite import LiteClient, QueryLiteClient
 from domain.command import Disconnected
 from domain.errors import ErrorCode
 from domain.event import Done
-from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.message.record import Record
+from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from tests.gateway.usecase.bench import Bench
 from tests.gateway.usecase.event_recorder import EventRecorder, only

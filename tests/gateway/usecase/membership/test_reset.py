@@ -6,11 +6,11 @@ import pytest
 
 from domain.admin.group import PutGroup
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
+from domain.client.membership import Heartbeat, Membership
 from domain.command import CommitOffsets, Pull, QueryOffset, Receive
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Offset, Pulled, Received
-from domain.membership import Heartbeat, Membership
-from domain.topic import Group
+from domain.topic.topic import Group
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder, only
 

@@ -12,13 +12,13 @@ from domain.admin.group import ConsumedTopics, PutGroup, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import PutTopic, QueryTopicState, TopicState
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.command import Acknowledge, CommitOffsets, Disconnected, Pull, Receive
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Received
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder, only
 

@@ -13,7 +13,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import property as properties
 from domain.message.message import RETAIN_SET, Message, Placed
-from domain.topic import PERM_READ, Topic
+from domain.topic.topic import PERM_READ, Topic
 from gateway.usecase.publish import latest
 from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GATHERED_BYTES_MAX
 from tests.gateway.usecase.bench import Bench, bench

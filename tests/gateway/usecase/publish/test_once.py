@@ -12,7 +12,7 @@ from domain.message import property as properties
 from domain.message.message import RETAIN_SET, Message
 from domain.message.once import digest
 from domain.message.record import Record
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.publish.latest import SPACE
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.event_recorder import only

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from domain.admin.topic import PutTopic, QueryTopic
+from domain.client.membership import Heartbeat, Leave
 from domain.command import Pull, Send
 from domain.delivery import recall
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Sent
-from domain.membership import Heartbeat, Leave
 from domain.message.message import SYS_PREPARED, Message, Placed
 from domain.message.record import Record
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from domain.transaction import (
     COMMIT,
     ROLLBACK,

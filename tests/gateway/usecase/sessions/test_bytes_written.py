@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from domain.admin.topic import PutTopic
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will

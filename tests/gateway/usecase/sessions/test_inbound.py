@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from domain.client.mqtt_session import Attach, PacketIdsReleased, ReleasePacketIds, SendOnce
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Done, Refused
 from domain.message.message import Message
-from domain.mqtt_session import Attach, PacketIdsReleased, ReleasePacketIds, SendOnce
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Deliveries, MqttSubscription
+from domain.client.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Deliveries, MqttSubscription
 from domain.store.store_event import unheard
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.sessions.live_delivery import RUN_RECORDS, TURN_DELIVERIES, TURN_OFFERS, LiveDelivery

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.client.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription
 from domain.delivery.routed import RoutedRecord
 from domain.filter.path import matches
 from domain.message.receipt import RETRY_NONE, Receipt
 from domain.message.record import Record
-from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
 from gateway.usecase.sessions.mqtt_session import MATCH_CACHE_MAX, WINDOW_BYTES_MAX, MqttSession, merge_by_session
 

@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
+from domain.client.mqtt_session import MqttSubscription, Will
 from domain.message.message import Message
 from domain.message.receipt import Receipt
-from domain.mqtt_session import MqttSubscription, Will
 from domain.store.store_ports import StateChange
 from gateway.usecase.sessions import record_values, snapshot
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage

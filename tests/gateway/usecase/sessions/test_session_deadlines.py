@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.mqtt_session import EXPIRY_NEVER
+from domain.client.mqtt_session import EXPIRY_NEVER
 from gateway.usecase.sessions import session_deadlines
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.admin.topic import DeleteTopic, PutTopic
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connect, Disconnect

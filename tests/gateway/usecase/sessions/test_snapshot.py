@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.client.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
 from domain.errors import ErrorCode, Failure
 from domain.message.message import Message
-from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
 from domain.store.message_store import MessageStore
 from domain.store.store_event import unheard
 from domain.store.store_ports import State, StateChange

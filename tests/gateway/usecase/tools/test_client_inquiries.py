@@ -13,7 +13,7 @@ from domain.admin.client import (
     RunningInfo,
 )
 from domain.admin.topic import PutTopic
-from domain.client_inquiry import (
+from domain.client.client_inquiry import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,
@@ -22,13 +22,13 @@ from domain.client_inquiry import (
     RunningInfoRequest,
     SendReply,
 )
+from domain.client.membership import Heartbeat, Membership
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
-from domain.membership import Heartbeat, Membership
 from domain.message import property as properties
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.tools import client_inquiries
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder, only

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from domain import lite
 from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.admin.position import Progress, QueryProgress
 from domain.admin.topic import (
@@ -20,7 +19,8 @@ from domain.command import Acknowledge, AwaitMessages, CommitOffsets, Disconnect
 from domain.errors import ErrorCode
 from domain.event import Done, Leased, MessagesWaiting, Received, Sent
 from domain.message.message import Message
-from domain.topic import Durability, Topic
+from domain.topic import lite
+from domain.topic.topic import Durability, Topic
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.topics_and_groups.topic_change import TopicChanging
 from tests.gateway.usecase.bench import Bench, code

@@ -18,7 +18,7 @@ from domain.command import Receive
 from domain.errors import ErrorCode
 from domain.event import Done
 from domain.nameserver.route import Registration, TopicQueues
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.topics_and_groups.modes import Modes
 from nameserver.table import RouteTable
 from tests.gateway.usecase.bench import Bench, code

@@ -42,7 +42,7 @@ from domain.nameserver.route import (
     WritableChanged,
 )
 from domain.store.store_event import unheard
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes

@@ -8,12 +8,12 @@ from domain import limits
 from domain.admin.group import PutGroup
 from domain.admin.message import MessagesFound, QueryMessages
 from domain.admin.topic import ConsumersFound, PutTopic, QueryConsumers
+from domain.client.membership import Heartbeat, Membership, Subscription
 from domain.command import CommitOffsets, Send
 from domain.errors import ErrorCode
-from domain.membership import Heartbeat, Membership, Subscription
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import PERM_WRITE, Group, Topic
+from domain.topic.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.query import Querying
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder

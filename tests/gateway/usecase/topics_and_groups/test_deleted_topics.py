@@ -9,7 +9,7 @@ from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused, Sent
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.topics_and_groups import deleted_topics
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder

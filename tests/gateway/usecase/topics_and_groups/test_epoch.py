@@ -6,7 +6,7 @@ from domain.admin.topic import Bounds, DeleteTopic, PutTopic, QueryBounds, Query
 from domain.command import Pull
 from domain.errors import ErrorCode
 from domain.event import Pulled
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import only
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from domain.message import property as properties
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.topics_and_groups.placement import Placement, jump_hash
 
 TOPIC = Topic("t", write_queues=8)

@@ -13,7 +13,7 @@ from domain.errors import ErrorCode
 from domain.event import Done, Received, Refused, Sent
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Group, Topic
+from domain.topic.topic import Group, Topic
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.priority import PriorityReads
 from tests.gateway.usecase.bench import Bench, code

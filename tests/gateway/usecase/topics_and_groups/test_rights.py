@@ -24,7 +24,7 @@ from domain.errors import ErrorCode
 from domain.event import Done, MessagesWaiting, Pulled, Received, Refused, Sent
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import PERM_WRITE, Group, Topic
+from domain.topic.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder, only

@@ -7,7 +7,7 @@ from typing import cast
 
 from domain.errors import ErrorCode, Failure
 from domain.store.store_ports import Metadata
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.usecase.topics_and_groups.system_topics import SystemTopics, system_topics
 from tests.simulation.kit.clock import VirtualClock
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from domain.mqtt_session import ReadingResumed
+from domain.client.mqtt_session import ReadingResumed
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.read_turns import BYTES_PER_TURN, LARGE_BYTES, LEAST_BYTES, SHORT_TURNS, UNKNOWN_BYTES, ReadTurns
 from tests.connection_driver import RecordingDriver

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from domain.access import ContextProof
+from domain.access.access import ContextProof
+from domain.access.principal import GATEWAY
 from domain.admin.oscore import HoldOscoreContext, ReserveOscoreRun
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
-from domain.principal import GATEWAY
 from protocols.coap.message import message, option
 from protocols.coap.oscore import association as associations
 from tests.protocols.coap.oscore_device import Device, context

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from domain.access.principal import GATEWAY
 from domain.admin.oscore import RUN_BITS, ReserveOscoreRun
 from domain.command import Receive, Send
 from domain.errors import ErrorCode, Failure
-from domain.principal import GATEWAY
 from protocols.coap.adapter import CoapStreamAdapter
 from protocols.coap.message import message, option
 from protocols.coap.message.frame import StreamFraming

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.oscore import OscoreContext
+from domain.access.oscore import OscoreContext
 from protocols.coap.message import message
 from protocols.coap.oscore import cose
 from protocols.coap.oscore.association import WINDOW, Keys, ReplayWindow, derived

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.access import AccessPolicy, Password, User
+from domain.access.access import AccessPolicy, Password, User
 from domain.message.record import Record
 from gateway.node.settings import Config
 from protocols.coap.message import cbor, message, option

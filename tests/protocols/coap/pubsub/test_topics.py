@@ -10,12 +10,12 @@ import pytest
 
 from domain.admin.topic import PutTopic
 from domain.command import QueryLatest, Send
-from domain.data_topic import INITIALIZE_BYTES_MAX, NAME_BYTES_MAX, TYPE_BYTES_MAX
 from domain.event import LatestValue
 from domain.message import property as properties
 from domain.message.message import RETAIN_DELETE, RETAIN_SET, Message
 from domain.message.record import Record
-from domain.topic import Topic
+from domain.topic.data_topic import INITIALIZE_BYTES_MAX, NAME_BYTES_MAX, TYPE_BYTES_MAX
+from domain.topic.topic import Topic
 from gateway.node.settings import Config
 from protocols.coap.message import cbor, message, option
 from protocols.coap.message.cbor import Tagged

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from domain.access import BearerToken, Credentials, Password
+from domain.access.access import BearerToken, Credentials, Password
+from domain.access.principal import Principal
 from domain.command import Command, Pull, QueryLatest, Send
 from domain.errors import Failure
 from domain.event import Event, LatestValue, Pulled
 from domain.message import property as properties
-from domain.principal import Principal
 from protocols.cloudevents import formats, protobuf
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent

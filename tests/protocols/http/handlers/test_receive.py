@@ -17,7 +17,7 @@ from domain.event import Done, Event, Extended, LatestValue, Leased, Pulled, Rec
 from domain.filter.tag import TagFilter
 from domain.message.message import SYS_COMPRESSED
 from domain.message.receipt import Receipt
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from tests.protocols.http.stage import NOW_MS, Client, record
 from tests.protocols.taken import last
 

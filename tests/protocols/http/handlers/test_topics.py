@@ -9,7 +9,7 @@ import pytest
 from domain.admin.topic import ChangeTopic, DeleteTopic, QueryTopic, TopicChange, TopicFound
 from domain.command import Command
 from domain.event import Done, Event
-from domain.topic import Durability, Topic
+from domain.topic.topic import Durability, Topic
 from tests.protocols.http.stage import Client, parse, request
 from tests.protocols.taken import only
 

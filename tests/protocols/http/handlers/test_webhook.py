@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from domain.access.principal import GATEWAY
 from domain.admin.subscription import GrantConsent
 from domain.event import Done
-from domain.principal import GATEWAY
 from protocols.adapter import Peer
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, TLS_PEER, Client, OnePassword
 from tests.protocols.taken import only

@@ -7,13 +7,13 @@ from base64 import b64decode
 
 import pytest
 
-from domain.access import BearerToken, Credentials, Password
+from domain.access.access import BearerToken, Credentials, Password
+from domain.access.principal import Principal
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.command import Command, FollowTopic
 from domain.errors import Failure
 from domain.event import TopicFollowed
-from domain.principal import Principal
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from protocols.http.streams import cursor as cursors
 from tests.gateway.usecase.bench import Bench

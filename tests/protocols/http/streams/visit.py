@@ -20,7 +20,7 @@ from domain.command import Command, Disconnected, Send
 from domain.event import Event as Answer
 from domain.message import property as properties
 from domain.message.message import Message
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.settings_tables import read
 from protocols.adapter import Draining

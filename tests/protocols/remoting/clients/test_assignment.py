@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.nameserver.route import TopicQueues
-from domain.topic import PERM_READ, PERM_WRITE
+from domain.topic.topic import PERM_READ, PERM_WRITE
 from protocols.remoting.clients.assignment import ANY_QUEUE, AssignmentRequest, Queue, assign, readable, share, size
 
 STRATEGIES = st.sampled_from(("AVG", "AVG_BY_CIRCLE"))

@@ -23,7 +23,10 @@ from domain.admin.lite import (
 from domain.command import Acknowledge, Extend
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Leased, Received, Refused
-from domain.lite import (
+from domain.message.message import Message
+from domain.message.receipt import Receipt
+from domain.message.record import encode
+from domain.topic.lite import (
     LiteAction,
     LiteTaken,
     OffsetOption,
@@ -32,9 +35,6 @@ from domain.lite import (
     SuspendLite,
     SyncSubscription,
 )
-from domain.message.message import Message
-from domain.message.receipt import Receipt
-from domain.message.record import encode
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON

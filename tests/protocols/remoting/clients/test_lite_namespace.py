@@ -22,9 +22,9 @@ from domain.admin.lite import (
 )
 from domain.command import Acknowledge, Send
 from domain.event import Done, Received
-from domain.lite import LiteAction, LiteTaken, ReceiveLite, SyncSubscription
 from domain.message import record
 from domain.message.property import decode
+from domain.topic.lite import LiteAction, LiteTaken, ReceiveLite, SyncSubscription
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.header import BINARY, JSON

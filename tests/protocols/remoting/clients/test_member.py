@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
+from domain.client.membership import Heartbeat, Leave, Locked, LockQueues, Members, Membership, QueryMembers, Subscription
 from domain.command import Pull, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
-from domain.membership import Heartbeat, Leave, Locked, LockQueues, Members, Membership, QueryMembers, Subscription
 from domain.nameserver.route import QueryRoute, RouteFound, TopicQueues
 from protocols.remoting.clients import assignment
 from protocols.remoting.connection import RemotingConnection

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from domain import limits
+from domain.access.principal import GATEWAY
 from domain.command import Acknowledge, AwaitMessages, Extend, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Leased, MessagesWaiting, Received, Settled
@@ -15,7 +16,6 @@ from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.message.record import Record, check, encode
-from domain.principal import GATEWAY
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import FrameDecoder

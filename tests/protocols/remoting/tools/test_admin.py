@@ -23,7 +23,7 @@ from domain.admin.topic import (
 from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.topic import Durability, Group, Topic
+from domain.topic.topic import Durability, Group, Topic
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.tools.node import properties
 from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request

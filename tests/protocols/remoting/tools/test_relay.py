@@ -6,7 +6,7 @@ import pytest
 
 from domain.admin.client import ClientPositions, ConsumeDirectly, QueryClientPositions, QueryRunningInfo, RunningInfo
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
-from domain.client_inquiry import (
+from domain.client.client_inquiry import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,

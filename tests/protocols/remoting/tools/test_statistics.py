@@ -13,13 +13,13 @@ from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, QueryBacklog, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import ListTopics, TopicList
+from domain.client.membership import Subscription
 from domain.command import Pull
 from domain.event import Pulled
-from domain.membership import Subscription
 from domain.message.message import Message
 from domain.message.record import encode as encode_record
 from domain.nameserver.route import BrokerAddresses, ClusterFound, QueryCluster
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.dispatch import READERS, REASONS
 from tests.protocols.remoting.frames import BORN_HOST, exchanged, fields, one, refused_reply, request

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from domain.message.message import Message
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.delay.wheel import MEND_MS
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock

@@ -8,7 +8,7 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.message.message import Message
 from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.checkpoint.recovery import ABORT
 from store.replication.replica_log.beginning import MARKER
 from tests.simulation.kit.clock import VirtualClock

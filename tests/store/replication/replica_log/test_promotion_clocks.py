@@ -8,7 +8,7 @@ import pytest
 
 from domain.message.message import Message
 from domain.message.record import Record
-from domain.topic import Durability
+from domain.topic.topic import Durability
 from store.delay import parking
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk

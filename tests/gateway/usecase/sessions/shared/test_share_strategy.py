@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.client.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, MqttSubscription
 from domain.message import record
 from domain.message.message import LOCAL_HOST, Message
 from domain.message.record import Record
-from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, MqttSubscription
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
 from gateway.usecase.sessions.in_flight import InFlightMessage
 from gateway.usecase.sessions.mqtt_session import MqttSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.admin.topic import DeleteTopic, PutTopic
-from domain.topic import Topic
+from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.sessions.shared.test_shared_subscriptions import member, numbers, send, sender

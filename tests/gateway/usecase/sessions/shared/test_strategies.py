@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from domain.admin.client import Connections, QueryConnections
+from domain.client.membership import Heartbeat, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.command import Command, Receive
 from domain.event import Event, Leased, Received
-from domain.membership import Heartbeat, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.store.store_request import ReadRequest
-from domain.topic import Group
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.topics_and_groups import policy
 from protocols.mqtt import property as props

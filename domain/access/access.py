@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from domain.access.principal import Principal
 from domain.command import TicketedCommand
 from domain.errors import Failure
 from domain.ports import Entropy
-from domain.principal import Principal
 
 PUB: Final = "Pub"
 SUB: Final = "Sub"

@@ -62,7 +62,7 @@ class Topic:
     retention_bytes  size above which the oldest messages are deleted; 0: no bound
     order            kept for clients
     sys_flag         kept for clients
-    attributes       further attributes as text (domain.attribute)
+    attributes       further attributes as text (domain.topic.attribute)
     created_ms       epoch milliseconds; 0: created by the node at its start. It is also the topic's epoch: a topic that is
                      deleted and created again has another one, and offsets from 0 again
     """
@@ -95,7 +95,7 @@ class Group:
     broadcast_enable  False: its members may not consume in model BROADCASTING
     retry_max         redeliveries after the first delivery, before the dead-letter topic
     retry_queues      queues of its retry topic when that is created; 0: messages that consumers send back are dropped
-    attributes        further attributes as text (domain.attribute)
+    attributes        further attributes as text (domain.topic.attribute)
     retry             how long a message waits before its next delivery
     notify            True: members are notified when the members of the group change
     """

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import attribute
-from domain.attribute import AttributeType
 from domain.errors import ErrorCode, Failure
+from domain.topic import attribute
+from domain.topic.attribute import AttributeType
 
 LONG_MAX = (1 << 63) - 1
 

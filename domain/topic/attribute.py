@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from domain.errors import ErrorCode, Failure
-from domain.topic import Topic
+from domain.topic.topic import Topic
 
 _LONG_MAX: Final = (1 << 63) - 1
 RETENTION_MS: Final = "retention.ms"

@@ -1,0 +1,1 @@
+"""Access: credentials, principals and contexts."""

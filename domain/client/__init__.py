@@ -1,0 +1,1 @@
+"""Clients: their connections, sessions and memberships."""

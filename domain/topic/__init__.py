@@ -1,0 +1,1 @@
+"""Topics, and the groups that consume them."""
