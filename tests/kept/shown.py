@@ -20,6 +20,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ReplicaHeard", "refuses"): "",
     ("GreetController", "level"): 0,
     ("ControllerGreeted", "level"): 0,
+    ("ConfirmDeliveries", "alone"): False,  # between a connection and its pump: never sent
 }
 """(class, attribute) that 44998bdc does not have -> its value when it is read from bytes of 44998bdc."""
 

@@ -10,7 +10,7 @@ from domain.ports import Clock
 PENDING_NS: Final = 60 * limits.SECOND_NS
 """Longest time that a reset is pending. Clients take up to 30 s: 10 s for their consumers to end, 20 s to assign queues."""
 RESETS_MAX: Final = 65_536
-"""Pending resets; beyond it the oldest is forgotten."""
+"""Pending resets of a node."""
 
 Place = tuple[str, str, int]
 """(consumer group, topic, queue id)."""
@@ -24,17 +24,19 @@ class PendingResets:
     report are not stored, since they are from before the reset.
     """
 
-    __slots__ = ("_clock", "_pending")
+    __slots__ = ("_clock", "_most", "_pending")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, most: int = RESETS_MAX) -> None:
+        """With more than `most` pending resets the oldest is forgotten."""
         self._clock = clock
+        self._most = most
         self._pending: dict[Place, tuple[int, int]] = {}
 
     def put(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Members have to go on at `offset`."""
         place = (group, topic, queue_id)
         self._pending.pop(place, None)
-        if len(self._pending) >= RESETS_MAX:
+        if len(self._pending) >= self._most:
             del self._pending[next(iter(self._pending))]
         self._pending[place] = (offset, self._clock.monotonic_ns() + PENDING_NS)
 

@@ -6,17 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.usecase.membership import pending_resets
-from gateway.usecase.membership.pending_resets import PENDING_NS, PendingResets
+from gateway.usecase.membership.pending_resets import PENDING_NS, RESETS_MAX, PendingResets
 from tests.simulation.kit.clock import VirtualClock
 
 PENDING_MS = PENDING_NS // 1_000_000
 
 
-def resets_to(offset: int) -> tuple[VirtualClock, PendingResets]:
+def resets_to(offset: int, most: int = RESETS_MAX) -> tuple[VirtualClock, PendingResets]:
     """A pending reset of queue 0 of topic `t` for group `g`."""
     clock = VirtualClock()
-    resets = PendingResets(clock)
+    resets = PendingResets(clock, most)
     resets.put("g", "t", 0, offset)
     return clock, resets
 
@@ -67,18 +66,16 @@ def test_the_latest_reset_of_a_queue_holds_and_lasts_its_own_time() -> None:
     assert resets.required_offset("g", "t", 0, 50) == 70
 
 
-def test_beyond_the_bound_the_oldest_reset_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_resets, "RESETS_MAX", 2)
-    _, resets = resets_to(50)
+def test_beyond_the_bound_the_oldest_reset_is_forgotten() -> None:
+    _, resets = resets_to(50, 2)
     resets.put("g", "t", 1, 51)
     resets.put("g", "t", 0, 60)
     resets.put("g", "t", 2, 52)
     assert [resets.required_offset("g", "t", queue_id, 0) for queue_id in range(3)] == [60, None, 52]
 
 
-def test_a_repeated_reset_makes_no_other_one_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_resets, "RESETS_MAX", 2)
-    _, resets = resets_to(50)
+def test_a_repeated_reset_makes_no_other_one_forgotten() -> None:
+    _, resets = resets_to(50, 2)
     resets.put("g", "t", 1, 51)
     resets.put("g", "t", 1, 52)
     assert [resets.required_offset("g", "t", queue_id, 0) for queue_id in range(2)] == [50, 52]
