@@ -18,14 +18,17 @@ FOLDER_ENTRIES_MAX = 24
 """Files and folders in one folder of the gateway."""
 USECASE_ENTRIES_MAX = 13
 """Files and folders in `gateway/usecase`."""
-LARGE_CLASSES = {
-    "Reader": 332,
-}  # fmt: skip
-"""Classes above CLASS_LINES and their lines. Entries go and numbers fall; nothing is added."""
-WIDE_CONSTRUCTORS = {
-    "Message": 13, "Receipt": 9,
-}  # fmt: skip
-"""Constructors above PARAMETERS parameters and their numbers. Entries go and numbers fall; nothing is added."""
+LARGE_CLASSES = {"Reader": 332}
+"""Classes above CLASS_LINES and their lines. Entries go and numbers fall; nothing is added.
+
+Reader   the grammar of HTTP/1.1: all its states read one buffer
+"""
+WIDE_CONSTRUCTORS = {"Message": 13, "Receipt": 9}
+"""Constructors above PARAMETERS parameters and their numbers. Entries go and numbers fall; nothing is added.
+
+Message   one for each message that is sent: a second object for some of its fields costs each send
+Receipt   the fields of a receipt's text, each once
+"""
 PARAMETERS = 8
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = (
