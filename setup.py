@@ -275,15 +275,16 @@ class BuildOnAllProcessors(build_ext):  # type: ignore[misc]
 
         A compiler that does not know precompiled headers, or refuses this one, reads the header itself.
         """
-        folders = {os.path.dirname(path) for path in extension.sources if os.path.basename(path) == f"__native_{GROUP}.c"}
-        for folder in folders:
-            header = Path(folder, HEADERS)
-            header.write_text(f'#include "__native_{GROUP}.h"\n#include "__native_internal_{GROUP}.h"\n')
-            paths = [f"-I{path}" for path in (*extension.include_dirs, *self.compiler.include_dirs)]
-            options = [*paths, *extension.extra_compile_args]
-            made = [*self.compiler.compiler_so, *options, "-x", "c-header", str(header), "-o", f"{header}.gch"]
-            subprocess.run(made, check=False, capture_output=True)
-            extension.extra_compile_args = [*extension.extra_compile_args, "-include", str(header)]
+        library = next((Path(path) for path in extension.sources if Path(path).name == f"__native_{GROUP}.c"), None)
+        if library is None:
+            return
+        header = library.with_name(HEADERS)
+        header.write_text(f'#include "__native_{GROUP}.h"\n#include "__native_internal_{GROUP}.h"\n')
+        paths = [f"-I{path}" for path in (*extension.include_dirs, *self.compiler.include_dirs)]
+        made = ["-x", "c-header", str(header), "-o", f"{header}.gch"]
+        command = [*self.compiler.compiler_so, *paths, *extension.extra_compile_args, *made]
+        subprocess.run(command, check=False, capture_output=True)
+        extension.extra_compile_args = [*extension.extra_compile_args, "-include", str(header)]
 
 
 class BuildGroups(build_ext):  # type: ignore[misc]
