@@ -274,9 +274,14 @@ class LiveDelivery:
     def schedule(self, session: MqttSession) -> None:
         """Send the session's waiting deliveries at the end of this turn."""
         if not session.scheduled:
-            session.scheduled = True
             if not self._busy:
                 self._clock.call_soon(self._finish_turn)
+            self._keep_busy(session)
+
+    def _keep_busy(self, session: MqttSession) -> None:
+        """Send the session's deliveries in the next `_finish_turn`, once: an answer may have asked for it already."""
+        if not session.scheduled:
+            session.scheduled = True
             self._busy.append(session)
 
     def _finish_turn(self) -> None:
@@ -293,16 +298,14 @@ class LiveDelivery:
             if connection is None:
                 continue
             if left <= 0:
-                self._busy.append(session)
-                session.scheduled = True
+                self._keep_busy(session)
                 waiting += len(session.outbox)
                 continue
             items = session.outbox
             if items:
                 if len(items) > left:
                     items, session.outbox = items[:left], items[left:]
-                    self._busy.append(session)
-                    session.scheduled = True
+                    self._keep_busy(session)
                     waiting += len(session.outbox)
                 else:
                     session.outbox = []
