@@ -70,7 +70,7 @@ class FollowerProgress:
 
     @property
     def inflight(self) -> int:
-        """Messages with entries that are not answered."""
+        """Number of messages with entries that the follower has not answered yet."""
         return len(self._inflight)
 
     def sent(self, entries: Sequence[LogEntry], commit: int) -> None:

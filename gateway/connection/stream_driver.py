@@ -196,7 +196,7 @@ class StreamDriver:
     # The socket
 
     def may_read(self) -> bool:
-        """True when neither the protocol, the peer's reading, its rate nor the node's stop forbids reading."""
+        """True when the node may read from the peer: the protocol and the rate allow it, and the peer reads its answers."""
         return (
             self.connection.reading
             and not self.finished

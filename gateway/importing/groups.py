@@ -114,7 +114,7 @@ def _begun(node: Server, topic: str, group: str, queues: int) -> Frame:
 
 
 def _unconsumed(brokers: Sequence[SourceBroker], topic: str, group: str) -> int:
-    """Messages of the topic that the brokers have and the group has not committed."""
+    """Number of messages of the topic at the brokers behind the committed offsets of the group."""
     count = 0
     for broker in brokers:
         offsets = broker.offsets.get((topic, group), {})

@@ -99,7 +99,7 @@ class UnsyncedBatches:
 
 @final
 class LogSyncs:
-    """The syncs of the log of group commit.
+    """Syncs of the log to the disk, which group commit begins.
 
     synced     position up to which the log is durable
     times      their times, in seconds

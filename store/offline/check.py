@@ -41,7 +41,7 @@ class Severity(enum.Enum):
     REBUILT = "rebuilt"
     """Damage of files that can be built again from the log."""
     NOTE = "note"
-    """No action is needed."""
+    """Information: the operator has nothing to do."""
 
 
 class CheckFinding(NamedTuple):

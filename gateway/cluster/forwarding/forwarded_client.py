@@ -83,7 +83,7 @@ class ForwarderClients:
     """
 
     def __init__(self, clock: Clock, give_back: Callable[[Receive, Received], None]) -> None:
-        """`give_back`: called with messages that have arrived for a client that has gone, and the Receive of that client."""
+        """`give_back` is called with the messages that arrive for a disconnected client, and with its Receive command."""
         self.of: dict[ClientConnection, ForwardedClient] = {}
         self.numbered: dict[int, ForwardedClient] = {}
         self._clock = clock

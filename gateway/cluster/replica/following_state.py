@@ -68,7 +68,7 @@ class LeaderLink:
             self._lost(reason, rest_ms)
 
     def end(self) -> None:
-        """Close without a reconnect."""
+        """Close the connection to the leader, and open no other one."""
         self._stream.close()
 
     def opened(self) -> None:

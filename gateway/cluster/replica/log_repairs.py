@@ -43,7 +43,7 @@ class _Source:
 
 @final
 class RepairSources:
-    """Links to the other replicas, by address."""
+    """The other replicas as sources of repairs: a link to each, by its address."""
 
     def __init__(self, network: PeerNetwork) -> None:
         self._network = network
