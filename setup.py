@@ -109,7 +109,7 @@ FOLDERS = {
     "gateway/link": ("backoff", "link", "request", "stream"),
     "gateway/link/sinks": ("courier", "sink_connection", "sink_pool"),
     "gateway/observe": ("counters",),
-    "gateway/routing": ("routes", "trie"),
+    "gateway/routing": ("filter_trie", "routes"),
     "gateway/runtime": ("clock",),
     "gateway/runtime/datagrams": ("calls", "inbox", "pump"),
     "gateway/usecase": ("dispatcher",),

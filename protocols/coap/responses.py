@@ -10,7 +10,7 @@ from domain.admin.oscore import OscoreRunReserved
 from domain.command import Command, Extend, Send, Unwatch
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
-from domain.filter.path import path_of
+from domain.filter.path_matching import path_of
 from domain.message.message import RETAIN_NONE, RETAIN_SET
 from domain.message.receipt import Receipt
 from domain.message.record import Record

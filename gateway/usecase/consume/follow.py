@@ -10,7 +10,7 @@ from domain import limits
 from domain.command import Command, FollowTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog
 from domain.topic.topic import PERM_READ, Group, Topic

@@ -11,7 +11,7 @@ from domain.command import Command, Unwatch, Watch
 from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, WatchedMessages, WatchStarted
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.ports import Clock

@@ -13,7 +13,7 @@ from domain.address import path_in
 from domain.client.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from domain.address import OTHER_PATHS_TOPIC
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.limits import SECOND_NS
 from domain.message import property as properties
 from domain.message import record

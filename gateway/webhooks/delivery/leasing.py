@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.admin.subscription import LeaseDeliveries
 from domain.command import AwaitMessages, Command, Receive
 from domain.event import Event, Leased, MessagesWaiting, Received, Refused
-from domain.filter.path_filter import path_filter
+from domain.filter.stored_path_filter import path_filter
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.delivery.delivering_process import DeliveringProcess

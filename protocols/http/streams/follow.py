@@ -10,7 +10,7 @@ from domain.address import topic_of_path
 from domain.command import FollowTopic
 from domain.errors import ErrorCode
 from domain.event import Event, TopicFollowed
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.message.record import Record
 from protocols.http.argument import filter_of, number, parameters
 from protocols.http.documents import Documents

@@ -16,8 +16,8 @@ import pytest
 
 from controller.slow_replicas import record
 from controller.slow_replicas.detector import GreyDetector
+from controller.slow_replicas.ports import Move
 from controller.slow_replicas.replay import replay
-from controller.slow_replicas.verdict import Move
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness
 from domain.controller.request import ReplicaHeard

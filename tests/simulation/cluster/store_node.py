@@ -32,7 +32,7 @@ from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.pace import UNKNOWN
 from store.replication.repairing import RepairCounts
 from store.replication.replica_log.damaged import damaged_replica
-from store.replication.replica_log.follower import Follower, open_follower
+from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import REPLICATION, replica_port

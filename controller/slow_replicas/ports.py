@@ -1,4 +1,4 @@
-"""Verdicts about replicas, and the port of the judge."""
+"""The port of the judge of replicas, and its verdicts. The judge by statistics: detector.py."""
 
 from __future__ import annotations
 
