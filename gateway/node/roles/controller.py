@@ -9,8 +9,8 @@ from controller.member import identity as identities
 from controller.member.founding import Founding
 from domain.address import endpoint_text
 from domain.errors import ConfigError
-from gateway.cluster.controller.controlling import Controlling
-from gateway.cluster.controller.joining import GroupJoining
+from gateway.cluster.controller.controller_requests import ControllerRequests
+from gateway.cluster.controller.group_joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.cluster.controller.settings import ControllerSettings
 from gateway.node.roles.installed_roles import RoleContext
@@ -29,7 +29,7 @@ class ControllerRole(SinglePurposeRole):
     controlling   what it answers, and its member of the group; once opened
     """
 
-    controlling: Controlling
+    controlling: ControllerRequests
     links: ControllerLinks
     joining: GroupJoining
 

@@ -22,7 +22,7 @@ from domain.replication.message import (
 )
 from domain.replication.ports import LeaderStore
 from gateway.access.authority import Access
-from gateway.cluster.registration.registering import SlaveRegistration
+from gateway.cluster.registration.broker_registration import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity

@@ -9,7 +9,7 @@ from domain.errors import ConfigError, Failure
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.state_first import StateFirst
+from gateway.cluster.forwarding.state_routing import StateRouting
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.handler import Handler
 from gateway.node.client_side import access_of
@@ -80,7 +80,7 @@ class StateNode:
 
     def before(self, handler: Handler) -> Handler:
         """What takes the commands of clients: those that need state are given to the state node, all others to `handler`."""
-        return StateFirst(self._forwarders.handler, handler)
+        return StateRouting(self._forwarders.handler, handler)
 
     def begin(self, end_clients: EndClients, counters: CounterRegistry) -> None:
         """Clients are served from now on."""

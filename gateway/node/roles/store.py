@@ -11,8 +11,8 @@ from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.store.backup import Backups
 from gateway.cluster.forwarding.traffic import Traffic
-from gateway.cluster.registration.registering import registration_of
-from gateway.cluster.registration.registration import NodeRegistration
+from gateway.cluster.registration.broker_registration import registration_of
+from gateway.cluster.registration.nameserver_connections import NodeRegistration
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Parts, StoreSide, compose
 from gateway.node.roles.installed_roles import RoleContext

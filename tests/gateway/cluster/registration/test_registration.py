@@ -13,8 +13,8 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.nameserver.route import Registration
-from gateway.cluster.registration import registration as module
-from gateway.cluster.registration.registration import NameserverConnection, NodeRegistration
+from gateway.cluster.registration import nameserver_connections as module
+from gateway.cluster.registration.nameserver_connections import NameserverConnection, NodeRegistration
 from gateway.link.dialer import SocketDialer
 from gateway.link.wire import Wire, WireUser
 from gateway.runtime.clock import LoopClock, new_loop

@@ -62,7 +62,7 @@ _UNSURE: Final = Failure(
 
 
 @final
-class Controlling:
+class ControllerRequests:
     """The verbs of a controller. `member` is None until its group is known: then it leads nothing."""
 
     def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock, greeted: Greeted) -> None:

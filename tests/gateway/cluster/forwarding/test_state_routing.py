@@ -13,7 +13,7 @@ from domain.event import Done, LatestValue, Refused, Sent
 from domain.limits import SECOND_NS
 from domain.message.message import RETAIN_SET, Message
 from domain.message.record import Record
-from gateway.cluster.forwarding.state_first import STATE, StateFirst
+from gateway.cluster.forwarding.state_routing import STATE, StateRouting
 from gateway.node.composition import compose
 from gateway.node.settings import Config
 from gateway.node.use_cases import all_needs
@@ -33,7 +33,7 @@ class Three(Two):
         entropy = SeededEntropy(99)
         self.near = compose(Config(), PORTS, "10.0.0.2", MemoryDisk(self.clock), self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
-        self.first = StateFirst(self.gateway, self.near.gate)
+        self.first = StateRouting(self.gateway, self.near.gate)
 
     def ask(self, client: EventRecorder, command: Command, ms: int = 100) -> list[object]:
         """The answers to a command."""
