@@ -50,7 +50,7 @@ def _changed(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
 
 
 def controller(_client: Client, ticket: Ticket, event: ControllerFound) -> bytes:
-    """Reply of 30024."""
+    """Reply of 30024: the state of this controller in its raft group, and the list of all controllers."""
     found: dict[str, object] = {
         "node": str(event.node),
         "term": event.term,

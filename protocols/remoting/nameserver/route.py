@@ -107,7 +107,7 @@ def delete_key(_client: Client, frame: Frame) -> Outcome:
 
 
 def get_key(_client: Client, ticket: Ticket, event: SettingsFound) -> bytes:
-    """Reply of 101."""
+    """Reply of 101: field `value` has the value of the key; QUERY_NOT_FOUND without one."""
     _, key = ticket.request_data
     value = event.values.get(key)
     if value is None:

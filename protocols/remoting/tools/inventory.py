@@ -69,7 +69,7 @@ def _each(event: Backlog) -> Iterator[tuple[str, str, int, int]]:
 
 
 def modes(_client: Client, ticket: Ticket, event: RequestModeList) -> bytes:
-    """Reply of 402."""
+    """Reply of 402: `messageRequestModeMap` has topic -> group -> its mode, pull or pop."""
     table: dict[str, dict[str, object]] = {}
     for topic, group, mode, share in event.modes:
         body = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share, "topic": topic}

@@ -45,7 +45,7 @@ def _reset(client: Client, ticket: Ticket, event: PositionsReset) -> bytes:
 
 
 def status(_client: Client, ticket: Ticket, event: ClientPositions) -> bytes:
-    """Reply of 223."""
+    """Reply of 223: `consumerTable` has the offset of each queue at each member of the group."""
     members = b",".join(
         fastjson.dumps(name)
         + b":"

@@ -106,7 +106,7 @@ def _backlog(client: Client, ticket: Ticket, event: Backlog) -> Rendering:
 
 
 def spans(client: Client, ticket: Ticket, event: TimeSpans) -> Rendering:
-    """Reply of 303."""
+    """Reply of 303: `consumeTimeSpanSet` has a QueueTimeSpan bean for each queue, times in epoch ms, delays in ms."""
     name, _ = ticket.request_data
     body = yield from fastjson.listing(b"consumeTimeSpanSet", (_span(client, name, span) for span in event.spans))
     return ticket.reply(codes.SUCCESS, body=body)
