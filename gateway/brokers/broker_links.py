@@ -13,6 +13,7 @@ from gateway.brokers.refusal import refusal
 from gateway.link.link import AnswerBack, Answered, RemotingLink, Requested
 from gateway.link.request import Request, Sign
 from gateway.link.wire import Dialer
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting.codes import NOT_SUPPORTED, SUCCESS
 from protocols.remoting.wire.frame import Frame
 
@@ -119,16 +120,11 @@ class Brokers:
 
     def tell_nameservers(self, request: Request, done: Callable[[], None]) -> None:
         """Send a request to all name servers; `done` is called when each has answered or failed."""
-        left = len(self._nameservers)
 
-        def answered(_: Frame | Failure) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                done()
-
-        for link in self._nameservers:
+        def ask(link: RemotingLink, answered: Answered) -> None:
             link.ask(request, answered, TIMEOUT_MS)
+
+        FanIn(ask, lambda *_: done()).start((link,) for link in self._nameservers)
 
     def nameserver(self, tried: int) -> RemotingLink | None:
         """The name server to try after `tried` others have failed; None: there is none left."""
