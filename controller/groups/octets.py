@@ -57,7 +57,7 @@ def reports(values: Iterable[ReplicaReport]) -> bytes:
 
 
 def book(value: ControllerList) -> bytes:
-    """The controllers."""
+    """The number of the list, then the address and identity of each controller."""
     return number(value.number) + _listed([text(each.address) + number(each.node) for each in value.places])
 
 

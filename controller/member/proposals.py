@@ -62,7 +62,6 @@ class PendingReads:
 class Proposal(NamedTuple):
     """One change in the log.
 
-    term     term of its entry
     due_ns   when the wait is over, monotonic
     """
 

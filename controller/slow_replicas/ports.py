@@ -47,7 +47,6 @@ class Held:
     """A replica is out of the ordinary, without a consequence.
 
     excesses   figures that are out of the ordinary
-    reason     reason for the operator
     """
 
     group: str

@@ -117,7 +117,7 @@ class RocketmqTransactions:
     def half_stored(
         self, group: str, message_id: str, topic: str, broker: str, queue_offset: int, physical_offset: int
     ) -> None:
-        """A broker has stored a half message."""
+        """Remember a half message that a broker has stored, until it is decided."""
         self._remember(message_id, HalfMessage(group, topic, broker, queue_offset, physical_offset, False))
 
     def _remember(self, message_id: str, half: HalfMessage) -> None:

@@ -82,7 +82,6 @@ class PumpIntake:
     _served     hosts that got a slice in the last turn
     _held       host -> bytes of the first messages of its connections that wait for the store
     _resting    host that had a long slice -> number of the turn in which it may have the next one
-    _turn       number of this turn
     _free_turns turns in which no bytes are handled, for the steps of a task
     _sending    connections that wait for the store
     _sender     the host that was the last to send while the store took messages: what it sent may have filled the store

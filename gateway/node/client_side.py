@@ -32,7 +32,6 @@ class ClientSide:
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
     throttle          limits the rates of clients; None: no rate is limited at the start
-    counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     extensions        the parts of installed use cases

@@ -123,7 +123,6 @@ class Parts(ClientSide):
 
     handler           the dispatcher: executes commands without checking rights or rates
     watches           subscriptions to new messages that connections have registered
-    latest_values     latest (retained) values
     """
 
     store: MessageStore

@@ -334,7 +334,6 @@ class GrpcApplication:
 
 
 def _with_principal(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
-    """`commands`, each with the principal of `call`."""
     if call.principal is not None:
         for command in commands:
             command.principal = call.principal

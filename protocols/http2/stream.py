@@ -150,7 +150,7 @@ class RequestStreams:
             self._finish(stream_id)
 
     def reset(self, stream_id: int, code: int) -> None:
-        """Reset a stream."""
+        """Reset a stream with an error code of HTTP/2, and forget it. An unknown one is ignored."""
         stream = self.open.get(stream_id)
         if stream is not None:
             self.drop(stream_id, stream)

@@ -147,7 +147,6 @@ class ClientAuthentication:
 
 
 def _set_principal(command: Command, principal: Principal) -> Command:
-    """Set the principal of a command."""
     command.principal = principal
     return command
 

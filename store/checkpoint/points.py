@@ -35,7 +35,6 @@ class Point(NamedTuple):
     """A checkpoint.
 
     position      log position below which all records are in the index
-    index_end     end of the index
     state         log position below which all state is in the snapshot, 0 when there is none
     index_first   place of the first block that the index needs
     table         place of the index up to which the snapshot has a table of the blocks; 0 without one

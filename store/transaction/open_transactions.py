@@ -39,7 +39,6 @@ class OpenTransactions:
     """The `Transactions` port, and the copies that retention needs.
 
     check_policy  times and number of the checks of a transaction
-    checks        the checks of open transactions
     """
 
     def __init__(

@@ -362,7 +362,6 @@ class Reader:
             self._complete(exchange)
 
     def _complete(self, exchange: Exchange) -> None:
-        """The request is complete."""
         self.begun = False
         self.expects = False
         self.current = None
