@@ -133,7 +133,7 @@ FOLDERS = {
     "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": ("internal_client",),
     "gateway/webhooks/delivery": (
-        "batches", "breaker", "deliverer", "delivering_process", "leasing", "outbox", "rate_limit",
+        "batches", "breaker", "deliverer", "delivery_process", "leasing", "outbox", "rate_limit",
         "request_format", "requests", "retry_policy", "settlement", "signature",
     ),
     "gateway/webhooks/subscriptions": ("attempts", "owner_leases"),

@@ -17,7 +17,7 @@ from domain.event import Event, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from domain.store.store_ports import State
-from gateway.cluster.forwarding.copied_spaces import CopiedSpaces
+from gateway.cluster.forwarding.space_source import SpaceSource
 from gateway.cluster.forwarding.traffic import GatewaysTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
@@ -270,7 +270,7 @@ class ForwardedClients:
         self._ticking = False
         self._traffic = GatewaysTraffic()
         self._link_bytes = [0, 0]
-        self._spaces = CopiedSpaces(state, self._copy)
+        self._spaces = SpaceSource(state, self._copy)
 
     def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
         """GreetNode and NodeFrame."""

@@ -29,11 +29,11 @@ class SubscriptionRedelivery:
     ResetPositions for its group and its topics.
     """
 
-    def __init__(self, book: WebhookSubscriptions, redriving: Redriving, asker: InternalClient) -> None:
-        """`asker`: sends ResetPositions."""
+    def __init__(self, book: WebhookSubscriptions, redriving: Redriving, client: InternalClient) -> None:
+        """`client`: sends ResetPositions."""
         self._book = book
         self._redriving = redriving
-        self._asker = asker
+        self._client = client
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Redrive, ResetSubscription."""
@@ -75,7 +75,7 @@ class SubscriptionRedelivery:
             def answered(event: Event) -> None:
                 then(event if isinstance(event, PositionsReset) else _failure(event))
 
-            self._asker.ask(lambda ticket: ResetPositions(ticket, topic, found.group, command.to_ms), answered)
+            self._client.ask(lambda ticket: ResetPositions(ticket, topic, found.group, command.to_ms), answered)
 
         def done(answers: dict[tuple[str], PositionsReset], failure: Failure | None) -> None:
             if failure is not None:

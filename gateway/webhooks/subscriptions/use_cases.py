@@ -58,16 +58,16 @@ def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, en
     book = WebhookSubscriptions(store.state, store.metadata, store.positions, clock, handler.questions)
     claims = Claims(store.state, book, clock)
     redriving = Redriving(store.log, store.positions, store.metadata, handler.topics, handler.sending)
-    asker = InternalClient(handler, lambda: None)  # the store does not close its own client
+    client = InternalClient(handler, lambda: None)  # the store does not close its own client
     return (
         book,
         SubscriptionCreation(book, store.metadata, handler.topics, store.log, store.positions, clock, entropy),
         claims,
         SubscriptionStatus(book, claims, clock),
         OwnerLeases(claims, handler),
-        DeliveryAttempts(store.state, book, claims, asker),
+        DeliveryAttempts(store.state, book, claims, client),
         redriving,
-        SubscriptionRedelivery(book, redriving, asker),
+        SubscriptionRedelivery(book, redriving, client),
     )
 
 
