@@ -102,10 +102,7 @@ class RowGroups:
 
 @final
 class BlockFiles:
-    """Appends blocks, reads their rows by groups, and notes damage of the index.
-
-    last_records   base of a file -> the highest log position that a block in it refers to
-    """
+    """Appends blocks, reads their rows by groups, and notes damage of the index."""
 
     def __init__(self, disk: Disk, file_bytes: int, first: int, end: int) -> None:
         """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.

@@ -23,7 +23,6 @@ class ChecksWithoutProducer:
 
     _waiting          producer group -> transaction ids
     _arrived_groups   groups with a new producer, whose checks are repeated
-    _ask              repeats checks; it calls `add` for those that find no producer again
     """
 
     __slots__ = ("_arrived_groups", "_ask", "_clock", "_stopped", "_timer", "_waiting")

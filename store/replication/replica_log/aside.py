@@ -9,11 +9,12 @@ Each folder has segments in the format of the log. The first one begins at the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from typing import Final, final
 
 from domain.ports import Clock, Disk, File
+from domain.set_aside import ASIDE, free_folder
 from domain.store.store_event import StoreEventKind
-from store.checkpoint.derived_damage import ASIDE
 from store.events import StoreEvents
 from store.log.copying import COPY_BYTES, NEW
 from store.log.segment import FOLDER, Segments, file_name
@@ -168,8 +169,5 @@ class SetAside:
 
 def _unused(disk: Disk, begin: int) -> str:
     """Folder without files for the part that begins at `begin`."""
-    name, number = f"{ASIDE}/log-{begin}", 1
-    while disk.names(f"{name}/{FOLDER}"):
-        number += 1
-        name = f"{ASIDE}/log-{begin}-{number}"
-    return name
+    name = f"{ASIDE}/log-{begin}"
+    return free_folder(disk, chain([name], (f"{name}-{number}" for number in count(2))), [FOLDER])
