@@ -60,10 +60,7 @@ class Channels:
         self._counters = counters
         self.handler: Handler
         self._known: dict[ClientConnection, dict[object, _Channel]] = {}
-
-    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """ChannelCommand."""
-        return {ChannelCommand: self._within}
+        self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {ChannelCommand: self._within}
 
     def _within(self, connection: ClientConnection, command: ChannelCommand) -> None:
         channels = self._known.get(connection)

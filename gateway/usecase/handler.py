@@ -10,10 +10,14 @@ from gateway.connection.client_connection import ClientConnection
 
 Verb = Callable[[ClientConnection, Any], None]
 """Carries out one command of its class for a connection, which gets the answer now or later."""
+Verbs = Mapping[type[Command], Verb]
+"""Command class -> verb."""
 
 
 class UseCase(Protocol):
-    """A set of verbs. The dispatcher merges the tables of all use cases."""
+    """A set of verbs. The dispatcher merges the tables of all use cases.
 
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Command class -> verb, for every command that this use case handles."""
+    verbs   the verb of every command that this use case handles
+    """
+
+    verbs: Verbs

@@ -271,10 +271,10 @@ class ForwardedClients:
         self._traffic = GatewaysTraffic()
         self._link_bytes = [0, 0]
         self._spaces = CopiedSpaces(state, self._copy)
-
-    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """GreetNode and NodeFrame."""
-        return {GreetNode: self._greet, NodeFrame: self._frame}
+        self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {
+            GreetNode: self._greet,
+            NodeFrame: self._frame,
+        }
 
     @property
     def gateways(self) -> Sequence[tuple[str, int, bool]]:

@@ -39,7 +39,7 @@ class ChannelsFirst:
 
     def __init__(self, channels: Channels, handler: Handler) -> None:
         channels.handler = handler
-        self._within = channels.verbs()[ChannelCommand]
+        self._within = channels.verbs[ChannelCommand]
         self._handle = handler.handle
 
     def handle(self, connection: ClientConnection, command: Command) -> None:

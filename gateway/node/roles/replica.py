@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final, final
 
 from domain.address import endpoint_text
-from domain.command import Command
 from domain.controller.health import UNMEASURED
 from domain.errors import StoreError
 from domain.replication.message import (
@@ -48,7 +47,7 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import processor_ns
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from protocols.http2.adapter import choose
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
@@ -87,6 +86,7 @@ class ReplicaRole(SinglePurposeRole):
         self._network = PeerNetwork(access.dialer(), access.kept_sign(context.clock), context.clock, SystemEntropy())
         self._address = ""
         self._run = self._network.entropy.token(8).hex()
+        self.verbs: Verbs = {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
 
     def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """The port, and users in a store of its own. Raises ConfigError and StoreError."""
@@ -112,25 +112,21 @@ class ReplicaRole(SinglePurposeRole):
         self.replica.hand_over(lambda: None if done.done() else done.set_result(None))
         await asyncio.wait([done], timeout=HAND_OVER_S)
 
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """UseCase.verbs."""
-        return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
-
     def _follow(self, connection: ClientConnection, command: Follow) -> None:
         if self.replica is None:
             connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
         else:
-            self.replica.verbs()[Follow](connection, command)
+            self.replica.verbs[Follow](connection, command)
 
     def _held(self, connection: ClientConnection, command: LogHeld) -> None:
         if self.replica is not None:
-            self.replica.verbs()[LogHeld](connection, command)
+            self.replica.verbs[LogHeld](connection, command)
 
     def _read(self, connection: ClientConnection, command: ReadLog) -> None:
         if self.replica is None:
             connection.answer(LogPartRefused(command.ticket, PartRefusal.NOT_OPEN))
         else:
-            self.replica.verbs()[ReadLog](connection, command)
+            self.replica.verbs[ReadLog](connection, command)
 
     def store_maker(self, config: Config) -> MakeStoreSide:
         """Role.store_maker: the store of the group, once this replica is elected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from domain import address, limits
-from domain.command import Command, DeadLetter
+from domain.command import DeadLetter
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -18,7 +18,7 @@ from domain.store.store_request import ReadRequest
 from domain.topic import lite
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.publish.send import Sending
 
 _PARKED = (
@@ -95,10 +95,7 @@ class DeadLetters:
         self._positions = positions
         self._sending = sending
         self._find_group = find_group
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """DeadLetter."""
-        return {DeadLetter: self._dead_letter}
+        self.verbs: Verbs = {DeadLetter: self._dead_letter}
 
     def move(
         self,

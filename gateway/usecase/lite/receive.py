@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
@@ -13,7 +10,7 @@ from domain.topic.lite import ReceiveLite
 from domain.topic.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import illegal_lease
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive_poll import LitePoll, LiteReceiveContext, client_key
 from gateway.usecase.lite.subscriptions import LiteSubscriber
@@ -29,10 +26,7 @@ class LiteReceiving:
         self._context = context
         self._metadata = metadata
         context.queues.listen(self)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ReceiveLite."""
-        return {ReceiveLite: self._receive}
+        self.verbs: Verbs = {ReceiveLite: self._receive}
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked polls that `check` forbids: rights have changed."""

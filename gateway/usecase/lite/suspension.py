@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from domain import limits
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Refused
 from domain.message.receipt import Receipt
@@ -13,7 +10,7 @@ from domain.store.store_ports import Leases
 from domain.topic import lite
 from domain.topic.lite import LiteQueues, SuspendLite
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 
 class LiteSuspension:
@@ -22,10 +19,7 @@ class LiteSuspension:
     def __init__(self, leases: Leases, queues: LiteQueues) -> None:
         self._leases = leases
         self._queues = queues
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """SuspendLite."""
-        return {SuspendLite: self._suspend}
+        self.verbs: Verbs = {SuspendLite: self._suspend}
 
     def _suspend(self, connection: ClientConnection, command: SuspendLite) -> None:
         if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:

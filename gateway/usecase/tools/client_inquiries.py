@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
@@ -24,7 +24,6 @@ from domain.client.client_inquiry import (
     RunningInfoRequest,
     SendReply,
 )
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import property as properties
@@ -32,7 +31,7 @@ from domain.message.message import Placed
 from domain.ports import Clock, Timer
 from domain.store.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.membership.members import Member, Registry
 from gateway.usecase.publish.send import Sending, too_large
 from gateway.usecase.topics_and_groups.topics import Topics
@@ -82,10 +81,7 @@ class Relaying:
         self._clock = clock
         self._pending: dict[int, _PendingQuestion] = {}
         self._serial = 0
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryRunningInfo, ConsumeDirectly, QueryClientPositions, SendReply, ClientAnswered."""
-        return {
+        self.verbs: Verbs = {
             QueryRunningInfo: self._running_info,
             ConsumeDirectly: self._consumption,
             QueryClientPositions: self._positions,

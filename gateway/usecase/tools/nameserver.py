@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import SECOND_NS
@@ -44,7 +43,7 @@ from domain.nameserver.route import (
 )
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
@@ -81,10 +80,7 @@ class NameServer:
         self._questions = questions
         self._holders: set[ClientConnection] = set()
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """The commands of domain/nameserver/route.py."""
-        return {
+        self.verbs: Verbs = {
             QueryRoute: self._route,
             QueryCluster: self._brokers,
             ListRoutes: self._names,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from domain import address
 from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
@@ -15,7 +14,7 @@ from domain.store.store_ports import GroupPositions, Metadata
 from domain.topic import attribute
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
 from gateway.usecase.topics_and_groups.rights import Rights
@@ -42,10 +41,7 @@ class Groups:
         self._clock = clock
         self._policy = policy
         self._rights = rights
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryGroup, FindGroup, ListGroups, PutGroup, DeleteGroup."""
-        return {
+        self.verbs: Verbs = {
             QueryGroup: self._query,
             FindGroup: self._find,
             ListGroups: self._list,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import final
 
 from domain import address
 from domain.admin.position import PositionsReset, ResetPositions
 from domain.admin.subscription import Redrive, Redriven, ResetSubscription
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import property as properties
 from domain.message.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.redrive import Redriving
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -34,10 +33,7 @@ class SubscriptionRedelivery:
         self._book = book
         self._redriving = redriving
         self._asker = asker
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Redrive, ResetSubscription."""
-        return {Redrive: self._redrive, ResetSubscription: self._reset}
+        self.verbs: Verbs = {Redrive: self._redrive, ResetSubscription: self._reset}
 
     def _redrive(self, connection: ClientConnection, command: Redrive) -> None:
         found = self._book.visible(command, command.id)

@@ -39,7 +39,7 @@ class Stage:
 
     def send(self, channel: object, command: Command) -> ClientConnection:
         """A command of the client of `channel`; the connection that the handler saw."""
-        self.channels.verbs()[ChannelCommand](self.connection, ChannelCommand(channel, command))
+        self.channels.verbs[ChannelCommand](self.connection, ChannelCommand(channel, command))
         return self.handled[-1][0]
 
 

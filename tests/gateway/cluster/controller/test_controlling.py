@@ -66,7 +66,7 @@ class Broker(RecordingDriver):
     def __init__(self, controlling: Controlling) -> None:
         super().__init__()
         self.connection = ClientConnection("remoting", self)
-        self._verbs = controlling.verbs()
+        self._verbs = controlling.verbs
 
     def ask(self, command: Command) -> None:
         """Send a command."""

@@ -91,7 +91,7 @@ class Server:
         self.clock = clock
         self.table = RouteTable()
         self.name_server = NameServer(self.table, NoSettings(), clock, LongQuestions(clock))
-        self.verbs = self.name_server.verbs()
+        self.verbs = self.name_server.verbs
 
     def topics(self) -> list[str]:
         return sorted(self.table.topics())
