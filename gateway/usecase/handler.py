@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event, Refused
 from gateway.connection.client_connection import ClientConnection
 
 Verb = Callable[[ClientConnection, Any], None]
 """Carries out one command of its class for a connection, which gets the answer now or later."""
 Verbs = Mapping[type[Command], Verb]
 """Command class -> verb."""
+Result = TypeVar("Result")
 
 
 class UseCase(Protocol):
@@ -21,3 +24,23 @@ class UseCase(Protocol):
     """
 
     verbs: Verbs
+
+
+def answered(connection: ClientConnection, event: Event) -> Callable[[object], None]:
+    """The function that answers a command by the result it gets: Refused for a Failure, `event` for any other result."""
+
+    def answer(result: object) -> None:
+        connection.answer(Refused(event.ticket, result) if isinstance(result, Failure) else event)
+
+    return answer
+
+
+def answered_with(
+    connection: ClientConnection, ticket: object, make: Callable[[object, Result], Event]
+) -> Callable[[Result | Failure], None]:
+    """As `answered`, with the event that `make` makes of the ticket and the result."""
+
+    def answer(result: Result | Failure) -> None:
+        connection.answer(Refused(ticket, result) if isinstance(result, Failure) else make(ticket, result))
+
+    return answer

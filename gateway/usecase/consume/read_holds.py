@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from domain.command import HoldQueues
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused
+from domain.event import Done
 from domain.ports import Clock
 from domain.store import read_hold
 from domain.store.store_ports import State
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.topics_and_groups.topics import Topics
 
@@ -41,9 +41,7 @@ class ReadHolding:
                     text = f"there are {read_hold.HOLDS_MAX} read holds already"
                     failure = Failure(ErrorCode.OVERLOADED, text)
 
-        def done(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
+        done = answered(connection, Done(command.ticket))
         if failure is not None:
             done(failure)
         else:

@@ -18,7 +18,7 @@ from domain.store.store_request import ReadRequest
 from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.fan_in import FanIn
@@ -67,12 +67,7 @@ class Redriving:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def done(result: int | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(Redriven(command.ticket, result))
-
+        done = answered_with(connection, command.ticket, Redriven)
         self.redrive(group, address.dead_letter_topic(group), command.limit, lambda record: self._target(group, record), done)
 
     def _target(self, group: str, record: Record) -> str | Failure:

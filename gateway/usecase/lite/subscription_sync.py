@@ -13,7 +13,7 @@ from domain.topic import attribute, lite
 from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
@@ -82,10 +82,7 @@ class LiteSubscriptionSync:
             connection.answer(Done(command.ticket))
             return
 
-        def moved(failure: Failure | None) -> None:
-            connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
-
-        moves = _Moves(moved)
+        moves = _Moves(answered(connection, Done(command.ticket)))
         if command.action is LiteAction.PARTIAL_ADD:
             for name in command.names:
                 self._add(subscriber, group, name, command.start, moves)

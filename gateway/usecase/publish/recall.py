@@ -8,7 +8,7 @@ from domain.event import Refused
 from domain.ports import Clock
 from domain.transaction import Recalled, RecallMessage, Timers
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.topics import Topics
 
 
@@ -43,7 +43,5 @@ class Recalling:
             return
         message_id = found.message_id
 
-        def recalled(result: None | Failure) -> None:
-            connection.answer(Recalled(command.ticket, message_id) if result is None else Refused(command.ticket, result))
-
+        recalled = answered(connection, Recalled(command.ticket, message_id))
         self._timers.recall(found, recalled)

@@ -11,12 +11,12 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import property as properties
-from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message.message import SYS_PREPARED, Message
 from domain.message.record import Record
 from domain.store.store_ports import MessageLog
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import RightsCheck
@@ -86,8 +86,7 @@ class TransactionResuming:
         self.verbs: Verbs = {ResumeTransaction: self._resume}
 
     def _resume(self, connection: ClientConnection, command: ResumeTransaction) -> None:
-        def answer(result: list[Placed] | Failure) -> None:
-            connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+        answer = answered(connection, Done(command.ticket))
 
         def found(data: bytes | Failure) -> None:
             message = data if isinstance(data, Failure) else self._half(Record(data))

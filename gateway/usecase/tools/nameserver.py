@@ -43,7 +43,7 @@ from domain.nameserver.route import (
 )
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
@@ -200,10 +200,7 @@ class NameServer:
         connection.answer(WritableChanged(command.ticket, changed))
 
     def _put(self, connection: ClientConnection, command: PutSetting) -> None:
-        def put(result: Failure | None) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
-        self._settings.put(command.namespace, command.key, command.value, put)
+        self._settings.put(command.namespace, command.key, command.value, answered(connection, Done(command.ticket)))
 
     def _settings_of(self, connection: ClientConnection, command: QuerySettings) -> None:
         if not command.key:

@@ -14,7 +14,7 @@ from domain.store.store_ports import GroupPositions, Metadata
 from domain.topic import attribute
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered, answered_with
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
 from gateway.usecase.topics_and_groups.rights import Rights
@@ -69,13 +69,7 @@ class Groups:
         self._metadata.put_group(made, lambda result: then(made if result is None else result))
 
     def _query(self, connection: ClientConnection, command: QueryGroup) -> None:
-        def answer(result: Group | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(GroupFound(command.ticket, result))
-
-        self.ensure(command.group, answer)
+        self.ensure(command.group, answered_with(connection, command.ticket, GroupFound))
 
     def _find(self, connection: ClientConnection, command: FindGroup) -> None:
         group = self._metadata.group(command.group)
@@ -113,10 +107,9 @@ class Groups:
             connection.answer(Refused(command.ticket, attributes))
             return
 
-        def put(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
-        self._metadata.put_group(replace(group, created_ms=created_ms, attributes=attributes), put)
+        self._metadata.put_group(
+            replace(group, created_ms=created_ms, attributes=attributes), answered(connection, Done(command.ticket))
+        )
 
     def _delete(self, connection: ClientConnection, command: DeleteGroup) -> None:
         if self._metadata.group(command.group) is None:
@@ -124,8 +117,5 @@ class Groups:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def deleted(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
         self._rights.forget(command.group)
-        self._positions.drop_group(command.group, deleted)
+        self._positions.drop_group(command.group, answered(connection, Done(command.ticket)))

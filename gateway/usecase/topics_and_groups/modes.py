@@ -12,7 +12,7 @@ from domain.nameserver.directory import BrokerRoutes
 from domain.store.store_ports import Metadata, State
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.topics_and_groups.groups import Groups
 
@@ -37,14 +37,11 @@ class Modes:
             return
         value = json.dumps([command.mode, command.pop_share_queues]).encode()
 
-        def put(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
                 connection.answer(Refused(command.ticket, group))
             else:
-                self._modes.put({_key(command.group, command.topic): value}, put)
+                self._modes.put({_key(command.group, command.topic): value}, answered(connection, Done(command.ticket)))
 
         self._groups.ensure(command.group, ready)
 

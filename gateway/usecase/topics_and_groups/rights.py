@@ -14,7 +14,7 @@ from domain.store.store_ports import Metadata, State
 from domain.topic import lite
 from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 
@@ -77,10 +77,7 @@ class Rights:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def put(result: None | Failure) -> None:
-            connection.answer(Readable(command.ticket, wanted) if result is None else Refused(command.ticket, result))
-
-        self._pairs.put({key: None if wanted else b"1"}, put)
+        self._pairs.put({key: None if wanted else b"1"}, answered(connection, Readable(command.ticket, wanted)))
 
     def _unknown(self, command: SetReadable) -> Failure | None:
         """The refusal of a pair, else None. Group and topic must exist, so that the number of stored pairs is bounded."""

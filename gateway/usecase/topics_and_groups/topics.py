@@ -17,7 +17,7 @@ from domain.store.store_ports import Metadata
 from domain.topic import attribute, lite
 from domain.topic.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.deleted_topics import DeletedTopics
 from gateway.usecase.topics_and_groups.policy import NodePolicy
@@ -156,12 +156,7 @@ class Topics:
             self._deleted.forget(name)
 
     def _query(self, connection: ClientConnection, command: QueryTopic) -> None:
-        def answer(result: Topic | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(TopicFound(command.ticket, result))
-
+        answer = answered_with(connection, command.ticket, TopicFound)
         topic = self._metadata.topic(command.topic)
         if topic is not None:
             answer(topic)

@@ -15,7 +15,7 @@ from domain.ports import Clock, Timer
 from domain.store.store_ports import State
 from domain.subscription.subscription import CLAIM_NS, Status
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
@@ -231,15 +231,9 @@ class Claims:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def answer(result: list[Attempt] | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(AttemptList(command.ticket, result))
-
         self._serial += 1
         serial = self._serial
-        self._tests[serial] = (command.id, answer)
+        self._tests[serial] = (command.id, answered_with(connection, command.ticket, AttemptList))
         key = command.id.encode()
         late = Failure(ErrorCode.STORE_UNAVAILABLE, "nobody delivers for this subscription now; try again")
         self._clock.call_at(self._clock.monotonic_ns() + TEST_NS, lambda: self.tested(serial, late))

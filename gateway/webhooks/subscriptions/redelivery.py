@@ -14,7 +14,7 @@ from domain.message import property as properties
 from domain.message.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.redrive import Redriving
-from gateway.usecase.handler import Verbs
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -41,12 +41,6 @@ class SubscriptionRedelivery:
             connection.answer(Refused(command.ticket, found))
             return
 
-        def done(result: int | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(Redriven(command.ticket, result))
-
         group, own = found.group, not found.dead_letter_topic
         dead = found.dead_letter_topic or address.dead_letter_topic(group)
 
@@ -58,7 +52,7 @@ class SubscriptionRedelivery:
             origin = properties.text(record.properties, properties.DLQ_ORIGIN_TOPIC)
             return address.pop_retry_topic(group, origin if found.wild and address.is_topic(origin) else found.topic)
 
-        self._redriving.redrive(group, dead, command.limit, target, done)
+        self._redriving.redrive(group, dead, command.limit, target, answered_with(connection, command.ticket, Redriven))
 
     def _reset(self, connection: ClientConnection, command: ResetSubscription) -> None:
         found = self._book.visible(command, command.id)
