@@ -86,7 +86,7 @@ class ReplicaRole(SinglePurposeRole):
         self._network = PeerNetwork(access.dialer(), access.kept_sign(context.clock), context.clock, SystemEntropy())
         self._address = ""
         self._run = self._network.entropy.token(8).hex()
-        self.verbs: Verbs = {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
+        self.verbs: Verbs = dict.fromkeys((Follow, LogHeld, ReadLog), self._of_term)
 
     def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """The port, and users in a store of its own. Raises ConfigError and StoreError."""
@@ -112,21 +112,14 @@ class ReplicaRole(SinglePurposeRole):
         self.replica.hand_over(lambda: None if done.done() else done.set_result(None))
         await asyncio.wait([done], timeout=HAND_OVER_S)
 
-    def _follow(self, connection: ClientConnection, command: Follow) -> None:
-        if self.replica is None:
-            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
-        else:
-            self.replica.verbs[Follow](connection, command)
-
-    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
+    def _of_term(self, connection: ClientConnection, command: Follow | LogHeld | ReadLog) -> None:
+        """Pass a command of another replica to the present life of this one."""
         if self.replica is not None:
-            self.replica.verbs[LogHeld](connection, command)
-
-    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
-        if self.replica is None:
+            self.replica.verbs[type(command)](connection, command)
+        elif isinstance(command, Follow):
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
+        elif isinstance(command, ReadLog):
             connection.answer(LogPartRefused(command.ticket, PartRefusal.NOT_OPEN))
-        else:
-            self.replica.verbs[ReadLog](connection, command)
 
     def store_maker(self, config: Config) -> MakeStoreSide:
         """Role.store_maker: the store of the group, once this replica is elected."""
