@@ -239,7 +239,7 @@ class ApacheRole(Role):
         def keep(address: str, port: int) -> None:
             state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
 
-        brokers = RelayBrokers(host, settings, "", kept, keep)
+        brokers = RelayBrokers(host, settings, kept, keep)
         dialer = self._reached.dialer(unwritten_bytes_max=FULL_BYTES)
         nameservers = self._reached.servers.endpoints
         return Relay(RelayServers(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX))

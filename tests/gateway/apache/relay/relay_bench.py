@@ -125,9 +125,7 @@ class Client:
 class RelayBench:
     """A relay before two name servers and the brokers `broker-a` at A and `broker-b` at B."""
 
-    def __init__(
-        self, cluster: str = "C", kept: dict[str, int] | None = None, authority: Authority | None = None, **settings: object
-    ) -> None:
+    def __init__(self, kept: dict[str, int] | None = None, authority: Authority | None = None, **settings: object) -> None:
         """`authority` checks signatures, as with the setting check_signatures; `settings` are of RelaySettings."""
         self.clock = VirtualClock()
         self.servers: list[Server] = []
@@ -135,7 +133,7 @@ class RelayBench:
         self.taken: set[int] = set()
         self.kept: dict[str, int] = {}
         chosen = RelaySettings(**{"broker_ports": FIRST_PORT, **settings})  # type: ignore[arg-type]
-        self.brokers = RelayBrokers("gw", chosen, cluster, kept or {}, self.kept.__setitem__)
+        self.brokers = RelayBrokers("gw", chosen, kept or {}, self.kept.__setitem__)
         self.ports = {"nameserver": NAMESERVER_PORT, "remoting": REMOTING_PORT}
         servers = RelayServers(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
         self.relay = Relay(servers)
