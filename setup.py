@@ -103,7 +103,7 @@ FOLDERS = {
     ),
     "gateway/cluster/forwarding": ("forwarded", "forwarded_client", "forwarder", "space_copies"),
     "gateway/connection": (
-        "client_connection", "client_socket", "connection_limits", "context", "intake", "pump", "stream_driver",
+        "client_connection", "client_socket", "connection_limits", "context", "handler", "intake", "pump", "stream_driver",
         "unread_bytes",
     ),
     "gateway/link": ("backoff", "link", "request", "stream"),

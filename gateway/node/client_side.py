@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, final
 
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
@@ -36,7 +36,7 @@ class ClientSide:
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     extensions        the parts of installed use cases
-    entries           places besides connections at which commands enter `gate`
+    entry             where commands that come inside other commands enter `gate`
     forwards          True: another node carries out the commands, and limits rates of messages
     users_elsewhere   True: another node keeps the users, and this one a copy of them
     """
@@ -50,8 +50,8 @@ class ClientSide:
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
+    entry: CommandEntry
     extensions: Sequence[ClientExtension] = ()
-    entries: Sequence[CommandEntry] = ()
     forwards: bool = False
     users_elsewhere: bool = False
 
@@ -110,20 +110,29 @@ class ClientUsers:
     elsewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class CommandPath:
     """The way of a client's commands.
 
-    gate      the access gate, or what is behind it where access is not controlled
-    first     throttle or gate -> what takes them first; None: these do
-    entries   places besides connections at which commands enter
+    limits    the table `[limits]`
+    throttle  limits the rates of clients; None: no rate is limited at the start
+    entry     where they enter, also for commands that come inside other commands
     forwards  True: another node carries them out, and limits rates of messages
     """
 
-    gate: Handler
-    first: Callable[[Handler], Handler] | None = None
-    entries: Sequence[CommandEntry] = ()
-    forwards: bool = False
+    def __init__(
+        self, place: ClientPlace, gate: Handler, first: Callable[[Handler], Handler] | None = None, forwards: bool = False
+    ) -> None:
+        """Raises ConfigError for limits that are not valid.
+
+        gate    the access gate, or what is behind it where access is not controlled
+        first   throttle or gate -> what takes them first; None: these do
+        """
+        self.limits = place.config.part(LimitsSettings, "limits")
+        self.throttle = Throttle(self.limits, gate, place.clock) if self.limits.limits_messages and not forwards else None
+        handler = self.throttle or gate
+        self.entry = CommandEntry(handler if first is None else first(handler))
+        self.forwards = forwards
 
 
 Side = TypeVar("Side", bound=ClientSide)
@@ -149,18 +158,11 @@ def make_client_side(
     counters: CounterRegistry,
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] | None = None,
 ) -> Side:
-    """Limits, setting and adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
+    """The setting and the adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
 
     `streams`: adapters in place of those of the same name.
     """
     config, clock, access = place.config, place.clock, users.access
-    limits = config.part(LimitsSettings, "limits")
-    throttle = Throttle(limits, path.gate, clock) if limits.limits_messages and not path.forwards else None
-    entry = throttle or path.gate
-    if path.first is not None:
-        entry = path.first(entry)
-    for each in path.entries:
-        each.handler = entry
     extensions = [each.client(config, clock) for each in installed_use_cases().values() if each.client is not None]
     setting = Setting(
         config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, counters.refused,
@@ -173,17 +175,17 @@ def make_client_side(
     if streams is not None:
         adapters = replace(adapters, streams={**adapters.streams, **streams(config, setting)})
     return kind(
-        gate=entry,
+        gate=path.entry.handler,
         access=access,
         access_records=users.records,
         adapters=adapters,
-        limits=limits,
-        throttle=throttle,
+        limits=path.limits,
+        throttle=path.throttle,
         counter_registry=counters,
         uploads=setting.uploads,
         unread=setting.unread,
         extensions=extensions,
-        entries=path.entries,
+        entry=path.entry,
         forwards=path.forwards,
         users_elsewhere=users.elsewhere,
     )

@@ -29,7 +29,7 @@ from gateway.cluster.forwarding.forwarded import ForwardedClients
 from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.settings import LimitsSettings, ProxySettings
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.protocols import Protocols, installed
@@ -179,10 +179,9 @@ def compose(
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, side, clock, entropy)
     counters = place.counters()
-    channels = Channels(counters.of(CHANNELS))
     rights = PathRights()
     attached = AttachedSessions()
-    added = _added(config, policy, side, handler, channels, clock, entropy, rights, attached)
+    added = _added(config, policy, side, handler, clock, entropy, rights, attached)
     records, access = side.access or open_access(
         access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
     )
@@ -191,19 +190,22 @@ def compose(
     gate = side.front(handler)
     if access is not None:
         gate = _gate(handler, gate, access, attached, store, clock)
+    path = CommandPath(place, gate, side.first)
+    channels = Channels(counters.of(CHANNELS), path.entry)
+    forwarded = _forwarded(config, path.entry, store, clock, entropy)
+    handler.add(channels, forwarded)
     parts = partial(
         Parts,
         store=store,
         handler=handler,
         policy=policy,
-        forwarded=added.forwarded,
+        forwarded=forwarded,
         protocols=protocols,
         watches=added.watches,
         sessions=added.sessions,
         latest_values=added.latest_values,
         use_cases=added.use_cases,
     )
-    path = CommandPath(gate, side.first, (channels, added.forwarded))
     users = ClientUsers(records, access, elsewhere=side.access is not None)
     return make_client_side(place, parts, path, users, counters, side.streams)
 
@@ -215,7 +217,6 @@ class _Added:
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
-    forwarded: ForwardedClients
     use_cases: Mapping[str, UseCaseParts]
 
 
@@ -224,7 +225,6 @@ def _added(
     policy: NodePolicy,
     side: StoreSide,
     handler: Dispatcher,
-    channels: Channels,
     clock: Clock,
     entropy: Entropy,
     rights: PathRights,
@@ -234,7 +234,6 @@ def _added(
     store, metadata = side.store, side.store.metadata
     routes = RouteTable(config.part(NameserverSettings, "nameserver").routes_max)
     own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy, side.replica)
-    versions = config.part(StoreAddress, "gateway").versions
     own_store = not is_rocketmq(config)
     context = UseCaseContext(
         store=store, handler=handler, policy=policy, clock=clock, entropy=entropy, rights=rights, own_store=own_store
@@ -252,10 +251,6 @@ def _added(
         sessions := Sessions(store, clock, handler, policy, attached, side.interest),
         TransactionResuming(store.log, handler.topics),
         *_verbs(use_cases := _declared(context)),
-        forwarded := ForwardedClients(
-            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
-        ),
-        channels,
     )  # fmt: skip
     if own_store:
         handler.sending.gathers = True
@@ -270,7 +265,14 @@ def _added(
         handler.registry.inherit(side.heard)
     if side.replica is not None and side.offload_bytes:
         handler.pulling.offload(Offload(side.replica, side.offload_bytes))
-    return _Added(watches, sessions, latest_values, forwarded, use_cases)
+    return _Added(watches, sessions, latest_values, use_cases)
+
+
+def _forwarded(config: Config, entry: CommandEntry, store: MessageStore, clock: Clock, entropy: Entropy) -> ForwardedClients:
+    versions = config.part(StoreAddress, "gateway").versions
+    return ForwardedClients(
+        entry, clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
+    )
 
 
 def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:

@@ -16,7 +16,7 @@ from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry, Handler
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.composition import CHANNELS
 from gateway.node.roles.installed_roles import RoleContext
@@ -25,7 +25,7 @@ from gateway.node.roles.role import EndClients, OpenPort, Role
 from gateway.node.roles.role_names import NAMESERVER
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import refuse_exposed
-from gateway.observe.counters import CounterRegistry
+from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
@@ -37,9 +37,9 @@ log = logging.getLogger("headgate.node")
 class ChannelsFirst:
     """A handler that takes channels apart here, so that each is a connection of its own for the handler behind."""
 
-    def __init__(self, channels: Channels, handler: Handler) -> None:
-        channels.handler = handler
-        self._within = channels.verbs()[ChannelCommand]
+    def __init__(self, counters: ProtocolCounters, handler: Handler) -> None:
+        """`counters`: of the protocol inside."""
+        self._within = Channels(counters, CommandEntry(handler)).verbs()[ChannelCommand]
         self._handle = handler.handle
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
@@ -60,7 +60,7 @@ def compose_gateway(
     """
     config, wall_ms = place.config, place.clock.wall_ms
     access = Access(records, access_of(config), wall_ms, config.cluster) if controlled else None
-    path = CommandPath(ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder), forwards=True)
+    path = CommandPath(place, ChannelsFirst(counters.of(CHANNELS), forwarder), forwards=True)
     return make_client_side(place, ClientSide, path, ClientUsers(records, access, elsewhere=True), counters)
 
 

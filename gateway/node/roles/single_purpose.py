@@ -63,7 +63,7 @@ class SinglePurposePlace(ClientPlace):
         gate = gate_before(verbs, access, clock)
         place = replace(self, is_controller=is_controller, is_replica=is_replica)
         kind = partial(SinglePurposeSide, store=store)
-        return make_client_side(place, kind, CommandPath(gate), ClientUsers(records, access), self.counters())
+        return make_client_side(place, kind, CommandPath(place, gate), ClientUsers(records, access), self.counters())
 
 
 class SinglePurposeRole(Role):
