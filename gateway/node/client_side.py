@@ -79,6 +79,7 @@ class ClientPlace:
     """The environment that every side of clients is made from.
 
     host           host name or address that routes and offset ids carry
+    counters       counters of all protocols
     is_controller  as in `Setting`, and so is `is_replica`
     """
 
@@ -89,12 +90,9 @@ class ClientPlace:
     clock: Clock
     entropy: Entropy
     protocols: Protocols
+    counters: CounterRegistry
     is_controller: bool = False
     is_replica: bool = False
-
-    def counters(self) -> CounterRegistry:
-        """Counters of all protocols, for one side."""
-        return CounterRegistry(self.protocols.words, self.clock.wall_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,6 @@ def make_client_side(
     kind: Callable[..., Side],
     path: CommandPath,
     users: ClientUsers,
-    counters: CounterRegistry,
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] | None = None,
 ) -> Side:
     """The setting and the adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
@@ -165,7 +162,7 @@ def make_client_side(
     config, clock, access = place.config, place.clock, users.access
     extensions = [each.client(config, clock) for each in installed_use_cases().values() if each.client is not None]
     setting = Setting(
-        config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, counters.refused,
+        config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, place.counters.refused,
         is_controller=place.is_controller, is_replica=place.is_replica,
         contexts=access.contexts if access is not None else None,
     )  # fmt: skip
@@ -181,7 +178,7 @@ def make_client_side(
         adapters=adapters,
         limits=path.limits,
         throttle=path.throttle,
-        counter_registry=counters,
+        counter_registry=place.counters,
         uploads=setting.uploads,
         unread=setting.unread,
         extensions=extensions,

@@ -33,8 +33,8 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.queue_choice import CHOICES, MakeChoice
 from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import StoreSide, open_store
+from gateway.node.client_side import ClientPlace, ClientSide
+from gateway.node.composition import StorePlace, StoreSide, open_store
 from gateway.node.entry_points import load_named
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
 from gateway.node.roles.installed_roles import RoleContext
@@ -131,14 +131,11 @@ class ApacheRole(Role):
         """Wait for the cluster, for ever; then serve. Raises ConfigError and StoreError."""
         await self._inner.open(ports, host)
 
-    async def _store_side(self, local: LocalStore, ports: Mapping[str, int], host: str) -> StoreSide:
+    async def _store_side(self, local: LocalStore, place: ClientPlace) -> StoreSide:
         config, clock, state = self._config, self._clock, self._state
         if state is not None:
             await state.open()
-        host_bytes = self._protocols.store_host(host, ports)
-        store = local.opened(
-            lambda: open_store(config, host_bytes, local.disk, clock, self._entropy, hot_bytes(), local.report)
-        )  # fmt: skip
+        store = local.opened(lambda: open_store(place, StorePlace(local.disk, hot_bytes(), local.report)))
         self._cluster = ClusterMap(self._servers, clock, store.state)
         metadata = RocketmqMetadata(self._servers, self._cluster, clock, (config.cluster, config.broker))
         self._cluster.start()
@@ -156,7 +153,7 @@ class ApacheRole(Role):
         self._store = RocketmqStore(
             self._servers, self._cluster, metadata, store, choice, facts, clock, client_id
         )  # fmt: skip
-        self._relay = await self._relayed(ports, host) if self._relays else None
+        self._relay = await self._relayed(place.ports, place.host) if self._relays else None
         return StoreSide(
             store=self._store,
             front=self._store.before,

@@ -38,14 +38,14 @@ class ControllerRole(SinglePurposeRole):
         settings = place.config.part(ControllerSettings, "controller")
         if not settings.peers:
             raise ConfigError('controller.peers is empty: name all controllers, this one too, as in ["10.0.0.5:9878"]')
-        clock, entropy = place.clock, place.entropy
+        clock, entropy, disk = place.clock, place.entropy, place.directory.disk
         access = ServerAccess(settings.servers)
         endpoints = access.servers.endpoints
         dialer, sign = access.dialer(), access.kept_sign(clock)
         store = place.open_store()
-        identity = identities.load(place.disk, entropy)
+        identity = identities.load(disk, entropy)
         founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
-        self.joining = GroupJoining(place.disk, clock, entropy, founding, endpoints, dialer, sign)
+        self.joining = GroupJoining(disk, clock, entropy, founding, endpoints, dialer, sign)
         self.controlling, self.links = self.joining.controlling, self.joining.links
         return place.side(store, REFUSED, self.controlling, is_controller=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, final
 
@@ -41,7 +41,6 @@ from gateway.node.roles.role import MakeStoreSide, Role, ServeReaders
 from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
-from gateway.node.settings import Config
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
@@ -132,26 +131,23 @@ class ReplicaRole(SinglePurposeRole):
         else:
             self.replica.verbs()[ReadLog](connection, command)
 
-    def store_maker(self, config: Config) -> MakeStoreSide:
+    def store_maker(self) -> MakeStoreSide:
         """Role.store_maker: the store of the group, once this replica is elected."""
+        return self.lead
 
-        def make(local: LocalStore, ports: Mapping[str, int], host: str) -> Awaitable[StoreSide]:
-            return self.lead(config, ports, host, local)
-
-        return make
-
-    async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
+    async def lead(self, local: LocalStore, clients: ClientPlace) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
 
         If the term of the replica ends before that, `over` is called, and this call keeps waiting until it is cancelled.
         """
         try:
-            return await self._led(config, ports, host, local)
+            return await self._led(local, clients)
         finally:
             self._stand_down()
             self._reading = self._presence = None
 
-    async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
+    async def _led(self, local: LocalStore, clients: ClientPlace) -> StoreSide:
+        config, ports, host = clients.config, clients.ports, clients.host
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
         network, skew_ms = self._network, self._settings.clock_skew_max_ms
         opening = self._opening = ReplicaLogOpening(config, local, self._protocols.store_host(host, ports), network, skew_ms)
@@ -178,7 +174,7 @@ class ReplicaRole(SinglePurposeRole):
         readers = None
         if self._serves(ports):
             readers = ReaderEvents(
-                renewed=lambda: self._serve(config, ports, host, replica),
+                renewed=lambda: self._serve(clients, replica),
                 followed=lambda epoch: slave.follows(replica.own, epoch),
                 promoting=self._stand_down,
             )
@@ -214,12 +210,10 @@ class ReplicaRole(SinglePurposeRole):
         """True when this replica serves readers while it follows."""
         return self._settings.serve_readers and READERS in ports
 
-    def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
+    def _serve(self, clients: ClientPlace, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
-        place = ClientPlace(
-            config=config, ports=ports, host=host, broker=config.broker, clock=self._clock, entropy=self._network.entropy,
-            protocols=self._protocols,
-        )  # fmt: skip
+        counters = self._protocols.counters(self._clock)
+        place = replace(clients, entropy=self._network.entropy, counters=counters)
         served, self._reading, self._presence = compose_follower(place, replica.reads, replica)
         self._offer(served)
 

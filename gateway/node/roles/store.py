@@ -13,8 +13,8 @@ from domain.store.backup import Backups
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.cluster.registration.registering import registration_of
 from gateway.cluster.registration.registration import NodeRegistration
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import Parts, StoreSide, compose
+from gateway.node.client_side import ClientPlace, ClientSide
+from gateway.node.composition import Parts, StorePlace, StoreSide, compose
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import EndClients, MakeStoreSide, OpenPort, Role
@@ -61,22 +61,19 @@ class StoreRole(Role):
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        side = self._made = None if self._make is None else await self._make(self._local, ports, host)
-        self.parts = self._composed(ports, host, side)
+        local, clock = self._local, self._clock
+        place = ClientPlace(
+            config=self._config, ports=ports, host=host, broker=self._config.broker, clock=clock, entropy=SystemEntropy(),
+            protocols=self._protocols, counters=self._protocols.counters(clock),
+        )  # fmt: skip
+        side = self._made = None if self._make is None else await self._make(local, place)
+        own = StorePlace(local.disk, hot_bytes(), local.report)
+        self.parts = local.opened(lambda: compose(place, side or own))
         await self._prepared(side)
         self._lags = Lags(self.parts.store.outlook, self._clock)
         self._registration = registration_of(
             self._config, ports, host, self.parts, self._clock, SystemEntropy(), 0 if side is None else side.epoch
         )
-
-    def _composed(self, ports: Mapping[str, int], host: str, side: StoreSide | None) -> Parts:
-        local = self._local
-        return local.opened(
-            lambda: compose(
-                self._config, ports, host, local.disk, self._clock, SystemEntropy(), hot_bytes(), self._protocols,
-                local.report, side,
-            )
-        )  # fmt: skip
 
     async def _prepared(self, side: StoreSide | None) -> None:
         """Wait until the topics that exist on every node are stored, so that the first client finds them.
@@ -212,4 +209,4 @@ class StoreRole(Role):
 def make_role(context: RoleContext) -> StoreRole:
     """The entry point `store`. A replica beside it makes its store. Raises StoreError."""
     replica = context.parts.get(REPLICA)
-    return StoreRole(context, None if replica is None else replica.store_maker(context.config))
+    return StoreRole(context, None if replica is None else replica.store_maker())

@@ -10,13 +10,14 @@ from domain.command import Command, Disconnected
 from domain.errors import Failure
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.composition import compose
+from gateway.node.composition import StorePlace, compose
 from gateway.node.settings import Config
 from protocols.adapter import Connection, Endpoint, Peer
 from protocols.coap.message import message, option, signal
 from protocols.coap.message.frame import Frame, StreamFraming
 from protocols.coap.message.message import Packet, Pairs
 from tests.connection_driver import StrictDriver
+from tests.place import place_of
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
@@ -36,8 +37,8 @@ class Broker:
     def start(self) -> None:
         """Compose a node with the files on the disk."""
         self.lives += 1
-        entropy = SeededEntropy(self.lives)
-        self.parts = compose(self.config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
+        place = place_of(self.config, PORTS, "10.0.0.1", self.clock, SeededEntropy(self.lives))
+        self.parts = compose(place, StorePlace(self.disk, 1 << 30))
         self.clock.run_for(100)
         self.devices = Devices(self)
 

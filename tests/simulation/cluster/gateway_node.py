@@ -18,7 +18,6 @@ from gateway.connection.pump import Pump
 from gateway.node.client_side import ClientPlace, ClientSide, access_of
 from gateway.node.protocols import installed
 from gateway.node.roles.gateway import compose_gateway
-from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
 from protocols.remoting.nodes.node_dialog import NodeDialog
@@ -93,13 +92,13 @@ class GatewayNode(Machine):
             self.clock.call_at(self.clock.monotonic_ns() + 10 * MILLISECOND_NS, self._reach)
             return
         cluster, clock = self.cluster, self.clock
-        counters = CounterRegistry(installed().words, clock.wall_ms)
+        counters = installed().counters(clock)
         config = self.group.config
         place = ClientPlace(
             config=config, ports=PORTS, host=self.host, broker=facts.broker, clock=clock, entropy=self.entropy,
-            protocols=installed(),
+            protocols=installed(), counters=counters,
         )  # fmt: skip
-        side = self.side = compose_gateway(place, facts.controlled, self.forwarders.handler, self.records, counters)
+        side = self.side = compose_gateway(place, facts.controlled, self.forwarders.handler, self.records)
         self.context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, ConnectionLimits(10_000),
             unfinished_bytes=self.forwarders.unanswered_bytes, unread=side.unread,
