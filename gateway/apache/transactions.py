@@ -105,6 +105,7 @@ class RocketmqTransactions:
         self._listeners: list[TransactionListener] = []
         self._halves: OrderedDict[str, HalfMessage] = OrderedDict()
         self._decided: OrderedDict[str, bool] = OrderedDict()
+        brokers.serve(codes.CHECK_TRANSACTION, lambda broker, frame, _: self.checked(broker, frame))
 
     def listen(self, listener: TransactionListener) -> None:
         """Transactions.listen."""

@@ -23,7 +23,7 @@ TIMEOUT_MS: Final = 3_000
 class Brokers:
     """Connections to all servers of one cluster, one pipelined connection each, opened on demand.
 
-    on_request   handler of requests of brokers: (broker, request, callback for the answer); None: they are not supported
+    _served   code of a request of brokers -> what carries it out; requests with other codes are not supported
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Brokers:
         sign: Sign | None = None,
     ) -> None:
         """`sign`: signs each request with the access key of this node; None: requests are not signed."""
-        self.on_request: Requested | None = None
+        self._served: dict[int, Requested] = {}
         self._dialer = dialer
         self._clock = clock
         self._entropy = entropy
@@ -69,6 +69,10 @@ class Brokers:
     def address(self, broker: str) -> str:
         """`host:port` of the master of a broker; "": unknown."""
         return self._addresses.get(broker, "")
+
+    def serve(self, code: int, requested: Requested) -> None:
+        """Carry out the requests of brokers that have this code."""
+        self._served[code] = requested
 
     def ask(self, broker: str, request: Request, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:
         """Send a request to the master of `broker`. `done` gets the response with any code, or a failure.
@@ -177,8 +181,9 @@ class Brokers:
         return RemotingLink(name, host, port, self._dialer, self._clock, self._entropy, self._sign, self._requested)
 
     def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
-        if self.on_request is not None:
-            self.on_request(broker, frame, answer)
+        requested = self._served.get(frame.code)
+        if requested is not None:
+            requested(broker, frame, answer)
         else:
             answer(NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
 
