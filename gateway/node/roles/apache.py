@@ -46,6 +46,7 @@ from gateway.node.roles.state_node import StateNode
 from gateway.node.roles.store import StoreRole
 from gateway.node.settings import Config, refuse_exposed
 from gateway.node.storage import of_cluster, state_address
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
@@ -89,12 +90,13 @@ class ApacheRole(Role):
         self._protocols = context.protocols
         self._entropy = SystemEntropy()
         self._relays = GATEWAY in config.role_set
-        self._state = self._state_node(context.health)
+        counters = context.protocols.counters(clock)
+        self._state = self._state_node(context.health, counters)
         self._make_choice = _strategy(self._settings.send)
         self._reached = ServerAccess(self._settings.servers)
         self._sign = self._reached.kept_sign(clock)
         self._servers = self._connections(self._reached.servers.endpoints)
-        self._inner = StoreRole(context, self._store_side)
+        self._inner = StoreRole(context, self._store_side, counters)
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
@@ -105,7 +107,7 @@ class ApacheRole(Role):
         """Connections to servers of the cluster, signed with the key of this node."""
         return Brokers(nameservers, self._reached.dialer(), self._clock, self._entropy, self._sign)
 
-    def _state_node(self, health: Health) -> StateNode | None:
+    def _state_node(self, health: Health, counters: CounterRegistry) -> StateNode | None:
         """None: the state is in this node's data directory."""
         config = self._config
         address = state_address(config)
@@ -115,7 +117,7 @@ class ApacheRole(Role):
                     f"roles is {config.roles}: store.state names the state node {address.address}, so this process is "
                     "no store: start it with --roles gateway"
                 )
-            return StateNode(config, address, self._clock, self._entropy, health)
+            return StateNode(config, address, self._clock, self._entropy, health, counters)
         if not self._relays and config.role_set != {STORE}:
             raise ConfigError(f"roles is {config.roles}: a state node of a cluster has the role store alone")
         if not config.controlled:
@@ -251,7 +253,7 @@ class ApacheRole(Role):
             self._cluster.follow(self._relay_brokers)
             self._relay_brokers("")
         if self._state is not None:
-            self._state.begin(end_clients, self._inner.parts.counter_registry)
+            self._state.begin(end_clients)
         self._poll()
 
     def _relay_brokers(self, topic: str) -> None:

@@ -13,7 +13,6 @@ from domain.command import Command
 from domain.errors import ConfigError, Failure
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import CommandEntry, Handler
@@ -27,7 +26,6 @@ from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import refuse_exposed
 from gateway.observe.counters import ProtocolCounters
 from gateway.observe.metrics import Snapshot
-from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
 
 log = logging.getLogger("headgate.node")
@@ -85,7 +83,7 @@ class GatewayRole(Role):
         self._counters = counters or context.protocols.counters(clock)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
-        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed, self._counters)
 
     @property
     def client_side(self) -> ClientSide:
@@ -114,7 +112,6 @@ class GatewayRole(Role):
             protocols=self._protocols, counters=self._counters,
         )  # fmt: skip
         self._side = compose_gateway(place, facts.controlled, forwarders.handler, self._store.records)
-        forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(self._counters.all()))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """See Role. Clients have to connect again when the store is lost: `end_clients` ends their connections."""

@@ -19,6 +19,7 @@ from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import EndClients, MakeStoreSide, OpenPort, Role
 from gateway.node.roles.role_names import REPLICA
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import sys_values, traffic_of
@@ -32,15 +33,19 @@ SETTLE_NS: Final = 10 * SECOND_NS
 class StoreRole(Role):
     """Role of a process that has the store; its gateway, if it is one, calls the use cases directly."""
 
-    def __init__(self, context: RoleContext, make: MakeStoreSide | None = None) -> None:
+    def __init__(
+        self, context: RoleContext, make: MakeStoreSide | None = None, counters: CounterRegistry | None = None
+    ) -> None:
         """Lock the data directory. Raises StoreError when another process uses it.
 
         `make` makes the store that the use cases work over; None: it is the one in the data directory.
+        `counters`: of all protocols; None: new ones.
         """
         self.parts: Parts
         self._config = context.config
         self._clock = context.clock
         self._protocols = context.protocols
+        self._counter_registry = counters or context.protocols.counters(context.clock)
         self._make = make
         self._local = LocalStore(context.config.data, context.health)
         self.folder = self._local.disk.path
@@ -64,7 +69,7 @@ class StoreRole(Role):
         local, clock = self._local, self._clock
         place = ClientPlace(
             config=self._config, ports=ports, host=host, broker=self._config.broker, clock=clock, entropy=SystemEntropy(),
-            protocols=self._protocols, counters=self._protocols.counters(clock),
+            protocols=self._protocols, counters=self._counter_registry,
         )  # fmt: skip
         side = self._made = None if self._make is None else await self._make(local, place)
         own = StorePlace(local.disk, hot_bytes(), local.report)

@@ -11,6 +11,7 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import StoreConnection
+from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
@@ -78,7 +79,7 @@ class GatewayNode(Machine):
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         self.links = []
         lives = [entropy.token(16) for _ in range(cluster.connections)]
-        self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS, self._store_lost)
+        self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS, self._store_lost, Traffic)
         self.records = AccessRecords(None, access_of(self.group.config).grants, self.forwarders.state)
         dialer = cluster.net.dialer(self, int(PATIENCE_S[0] * SECOND_NS))
         for each in self.forwarders.each:
