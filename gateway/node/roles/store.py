@@ -98,7 +98,7 @@ class StoreRole(Role):
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Publish what `$SYS` shows, read the lag of groups, and be registered at name servers from now on."""
         self._ready_ns = now_ns
-        self.parts.sessions.sys_topics.source = self._sys_values
+        self.parts.sessions.sys_topics.begin(self._sys_values)
         self._lags.start()
         if self._registration is not None:
             self._registration.start()

@@ -63,12 +63,14 @@ class _PendingQuestion:
 
     __slots__ = ("client_id", "connection", "lost", "then", "timer")
 
-    def __init__(self, connection: ClientConnection, client_id: str, then: Then) -> None:
+    def __init__(
+        self, connection: ClientConnection, client_id: str, then: Then, timer: Timer, lost: Callable[[], None]
+    ) -> None:
         self.connection = connection
         self.client_id = client_id
         self.then = then
-        self.timer: Timer
-        self.lost: Callable[[], None]
+        self.timer = timer
+        self.lost = lost
 
 
 class Relaying:
@@ -107,13 +109,13 @@ class Relaying:
             return
         self._serial += 1
         serial = self._serial
-        question = self._pending[serial] = _PendingQuestion(connection, client_id, then)
         text = f"the client <{client_id}>"
-        question.lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
+        lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
         seconds = wait_ns // limits.SECOND_NS
         silent = Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} did not answer within {seconds} s, timeout")
-        question.timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, partial(self._end, serial, silent))
-        connection.on_close.append(question.lost)
+        timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, partial(self._end, serial, silent))
+        self._pending[serial] = _PendingQuestion(connection, client_id, then, timer, lost)
+        connection.on_close.append(lost)
         connection.answer(Inquiry(None, serial, client_id, about))
 
     def _answered(self, connection: ClientConnection, command: ClientAnswered) -> None:
