@@ -141,7 +141,7 @@ class HttpConnection:
         command, response = outcome
         if command is not None:
             commands.append(command)
-        if exchange.slices is not None:
+        if exchange.steps is not None:
             self._sliced = exchange
             return
         self._sliced = None
@@ -282,8 +282,8 @@ class HttpConnection:
         reader = self._reader
         if self._undo_commands or (reader.behind and self._may_parse):
             return 0
-        if self._sliced is not None and self._sliced.slices is not None:
-            return self._sliced.slices.due
+        if self._sliced is not None and self._sliced.steps is not None:
+            return self._sliced.due
         late = self._patience.deadline(reader, len(self._exchanges) > 0)
         if self._stream is None:
             return late

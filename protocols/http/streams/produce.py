@@ -281,7 +281,7 @@ class PostStream(Handler):
     body_max = STREAM_BYTES_MAX
     uploads = True
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare) -> None:
         """None: the content is not there yet."""
 
     def start(self, request: Request, ticket: object) -> Outcome:
