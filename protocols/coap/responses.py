@@ -14,6 +14,7 @@ from domain.filter.path import path_of
 from domain.message.message import RETAIN_NONE, RETAIN_SET
 from domain.message.receipt import Receipt
 from domain.message.record import Record
+from domain.turn import LATER_COMMANDS
 from protocols.coap import status
 from protocols.coap.blockwise import blockwise
 from protocols.coap.blockwise.blockwise import Pinned
@@ -29,8 +30,6 @@ from protocols.coap.resources.translate import Publication, Reception, Represent
 from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder
 from protocols.coap.settings import CoapSettings
 
-LATER_PER_TURN: Final = 192
-"""Commands of `Responses.later` per turn of the loop: three for each datagram of a turn."""
 SILENT: Final = 2 | 8 | 16
 """No-Response bits of a request that waives the responses of all classes (RFC 7967 section 2.1)."""
 
@@ -90,9 +89,9 @@ class Responses:
         return True
 
     def take_later(self) -> list[Command]:
-        """Take the first LATER_PER_TURN commands of `later`; the others follow in later turns."""
-        some = self.later[:LATER_PER_TURN]
-        del self.later[:LATER_PER_TURN]
+        """Take the first LATER_COMMANDS commands of `later`; the others follow in later turns."""
+        some = self.later[:LATER_COMMANDS]
+        del self.later[:LATER_COMMANDS]
         return some
 
     def undelivered(self, exchange: Exchange, now: int) -> None:

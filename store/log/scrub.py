@@ -15,7 +15,7 @@ DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
 """Limit on remembered damaged parts; further ones are reported at each pass."""
 _COST_BYTES: Final = 64
-"""Bytes that cost as much as a visit (`store.steps.COST_MAX`)."""
+"""Bytes that cost as much as a visit (`domain.turn.STORE_TASK_COST`)."""
 
 
 @final

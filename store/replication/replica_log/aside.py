@@ -13,12 +13,13 @@ from typing import Final, final
 
 from domain.ports import Clock, Disk, File
 from domain.store.store_event import StoreEventKind
+from domain.turn import STORE_TASK_COST
 from store.checkpoint.derived_damage import ASIDE
 from store.events import StoreEvents
 from store.log.copying import COPY_BYTES, NEW
 from store.log.segment import FOLDER, Segments, file_name
 from store.replication.replica_log.raw_log import RawLog
-from store.steps import COST_MAX, Turns
+from store.steps import Turns
 
 BEHIND: Final = f"{ASIDE}/behind"
 """Folder of the log of a replica whose leader has meanwhile deleted all of it by retention."""
@@ -65,7 +66,7 @@ class LostLog:
         copy.truncate(0)
         for at in range(self.begin, segment.end, COPY_BYTES):
             copy.append(segment.file.read(at - segment.base, min(COPY_BYTES, segment.end - at)))
-            yield COST_MAX
+            yield STORE_TASK_COST
 
     def finish(self, done: Callable[[OSError | None], None]) -> None:
         """Make the copy durable; `done` gets the error or None."""
