@@ -1,4 +1,4 @@
-"""What one turn of the event loop may take, by the kind of work (docs/decisions/0023-turns-are-shared.md).
+"""Shares of one turn of the event loop, by the kind of work (docs/decisions/0023-turns-are-shared.md).
 
 All connections and the store share one loop: all clients wait while one kind of work takes its share of a turn. Each kind takes
 that, and the one step that exceeds it.
