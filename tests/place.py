@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from domain.ports import Clock, Entropy
-from gateway.node.client_side import ClientPlace
+from gateway.node.client_side import ClientPlace, counters_of
 from gateway.node.protocols import installed
 from gateway.node.settings import Config
 
@@ -21,5 +21,5 @@ def place_of(config: Config, ports: Mapping[str, int], host: str, clock: Clock, 
         clock=clock,
         entropy=entropy,
         protocols=protocols,
-        counters=protocols.counters(clock),
+        counters=counters_of(protocols, clock),
     )

@@ -21,7 +21,7 @@ class Handler(Protocol):
 
 @final
 class CommandEntry:
-    """Where commands of clients enter that come inside other commands: those of channels, and those that gateways forward.
+    """The entry of commands that come inside other commands: those of channels, and those that gateways forward.
 
     handler   carries them out: the first check before the use cases; a reload that limits rates replaces it
     """

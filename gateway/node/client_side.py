@@ -136,6 +136,11 @@ class CommandPath:
 Side = TypeVar("Side", bound=ClientSide)
 
 
+def counters_of(protocols: Protocols, clock: Clock) -> CounterRegistry:
+    """New counters of all protocols, for one side."""
+    return CounterRegistry(protocols.words, clock.wall_ms)
+
+
 def access_of(config: Config) -> AccessSettings:
     """The table `[access]` with its policies, rules and bans parsed. Raises ConfigError."""
     return AccessSettings.of(config.part(AccessTable, "access"))

@@ -11,10 +11,8 @@ from typing import Final, final
 
 from domain.address import host_bytes
 from domain.errors import ConfigError
-from domain.ports import Clock
 from domain.refusal import ReasonWords
 from gateway.node.settings import ADMIN_PORT, Config
-from gateway.observe.counters import CounterRegistry
 from protocols.adapter import Adapter, CarriedApart, DatagramAdapter
 from protocols.declaration import GROUP, LAST, Declaration, Listener
 from protocols.http2.application import ApplicationFactory
@@ -74,10 +72,6 @@ class Protocols:
     def store_host(self, host: str, ports: Mapping[str, int]) -> bytes:
         """The store host of stored messages: `host` and the port of the listener that declares it, else port 0."""
         return host_bytes(host, next((ports.get(name, 0) for name, each in self.listeners.items() if each.store_host), 0))
-
-    def counters(self, clock: Clock) -> CounterRegistry:
-        """New counters of all protocols, for one side of clients."""
-        return CounterRegistry(self.words, clock.wall_ms)
 
     @property
     def tables(self) -> dict[str, type]:

@@ -33,7 +33,7 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.queue_choice import CHOICES, MakeChoice
 from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide, counters_of
 from gateway.node.composition import StorePlace, StoreSide, open_store
 from gateway.node.entry_points import load_named
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
@@ -90,7 +90,7 @@ class ApacheRole(Role):
         self._protocols = context.protocols
         self._entropy = SystemEntropy()
         self._relays = GATEWAY in config.role_set
-        counters = context.protocols.counters(clock)
+        counters = counters_of(context.protocols, clock)
         self._state = self._state_node(context.health, counters)
         self._make_choice = _strategy(self._settings.send)
         self._reached = ServerAccess(self._settings.servers)

@@ -16,7 +16,7 @@ from gateway.access.records import AccessRecords
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import CommandEntry, Handler
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, counters_of, make_client_side
 from gateway.node.composition import CHANNELS
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.node_connections import NodeConnections
@@ -80,7 +80,7 @@ class GatewayRole(Role):
         self._protocols = context.protocols
         names = context.parts.get(NAMESERVER)
         counters = None if names is None else names.client_side.counter_registry
-        self._counters = counters or context.protocols.counters(clock)
+        self._counters = counters or counters_of(context.protocols, clock)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
         self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed, self._counters)

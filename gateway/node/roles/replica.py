@@ -31,7 +31,7 @@ from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientPlace, ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide, counters_of
 from gateway.node.composition import StoreSide
 from gateway.node.roles.follower_composition import MIB, compose_follower
 from gateway.node.roles.installed_roles import RoleContext
@@ -212,7 +212,7 @@ class ReplicaRole(SinglePurposeRole):
 
     def _serve(self, clients: ClientPlace, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
-        counters = self._protocols.counters(self._clock)
+        counters = counters_of(self._protocols, self._clock)
         place = replace(clients, entropy=self._network.entropy, counters=counters)
         served, self._reading, self._presence = compose_follower(place, replica.reads, replica)
         self._offer(served)

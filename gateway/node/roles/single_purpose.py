@@ -11,7 +11,16 @@ from domain.store.backup import Backups
 from domain.store.message_store import MessageStore
 from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
+from gateway.node.client_side import (
+    ClientPlace,
+    ClientSide,
+    ClientUsers,
+    CommandPath,
+    access_of,
+    counters_of,
+    gate_before,
+    make_client_side,
+)
 from gateway.node.composition import StorePlace, open_store
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
@@ -95,7 +104,7 @@ class SinglePurposeRole(Role):
         place = SinglePurposePlace(
             config=self.config, ports=ports, host=host, broker=self.config.broker, clock=self._clock,
             entropy=SystemEntropy(), protocols=self._protocols,
-            counters=self._protocols.counters(self._clock),
+            counters=counters_of(self._protocols, self._clock),
             directory=StorePlace(local.disk, hot_bytes(), local.report),
         )  # fmt: skip
         self.side = local.opened(lambda: self.made(place))

@@ -13,7 +13,7 @@ from domain.store.backup import Backups
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.cluster.registration.registering import registration_of
 from gateway.cluster.registration.registration import NodeRegistration
-from gateway.node.client_side import ClientPlace, ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide, counters_of
 from gateway.node.composition import Parts, StorePlace, StoreSide, compose
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
@@ -45,7 +45,7 @@ class StoreRole(Role):
         self._config = context.config
         self._clock = context.clock
         self._protocols = context.protocols
-        self._counter_registry = counters or context.protocols.counters(context.clock)
+        self._counter_registry = counters or counters_of(context.protocols, context.clock)
         self._make = make
         self._local = LocalStore(context.config.data, context.health)
         self.folder = self._local.disk.path

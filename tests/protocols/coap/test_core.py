@@ -164,6 +164,7 @@ def test_what_many_events_cause_is_done_in_turns_between_which_requests_are_carr
         stage.request(message.PUT, f"mq/t/{at}", b"1", pairs=[(option.IF_NONE_MATCH, b"")], token=b"%d" % at, source=source)
     asked, stage.held = stage.held, []
     for command in asked:
+        assert isinstance(command, QueryLatest)
         stage.endpoint.answer(LatestValue(command.ticket, None), stage.now)
     done: list[int] = []
     while stage.endpoint.deadline() == 0:

@@ -16,7 +16,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.client_side import ClientPlace, ClientSide, access_of
+from gateway.node.client_side import ClientPlace, ClientSide, access_of, counters_of
 from gateway.node.protocols import installed
 from gateway.node.roles.gateway import compose_gateway
 from gateway.runtime.datagrams.pump import DatagramPump
@@ -93,7 +93,7 @@ class GatewayNode(Machine):
             self.clock.call_at(self.clock.monotonic_ns() + 10 * MILLISECOND_NS, self._reach)
             return
         cluster, clock = self.cluster, self.clock
-        counters = installed().counters(clock)
+        counters = counters_of(installed(), clock)
         config = self.group.config
         place = ClientPlace(
             config=config, ports=PORTS, host=self.host, broker=facts.broker, clock=clock, entropy=self.entropy,
