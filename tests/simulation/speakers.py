@@ -16,7 +16,6 @@ from domain.address import host_bytes
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
-from domain.limits import MQTT_PACKET_BYTES_MAX
 from domain.message import property as properties
 from gateway.connection.client_connection import ClientConnection
 from protocols import marks
@@ -28,15 +27,13 @@ from protocols.coap.message import media, option
 from protocols.coap.message import message as coap
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt import property as props
-from protocols.mqtt.connect import Connack, Connect
-from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
 from tests.simulation.caller import Caller, records
+from tests.simulation.client import V5, MqttClient
 from tests.simulation.http_caller import HttpCaller
-from tests.simulation.kit.links import Link
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Publisher, Receiver
 from tests.simulation.world import World
@@ -258,52 +255,31 @@ class Grpc(Speaker):
         return out
 
 
-class Mqtt(Speaker):
+class Mqtt(MqttClient, Speaker):
     """One client of a version, with a subscription to the topic and all paths below it. `events`: it speaks CloudEvents."""
 
     def __init__(self, world: World, version: int, events: bool = False) -> None:
-        self._world, self._version, self._events = world, version, events
-        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, version, client=True)
-        self._answers: list[Packet] = []
+        super().__init__(world, f"mqtt-{version}-{events}", version)
         self._arrived: list[tuple[int, Publish]] = []
         self._serial = 0
-        self._link: Link | None = None
-        world.dial("mqtt", self)
-        self._ask(Connect(version, f"mqtt-{version}-{events}", True, 0, None, None, None, NONE), Connack)
-        self._ask(Subscribe(1, [(f"{TOPIC}/#", QOS_1_AS_PUBLISHED if version == 5 else 1)]), Suback)
-
-    def connected(self, link: Link) -> None:
-        self._link = link
+        self.connect(clean=True, expiry_s=0)
+        self.ask(Subscribe(1, [(f"{TOPIC}/#", QOS_1_AS_PUBLISHED if version == V5 else 1)]), Suback)
 
     def lost(self) -> None:
         raise AssertionError("the node has closed the connection")
 
-    def received(self, data: bytes) -> None:
-        for packet in self._decoder.feed(data):
-            if isinstance(packet, Publish):
-                self._arrived.append((self._world.clock.wall_ms(), packet))
-                self._put(Ack(4, packet.packet_id))
-            else:
-                self._answers.append(packet)
-
-    def _put(self, packet: Packet) -> None:
-        assert self._link is not None
-        self._link.send(encode(packet, self._version))
-
-    def _ask(self, packet: Packet, kind: type[Packet]) -> Packet:
-        self._answers.clear()
-        self._put(packet)
-        self._world.clock.run_until(lambda: any(isinstance(each, kind) for each in self._answers), WAIT_MS)
-        return self._answers[0]
+    def arrived(self, packet: Publish) -> None:
+        """Record when a message arrived: its expiry is relative to that."""
+        self._arrived.append((self.world.clock.wall_ms(), packet))
 
     def send(self, said: Said) -> None:
         self._serial = self._serial % 60_000 + 1
         body, about = said.body, NONE
-        if self._version == 5:
+        if self.version == V5:
             about = self._about(said)
         elif said.get(EVENT):
             body = json_event(said)
-        answer = self._ask(Publish(path_of(said).encode(), body, 1, bool(said.get(LATEST)), False, self._serial, about), Ack)
+        answer = self.ask(Publish(path_of(said).encode(), body, 1, bool(said.get(LATEST)), False, self._serial, about), Ack)
         assert isinstance(answer, Ack)
         assert answer.code == 0, answer.code
 
@@ -322,19 +298,19 @@ class Mqtt(Speaker):
             if said.get(DELIVERY):
                 pairs["deliverytime"] = rfc3339(said.get(DELIVERY))
         if said.get(EXPIRY) and not said.get(EVENT):
-            out.numbers[props.MESSAGE_EXPIRY] = round((said.get(EXPIRY) - self._world.clock.wall_ms()) / 1000)
+            out.numbers[props.MESSAGE_EXPIRY] = round((said.get(EXPIRY) - self.world.clock.wall_ms()) / 1000)
         out.user = list(pairs.items())
         return out
 
     def heard(self) -> list[Said]:
-        self._world.clock.run_for(50)
+        self.world.clock.run_for(50)
         arrived, self._arrived = self._arrived, []
         return [self._said(packet, at_ms) for at_ms, packet in arrived]
 
     def _said(self, packet: Publish, at_ms: int) -> Said:
-        latest = True if packet.retain and self._version == 5 else None
+        latest = True if packet.retain and self.version == V5 else None
         path = kept(path_below_the_topic=below(packet.topic.decode()), latest_value=latest)
-        if self._version != 5:
+        if self.version != V5:
             if b'"specversion"' in packet.body:
                 found = from_json_event(packet.body)
                 return Said(found.body, {**found.fields, **path})
