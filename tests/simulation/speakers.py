@@ -8,18 +8,12 @@ from __future__ import annotations
 import base64
 import json
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.address import host_bytes
-from domain.command import Command
-from domain.errors import Failure
-from domain.event import Event
 from domain.message import property as properties
-from gateway.connection.client_connection import ClientConnection
 from protocols import marks
-from protocols.adapter import Peer
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent, is_json_type
 from protocols.cloudevents.instant import rfc3339, rfc3339_ms
@@ -31,6 +25,7 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
+from tests.protocols.coap.broker import Devices
 from tests.simulation.caller import Caller, records
 from tests.simulation.client import V5, MqttClient
 from tests.simulation.http_caller import HttpCaller
@@ -343,54 +338,7 @@ class Coap(Speaker):
     def __init__(self, world: World) -> None:
         self._world = world
         assert world.parts is not None
-        self._endpoint = world.parts.adapters.datagrams["coap"].bind(world.clock.monotonic_ns())
-        self._gate = world.parts.gate
-        self._connection = ClientConnection("coap", self, shared=True)
-        self._peer = Peer("192.0.2.7", 40_000, host_bytes("192.0.2.7", 40_000))
-        self._serial = 0
-
-    def answer(self, event: Event) -> None:
-        self._endpoint.answer(event, self._world.clock.monotonic_ns())
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError
-
-    def revoke_access(self, failure: Failure) -> None:
-        raise AssertionError
-
-    def close(self) -> None:
-        raise AssertionError
-
-    def _ask(self, code: int, pairs: list[tuple[int, bytes]], body: bytes = b"") -> coap.Packet:
-        self._serial += 1
-        token = self._serial.to_bytes(4, "big")
-        now = self._world.clock.monotonic_ns()
-        self._handle(self._endpoint.receive(coap.encode(0, code, self._serial, token, coap.join(pairs), body), self._peer, now))
-        found: list[coap.Packet] = []
-
-        def answered() -> bool:
-            moment = self._world.clock.monotonic_ns()
-            due = self._endpoint.deadline()
-            if due is not None and due <= moment:
-                self._handle(self._endpoint.expire(moment))
-            for data, _ in self._endpoint.outgoing():
-                packet = coap.decode(data)
-                if packet is not None and packet.code and packet.token == token:
-                    found.append(packet)
-            return bool(found)
-
-        for _ in range(1_000):
-            if answered():
-                break
-            self._world.clock.run_for(5)
-        if found[0].code == coap.UNAUTHORIZED:
-            [echo] = [value for number, value in options(found[0]) if number == option.ECHO]
-            return self._ask(code, [*[pair for pair in pairs if pair[0] != option.ECHO], (option.ECHO, echo)], body)
-        return found[0]
-
-    def _handle(self, commands: Sequence[Command]) -> None:
-        for command in commands:
-            self._gate.handle(self._connection, command)
+        self._device = Devices(world.parts, world.clock).device(host="192.0.2.7")
 
     def send(self, said: Said) -> None:
         now_ms = self._world.clock.wall_ms()
@@ -401,24 +349,22 @@ class Coap(Speaker):
             "delay_ms": str(delay_ms) if said.get(DELIVERY) else "",
             "ttl_ms": str(said.get(EXPIRY) - now_ms - delay_ms) if said.get(EXPIRY) else "",
         }  # fmt: skip
-        pairs = [(option.URI_PATH, level.encode()) for level in ("mq", *path_of(said).split("/"))]
-        pairs += [(option.URI_QUERY, f"{name}={value}".encode()) for name, value in queries.items() if value]
-        if said.get(TYPE):
-            pairs.append((option.CONTENT_FORMAT, coap.uint(media.content_format(said.get(TYPE)))))
+        query = [f"{name}={value}" for name, value in queries.items() if value]
+        kind = [(option.CONTENT_FORMAT, coap.uint(media.content_format(said.get(TYPE))))] if said.get(TYPE) else []
         code, done = (coap.PUT, (coap.CREATED, coap.CHANGED)) if said.get(LATEST) else (coap.POST, (coap.CREATED,))
-        assert self._ask(code, pairs, said.body).code in done
+        assert self._device.response(code, f"mq/{path_of(said)}", said.body, kind, query).code in done
 
     def heard(self) -> list[Said]:
         self._world.clock.run_for(50)
-        place = [(option.URI_PATH, b"mq"), (option.URI_PATH, TOPIC.encode())]
+        place = f"mq/{TOPIC}"
         out: list[Said] = []
         while True:
-            answer = self._ask(coap.GET, [*place, (option.URI_QUERY, b"group=coap-devices")])
+            answer = self._device.response(coap.GET, place, b"", [], ["group=coap-devices"])
             if answer.code == coap.NOT_FOUND:
                 return out
-            found = dict(options(answer))
-            lease = [(option.URI_QUERY, value) for number, value in options(answer) if number == option.LOCATION_QUERY]
-            assert self._ask(coap.DELETE, [*place, *lease]).code == coap.DELETED
+            found = dict(answer.options)
+            lease = [value.decode() for number, value in answer.options if number == option.LOCATION_QUERY]
+            assert self._device.response(coap.DELETE, place, b"", [], lease).code == coap.DELETED
             kind, age = found.get(option.CONTENT_FORMAT), found.get(option.MAX_AGE)
             out.append(Said(answer.payload, kept(
                 content_type=media.content_type(int.from_bytes(kind, "big")) if kind is not None else "",
@@ -427,13 +373,7 @@ class Coap(Speaker):
 
     def put(self, path: str, body: bytes, query: str) -> int:
         """PUT a latest value, with one query. Returns the code of the answer."""
-        levels = [(option.URI_PATH, level.encode()) for level in ("mq", *path.split("/"))]
-        return self._ask(coap.PUT, [*levels, (option.URI_QUERY, query.encode())], body).code
-
-
-def options(packet: coap.Packet) -> list[tuple[int, bytes]]:
-    """The options of a packet."""
-    return list(packet.options)
+        return self._device.response(coap.PUT, f"mq/{path}", body, [], [query]).code
 
 
 class Http(Speaker):
