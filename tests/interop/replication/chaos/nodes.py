@@ -102,7 +102,7 @@ class ChaosGroup:
                 self.start(node)
             until(lambda: len(self.members()) == COUNT, "all replicas are in sync", HEAL_S)
             self.start(self.gateway)
-            until(lambda: self.serves(self.gateway), "the gateway serves", HEAL_S)
+            until(self.gateway.serves, "the gateway serves", HEAL_S)
         except BaseException:
             self.close()
             raise
@@ -188,17 +188,9 @@ class ChaosGroup:
     def leader(self) -> Node | None:
         """The replica that serves, if one does."""
         for node in self.nodes:
-            if node in self.running and node not in self.paused and self.serves(node):
+            if node in self.running and node not in self.paused and node.serves():
                 return node
         return None
-
-    def serves(self, node: Node) -> bool:
-        """True when a node takes requests."""
-        try:
-            node.admin("/readyz")
-        except OSError:
-            return False
-        return True
 
     def logs_equal(self) -> bool:
         """True when all logs end at one place and are the same from where all of them begin."""
