@@ -39,17 +39,6 @@ A, B = "10.0.0.1:10911", "10.0.0.2:10911"
 NAMESERVERS = (("10.0.0.9", 9876), ("10.0.0.8", 9876))
 
 
-class PortTransport(FakeTransport):
-    """A client's transport whose local port is that which it connected to."""
-
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__(host)
-        self._port = port
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return ("127.0.0.1", self._port) if name == "sockname" else super().get_extra_info(name, default)
-
-
 @dataclass
 class Server:
     """One connection to a server, as the server sees it."""
@@ -89,7 +78,7 @@ class Client:
 
     def __init__(self, bench: RelayBench, port: int, host: str) -> None:
         self._bench = bench
-        self.transport = PortTransport(host, port)
+        self.transport = FakeTransport(host, port)
         self.pump = Pump(bench.context, "remoting", bench.adapter.connect)
         self.pump.connection_made(self.transport)
         self._decoder = FrameDecoder()
