@@ -9,17 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiocoap
-import paho.mqtt.client as mqtt
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 
 from gateway.client.client import Client
 from gateway.client.link import Link
 from protocols.remoting import codes
 from tests.interop.coap.one_request import coap_request
 from tests.interop.http_api import request
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
@@ -41,53 +38,11 @@ def gateway(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         node.kill()
 
 
-class Subscriber:
-    """A paho client, whose session outlives its connections."""
+class Subscriber(PahoClient):
+    """A client whose session outlives its connections."""
 
-    def __init__(
-        self,
-        node: Node,
-        name: str,
-        *filters: str,
-        clean: bool = False,
-        will: tuple[str, bytes] | None = None,
-        expiry_s: int = 3_600,
-        port: str = "mqtt",
-    ) -> None:
-        self.got: list[tuple[str, bytes]] = []
-        self.lost: list[object] = []
-        self.subscribed: list[Any] = []
-        self._connected: list[object] = []
-        transport: Any = "websockets" if port == "websocket" else "tcp"
-        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5, transport=transport)
-        self.client.on_message = lambda _client, _data, message: self.got.append((message.topic, bytes(message.payload)))
-        self.client.on_subscribe = lambda _client, _data, _id, codes, _props: self.subscribed.append(codes)
-        self.client.on_connect = lambda *_: self._connected.append(1)
-        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        properties.SessionExpiryInterval = expiry_s
-        self.client.on_disconnect = lambda *_: self.lost.append(1)
-        if will is not None:
-            self.client.will_set(*will, qos=1)
-        self.client.connect("127.0.0.1", node.port(port), clean_start=clean, properties=properties)
-        self.client.loop_start()
-        until(lambda: bool(self._connected), WAIT_S)
-        if filters:
-            self.client.subscribe([(each, 1) for each in filters])
-            until(lambda: bool(self.subscribed), WAIT_S)
-            assert all(not code.is_failure for code in self.subscribed[0])
-
-    def publish(self, topic: str, body: bytes, qos: int, retain: bool = False) -> None:
-        sent = self.client.publish(topic, body, qos, retain)
-        sent.wait_for_publish(WAIT_S)
-        assert sent.is_published()
-
-    def until(self, *wanted: bytes) -> None:
-        """Wait until it has these bodies, in any order."""
-        until(lambda: set(wanted) <= {body for _, body in self.got}, WAIT_S, lambda: str(self.got))
-
-    def leave(self) -> None:
-        self.client.disconnect()
-        self.client.loop_stop()
+    def __init__(self, node: Node, name: str, *filters: str, clean: bool = False, expiry_s: int = 3_600, **more: Any) -> None:
+        super().__init__(node, name, *filters, clean=clean, expiry_s=expiry_s, **more)
 
 
 def test_what_every_protocol_sends_is_at_apaches_own_side(apache: ApacheCluster, gateway: Node, near: Client) -> None:
@@ -257,7 +212,7 @@ def test_members_of_a_shared_subscription_share_what_apaches_side_sends(
     for body in sent:
         near.send("divided", body)
     until(lambda: sum(len(each.got) for each in members) >= 20, WAIT_S)
-    assert sorted(body for each in members for _, body in each.got) == sorted(sent)
+    assert sorted(body for each in members for body in each.bodies()) == sorted(sent)
     for each in members:
         each.leave()
 

@@ -67,7 +67,7 @@ def test_a_session_goes_on_at_the_other_gateway(apache: ApacheCluster, common: C
     second.until(b"apache", b"http")
     near.send("moved", b"live")
     second.until(b"live")
-    assert sorted(body for _, body in second.got) == [b"apache", b"http", b"live"]
+    assert sorted(second.bodies()) == [b"apache", b"http", b"live"]
     second.leave()
 
 
@@ -86,7 +86,7 @@ def test_qos_2_messages_for_a_session_arrive_once_over_two_gateways(apache: Apac
     for body in sent[15:]:
         sender.publish("exact/one", body, 2)
     second.until(*sent)
-    assert sorted(body for _, body in second.got) == sorted(sent)
+    assert sorted(second.bodies()) == sorted(sent)
     for each in (second, sender):
         each.leave()
 
@@ -125,8 +125,8 @@ def test_members_at_both_gateways_share_a_subscription(common: Common, apache: A
     sent = [b"h%d" % number for number in range(40)]
     for body in sent:
         near.send("halved", body)
-    until(lambda: sum(len(each.got) for each in members) >= 40, WAIT_S, lambda: str([each.got for each in members]))
-    assert sorted(body for each in members for _, body in each.got) == sorted(sent)
+    until(lambda: sum(len(each.got) for each in members) >= 40, WAIT_S, lambda: str([each.bodies() for each in members]))
+    assert sorted(body for each in members for body in each.bodies()) == sorted(sent)
     assert all(each.got for each in members)
     for each in members:
         each.leave()
@@ -195,7 +195,7 @@ def test_nothing_acknowledged_is_lost_when_a_gateway_and_the_state_node_are_kill
     assert b"mqtt without the gateway 1" in accepted
     back = Subscriber(common.a, "tried-reader")
     wanted = set(accepted)
-    until(lambda: wanted <= {body for _, body in reader.got + back.got}, WAIT_S, lambda: str(back.got))
+    until(lambda: wanted <= {*reader.bodies(), *back.bodies()}, WAIT_S, lambda: str(back.bodies()))
     back.leave()
     sender.leave()
 
