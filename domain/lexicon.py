@@ -51,8 +51,6 @@ class Token:
 class Lexicon:
     """Lexical rules of one language."""
 
-    __slots__ = ("_keywords", "_space", "_strange", "_token", "_unquoted")
-
     def __init__(
         self,
         space: str,

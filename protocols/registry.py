@@ -37,8 +37,6 @@ class Recogniser:
     without_tls   protocol -> the answer to a client that has sent these bytes to a port that takes TLS only
     """
 
-    __slots__ = ("_otherwise", "_rules", "alpn", "unruled", "without_tls")
-
     def __init__(self, declarations: Iterable[Declaration]) -> None:
         ranked = sorted(declarations, key=lambda each: (each.rank, each.name))
         paths = [each.path for each in ranked if each.path]

@@ -69,8 +69,6 @@ def _listed(items: list[bytes]) -> bytes:
 class OctetReader:
     """Reader of the encodings of this file. Every method raises ValueError for other bytes."""
 
-    __slots__ = ("_at", "_data")
-
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
         self._at = at

@@ -17,8 +17,6 @@ from controller.member.identity import MemberIdentity
 class Founding:
     """Knowledge of one controller about the others, from their greetings."""
 
-    __slots__ = ("_addresses", "_heard", "_levels", "identity")
-
     def __init__(self, identity: MemberIdentity, addresses: Sequence[str]) -> None:
         """`addresses`: of all controllers, this one's too, in the same order everywhere."""
         self.identity = identity

@@ -46,8 +46,6 @@ class ClockWatch:
     off   replica -> deviation
     """
 
-    __slots__ = ("_own_ms", "off")
-
     def __init__(self) -> None:
         self.off: dict[Place, Excess] = {}
         self._own_ms: int | None = None

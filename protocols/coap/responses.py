@@ -42,8 +42,6 @@ class Responses:
     later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
     """
 
-    __slots__ = ("config", "later", "observations", "pinned", "responder", "wall_ms")
-
     def __init__(
         self, config: CoapSettings, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
     ) -> None:

@@ -65,11 +65,6 @@ class HttpApplication:
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     """
 
-    __slots__ = (
-        "_arriving", "_date", "_flows", "_handled", "_peer", "_refused", "_reply", "_router", "_share", "_sliced",
-        "_undo_commands",
-    )  # fmt: skip
-
     def __init__(
         self,
         router: Router,

@@ -44,11 +44,6 @@ class HttpConnection:
     _held            bytes of content of unanswered requests
     """
 
-    __slots__ = (
-        "_date", "_exchanges", "_half_closed", "_held", "_now", "_out", "_patience", "_reader", "_reason", "_refused",
-        "_sliced", "_stream", "_undo_commands", "_unread", "_waiting", "closed",
-    )  # fmt: skip
-
     def __init__(self, context: ConnectionContext, peer: Peer, now: int) -> None:
         self._refused = context.refused
         self._reader = Reader(context.router, context.heads, peer)

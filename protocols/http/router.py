@@ -33,8 +33,6 @@ class Options(Handler):
 class Router:
     """Finds handlers. Matches of targets without a query are cached, up to REMEMBERED_MAX."""
 
-    __slots__ = ("_context", "_patterns", "_remembered")
-
     def __init__(self, context: HandlerContext) -> None:
         self._context = context
         self._patterns = [

@@ -56,8 +56,6 @@ class Stalls:
     held_back   stream id -> (bytes, monotonic ns since which they are as many)
     """
 
-    __slots__ = ("held_back",)
-
     def __init__(self) -> None:
         self.held_back: dict[int, tuple[int, int]] = {}
 
@@ -89,11 +87,6 @@ class RequestStreams:
     share           its part of the bound of all uploads, from turn to turn
     answers         its part of the bound of all unread answers
     """
-
-    __slots__ = (
-        "_engine", "_refused", "_waiting_bytes", "answers", "finished", "idle_at", "now", "open", "queued", "served", "share",
-        "uploads_bytes",
-    )  # fmt: skip
 
     def __init__(
         self,

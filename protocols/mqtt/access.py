@@ -34,8 +34,6 @@ class ClientAuthentication:
     proof   Authentication Data of the server's last AUTH or CONNACK; b"" for none
     """
 
-    __slots__ = ("_attach", "_authority", "_config", "_entropy", "_exchange", "_output", "_peer", "proof", "terms")
-
     def __init__(self, setting: Setting, config: MqttSettings, peer: Peer, output: Output) -> None:
         self._authority = setting.authority
         self._entropy = setting.entropy

@@ -29,25 +29,6 @@ class Scrubber:
     _waits          True from the end of a pass to the begin of the next one
     """
 
-    __slots__ = (
-        "_at",
-        "_bytes_min",
-        "_days",
-        "_durable",
-        "_found",
-        "_incarnation",
-        "_notified",
-        "_owed",
-        "_pass_min_s",
-        "_pass_s",
-        "_segments",
-        "_waits",
-        "checked_bytes",
-        "damaged",
-        "passes",
-        "suspects",
-    )  # fmt: skip
-
     def __init__(
         self,
         suspects: SuspectedSegments,

@@ -75,8 +75,6 @@ class RowGroups:
     _rows   place of a group -> its encoded rows, the group that was read first in front
     """
 
-    __slots__ = ("_files", "_rows")
-
     def __init__(self, files: Segments) -> None:
         self._files = files
         self._rows: dict[int, bytes] = {}

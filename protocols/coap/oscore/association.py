@@ -218,8 +218,6 @@ class Associations:
     echoes     Echo values that prove the freshness of a request
     """
 
-    __slots__ = ("_live", "contexts", "echoes")
-
     def __init__(self, contexts: OscoreContexts | None, entropy: Entropy) -> None:
         self.contexts = contexts
         self.echoes = Echoes(entropy.token(16))

@@ -43,19 +43,6 @@ class FollowSource(Source):
     _text      True: bodies that are UTF-8 are sent as text
     """
 
-    __slots__ = (
-        "_asking",
-        "_at",
-        "_bytes",
-        "_command",
-        "_documents",
-        "_epoch",
-        "_first_queue",
-        "_offsets",
-        "_records",
-        "_text",
-    )
-
     def __init__(
         self, command: FollowTopic, principal: Principal | None, writer: Writer, credit: int, text: bool, documents: Documents
     ) -> None:

@@ -43,11 +43,6 @@ class LeaseSource(Source):
     _settling    settlements that the client asked for, in order: (receipts as sent, those that are valid, True: an extension)
     """
 
-    __slots__ = (
-        "_bytes", "_command", "_fresh", "_in_flight", "_max", "_messages", "_receiving", "_settling", "_text", "_wall_ms",
-        "_watching",
-    )  # fmt: skip
-
     def __init__(
         self, command: Receive, principal: Principal | None, most: int, writer: Writer, credit: int, text: bool,
         wall_ms: Callable[[], int],

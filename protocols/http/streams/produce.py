@@ -58,22 +58,6 @@ class ProduceFlow(Flow):
     _fault      the problem document of invalid content; b"": it is valid
     """
 
-    __slots__ = (
-        "_batch",
-        "_began",
-        "_ended",
-        "_fault",
-        "_handler",
-        "_heard_at",
-        "_line_bytes",
-        "_lines",
-        "_out",
-        "_out_bytes",
-        "_request",
-        "_seq",
-        "_share",
-        "_tail",
-    )  # fmt: skip
     uploads = True
 
     def __init__(self, ticket: object, principal: Principal | None, match: Match, request: Request) -> None:

@@ -130,8 +130,6 @@ def _paged(_client: Client, ticket: Ticket, event: PageRegistered) -> bytes:
 class SharedQueues:
     """The queues of the topics of one request: topics that differ in nothing but their names share one object."""
 
-    __slots__ = ("_broker", "_known")
-
     def __init__(self, broker: str) -> None:
         self._broker = broker
         self._known: dict[tuple[int, int, int, int], TopicQueues] = {}

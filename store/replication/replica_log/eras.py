@@ -18,8 +18,6 @@ class LogEras:
     _writers   incarnation of the log that wrote each era; 0: unknown
     """
 
-    __slots__ = ("_eras", "_writers", "behind")
-
     def __init__(self, segments: Segments, behind: int) -> None:
         """`behind`: end of the last whole batch of the log. Raises OSError."""
         self._eras: list[Era] = []
