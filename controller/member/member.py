@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from controller.groups import command
 from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
-from controller.member.ports import Peers
 from controller.member.proposals import ChangeDone, PendingReads, Proposals, ReadDone
 from controller.member.replacement import MemberChange, replacement
 from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
@@ -42,6 +41,13 @@ Applied = Callable[[GroupChange, GroupAnswer], None]
 """A change was applied on this member, with its answer."""
 
 log = logging.getLogger("headgate.controller")
+
+
+class Peers(Protocol):
+    """Carries messages to the other members. They may be lost, repeated, delayed and reordered."""
+
+    def send(self, to: int, data: bytes) -> None:
+        """Send a message to the member whose log has the identity `to`. Dropped when its address is unknown."""
 
 
 @final

@@ -17,8 +17,7 @@ from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.node.composition import Parts
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.settings import Config
-from nameserver.leaders_topics import LeadersTopics
-from nameserver.own_topics import OwnTopics
+from nameserver.own_topics import LeadersTopics, OwnTopics
 from protocols.remoting.nameserver.registrar import Registrar
 
 REPLICATION_PORT: Final = 1
