@@ -32,7 +32,7 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("address", "histogram", "octets"),
+    "domain": ("address", "histogram", "octets", "turn"),
     "domain/delivery": ("expiry", "retry_owner", "routed"),
     "domain/filter": ("expression", "tag"),
     "domain/message": ("message", "property", "pull", "receipt", "record", "send"),
@@ -101,15 +101,15 @@ FOLDERS = {
         "appends", "broker_links", "cluster_map", "live_tail", "message_log", "pull_reply", "queue_choice", "queue_numbers",
         "refusal", "send_request", "topic_tail",
     ),
-    "gateway/cluster/forwarding": ("forwarded", "forwarded_client", "forwarder", "space_copies"),
+    "gateway/cluster/forwarding": ("forwarded_client", "forwarder", "space_copies", "store_side"),
     "gateway/connection": (
-        "client_connection", "client_socket", "connection_limits", "context", "intake", "pump", "stream_driver",
+        "client_connection", "client_socket", "connection_limits", "context", "handler", "intake", "pump", "stream_driver",
         "unread_bytes",
     ),
     "gateway/link": ("backoff", "link", "request", "stream"),
     "gateway/link/sinks": ("courier", "sink_connection", "sink_pool"),
     "gateway/observe": ("counters",),
-    "gateway/routing": ("routes", "trie"),
+    "gateway/routing": ("filter_trie", "routes"),
     "gateway/runtime": ("clock",),
     "gateway/runtime/datagrams": ("calls", "inbox", "pump"),
     "gateway/usecase": ("dispatcher",),
@@ -133,7 +133,7 @@ FOLDERS = {
     "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": ("internal_client",),
     "gateway/webhooks/delivery": (
-        "batches", "breaker", "deliverer", "delivering_process", "leasing", "outbox", "rate_limit",
+        "batches", "breaker", "deliverer", "delivery_process", "leasing", "outbox", "rate_limit",
         "request_format", "requests", "retry_policy", "settlement", "signature",
     ),
     "gateway/webhooks/subscriptions": ("attempts", "owner_leases"),

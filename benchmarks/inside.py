@@ -19,7 +19,7 @@ from domain.topic.topic import Durability
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.composition import Parts, compose
+from gateway.node.composition import Parts, StorePlace, compose
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.clock import LoopClock, new_loop
@@ -27,6 +27,7 @@ from gateway.runtime.collector import Collector
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
+from tests.place import place_of
 
 CONNECTIONS_MAX = 1_000_000
 T = TypeVar("T")
@@ -116,7 +117,9 @@ class Node:
         disk = watch(self._disk)
         config = Config(data=str(folder), durability=Durability.PAGE)
         gc.disable()
-        self.parts: Parts = compose(config, {}, "127.0.0.1", disk, self.clock, SystemEntropy(), hot_bytes())
+        self.parts: Parts = compose(
+            place_of(config, {}, "127.0.0.1", self.clock, SystemEntropy()), StorePlace(disk, hot_bytes())
+        )
         Collector(loop.call_later).begin()
         self._connection_context = ConnectionContext(
             self.parts.gate, self.clock, CounterRegistry(), ConnectionLimits(CONNECTIONS_MAX)

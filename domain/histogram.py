@@ -17,8 +17,6 @@ class Histogram:
     sum_s    all durations together, in seconds
     """
 
-    __slots__ = ("counts", "sum_s")
-
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.sum_s = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, final
 
 NAME: Final = "name"
@@ -25,6 +26,7 @@ class ExpressionError(ValueError):
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Token:
     """One token.
 
@@ -33,12 +35,9 @@ class Token:
     column   where it begins, counted from 1
     """
 
-    __slots__ = ("column", "kind", "text")
-
-    def __init__(self, kind: str, text: str, column: int) -> None:
-        self.kind = kind
-        self.text = text
-        self.column = column
+    kind: str
+    text: str
+    column: int
 
     def said(self) -> str:
         """The token as an error text names it."""
@@ -50,8 +49,6 @@ class Token:
 @final
 class Lexicon:
     """Lexical rules of one language."""
-
-    __slots__ = ("_keywords", "_space", "_strange", "_token", "_unquoted")
 
     def __init__(
         self,

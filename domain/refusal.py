@@ -99,8 +99,6 @@ WORDS: Final[Mapping[str, Reason]] = {
 class ReasonWords:
     """Every word that the protocols of a node say for a reason: names of reasons, `WORDS`, and what protocols declare."""
 
-    __slots__ = ("_reasons", "words")
-
     def __init__(self, declared: Iterable[Mapping[str, Reason | None]] = ()) -> None:
         """`declared`: word -> reason; None: nobody is refused anything. Raises ValueError when a word has two meanings."""
         self.words: dict[str, Reason | None] = dict(WORDS)

@@ -18,8 +18,6 @@ class BrokerTopics:
     _before  topics from before the first page of the whole table, without those that a page has brought
     """
 
-    __slots__ = ("_before", "_known")
-
     def __init__(self) -> None:
         self._known: dict[str, TopicQueues] = {}
         self._before: dict[str, TopicQueues] = {}

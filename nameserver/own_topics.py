@@ -1,4 +1,4 @@
-"""The topics of this node as it registers them at name servers, with their version."""
+"""The topics of this node as it registers them at name servers, with their version: its own, or those of its leader."""
 
 from __future__ import annotations
 
@@ -78,3 +78,35 @@ class OwnTopics:
         if len(self._changed) >= CHANGES_MAX:
             self._known_since = self._changed.popitem(last=False)[1]
         self._changed[name] = self._counter
+
+
+@final
+class LeadersTopics:
+    """The port `AnnouncedTopics` of a replica that follows: it has none.
+
+    A name server keeps the topics of a broker as its leader has registered them.
+
+    epoch   in which this replica follows: the state of its version, as that of its leader's
+    """
+
+    def __init__(self, started_ms: int) -> None:
+        """`started_ms`: when this replica began to follow, epoch milliseconds."""
+        self.epoch = 0
+        self._started_ms = started_ms
+
+    @property
+    def version(self) -> DataVersion:
+        """AnnouncedTopics.version."""
+        return DataVersion(self.epoch, self._started_ms, 1)
+
+    def changed_since(self, counter: int) -> list[str] | None:
+        """AnnouncedTopics.changed_since."""
+        return [] if counter == 1 else None
+
+    def topic(self, name: str) -> TopicQueues | None:
+        """None: it has no topics of its own. Of the port AnnouncedTopics."""
+        return None
+
+    def after(self, name: str, limit: int) -> list[tuple[str, TopicQueues]]:
+        """AnnouncedTopics.after."""
+        return []

@@ -26,10 +26,8 @@ class Peer(NamedTuple):
     """The remote end of a connection, or the source of a datagram. Made for each connection: a tuple is made fastest.
 
     host         its IP address
-    port         its port
     born_host    its address and port in the form that records store
     local_host   the address of this end
-    local_port   the port of this end
     tls          True: the connection is inside TLS
     principal    the name in its verified client certificate, "" without one
     credentials  the credentials that its session has proven, None: none

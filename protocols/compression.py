@@ -99,8 +99,6 @@ class Inflater:
     `limit` bounds the bytes that are inflated in all. `read` raises ValueError with the reason, as a part of a sentence.
     """
 
-    __slots__ = ("_ahead", "_at", "_left", "_packed", "_stream", "_tail")
-
     def __init__(self, packed: bytes, limit: int) -> None:
         self._stream = zlib.decompressobj()
         self._packed = packed

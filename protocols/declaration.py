@@ -68,7 +68,6 @@ class Declaration:
     stream           makes the adapter of a stream protocol from the node's facts and the settings; None: no stream protocol
     datagram         makes the adapter of a datagram protocol in the same way; None: no datagram protocol
     application      makes an application on HTTP/2 in the same way; None: no such application
-    listeners        ports of the protocol
     rank             order in which rules are tried, lowest first: HTTP/2 20, WebSocket 30, HTTP/1.1 40, MQTT 50, remoting 60.
                      Applications on HTTP/2 are offered a request in the same order
     begins           recognises the protocol by its first bytes; None: it is never recognised on a shared port

@@ -26,7 +26,6 @@ class HostShares:
     A host may hold as many bytes as are still free (a dynamic threshold, Choudhury and Hahne 1998): one host gets at most half
     of the bound, and there is always room for another one.
 
-    bytes_max    the bound
     bytes_held   bytes of all hosts; above `bytes_max` only by `add`
     refused      calls of `take` that found no room; `headgate_uploads_refused_total` shows those of requests
     """

@@ -37,8 +37,6 @@ class Recogniser:
     without_tls   protocol -> the answer to a client that has sent these bytes to a port that takes TLS only
     """
 
-    __slots__ = ("_otherwise", "_rules", "alpn", "unruled", "without_tls")
-
     def __init__(self, declarations: Iterable[Declaration]) -> None:
         ranked = sorted(declarations, key=lambda each: (each.rank, each.name))
         paths = [each.path for each in ranked if each.path]
@@ -121,8 +119,8 @@ class Opening:
     """
 
     __slots__ = (
-        "_adapters", "_deadline", "_farewell", "_inner", "_kept", "_name", "_peer", "_recogniser", "_secure", "chosen",
-        "closed", "reading",
+        "_adapters", "_deadline", "_farewell", "_inner", "_kept", "_name", "_recogniser", "_secure", "chosen",
+        "closed", "peer", "reading",
     )  # fmt: skip
 
     def __init__(
@@ -131,7 +129,7 @@ class Opening:
         self._recogniser = recogniser
         self._adapters = adapters
         self._secure = secure
-        self._peer = peer
+        self.peer = peer
         self._kept = b""
         self._farewell = b""
         self._deadline = now + limits.HANDSHAKE_NS
@@ -140,11 +138,6 @@ class Opening:
         self.reading = True
         self.closed = False
         self.chosen: Connection = self
-
-    @property
-    def peer(self) -> Peer:
-        """The remote end of the connection."""
-        return self._peer
 
     @property
     def protocol(self) -> str:
@@ -169,7 +162,7 @@ class Opening:
             # A PROXY header of an allowed peer is read before this connection is made (protocols.proxy).
             return self._end("proxy-refused")
         if name == TLS and self._secure is not None:
-            self._inner = self.chosen = self._secure(self._peer, now)
+            self._inner = self.chosen = self._secure(self.peer, now)
         elif self._secure is not None and not self._adapters and name != NOBODY:
             words = self._recogniser.without_tls.get(name)
             self._farewell = b"" if words is None else words(self._kept)
@@ -178,7 +171,7 @@ class Opening:
             name = self._recogniser.taken(name, self._adapters)
             if not name:
                 return self._end("unrecognised")
-            self.chosen = self._adapters[name].connect(self._peer, now)
+            self.chosen = self._adapters[name].connect(self.peer, now)
         self._name = name
         kept, self._kept = self._kept, b""
         return self.chosen.receive(kept, now)

@@ -22,8 +22,6 @@ def ignore_grant(url: str, origin: str, rate: int) -> None:
 class Setting:
     """Facts about the node. Every adapter gets one when it is made.
 
-    cluster       name of the cluster
-    broker        name of the broker
     host          host name or address in the routes and redirects that clients get
     ports         protocol name -> port in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
     entropy       source of random bytes and numbers

@@ -12,7 +12,7 @@ from store.events import StoreEvents
 from store.opening.open_store import OpenStore
 from store.opening.recovered_log import RecoveredLog
 from store.replication.replica_log.damaged import damaged_replica
-from store.replication.replica_log.follower import open_follower
+from store.replication.replica_log.follower_log import open_follower
 from store.settings import StoreSettings
 
 

@@ -21,8 +21,6 @@ class StoreEvents:
     _notified    reported texts about unreadable places
     """
 
-    __slots__ = ("_notified", "_report", "counts")
-
     def __init__(self, report: Report) -> None:
         self._report = report
         self._notified: dict[str, None] = {}

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain.ports import Clock, Timer
+from domain.turn import STORE_TASK_COST, STORE_TASK_NS
 
-COST_MAX: Final = 4_096
-"""Cost of the steps of one turn, in rows read or items visited: about a millisecond."""
 _PAUSE_NS: Final = 1_000_000
-SLICE_NS: Final = 2_000_000
-"""Time after which a turn ends even below the cost limit: memory outside the processor's caches is slower."""
 _LOOK_COST: Final = 256
 """Cost between two reads of the clock."""
 
@@ -33,7 +30,7 @@ class Turns:
         self._timer = None
         self.busy = True
         cost, looked = 0, 0
-        end_ns = self._clock.monotonic_ns() + SLICE_NS
+        end_ns = self._clock.monotonic_ns() + STORE_TASK_NS
         try:
             for each in steps:
                 cost += each
@@ -41,7 +38,7 @@ class Turns:
                 if cost - looked >= _LOOK_COST:
                     looked = cost
                     late = self._clock.monotonic_ns() >= end_ns
-                if late or cost >= COST_MAX:
+                if late or cost >= STORE_TASK_COST:
                     again = self._clock.monotonic_ns() + _PAUSE_NS
                     self._timer = self._clock.call_at(again, lambda: self.run(steps, done, failed))
                     return

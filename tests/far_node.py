@@ -15,6 +15,7 @@ from domain.event import Event, Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from gateway.cluster.forwarding.forwarder import Forwarder
+from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from protocols.remoting.nodes.calls.octets import WireError
@@ -90,6 +91,7 @@ class NodeLink:
 
     loss     share of the frames that get lost, each with its connection
     broken   connections that broke
+    counted  traffic on the ports of the gateway, when it has a forwarder of its own
     lost     what its own forwarder has said of clients that the store has dropped
     harm     makes another body of a frame; 0: it goes to the store, 1: to the gateway
     """
@@ -110,9 +112,12 @@ class NodeLink:
         self.broken = 0
         self.lost: list[tuple[str, Sequence[ClientConnection]]] = []
         self.store = store
+        self.counted = Traffic()
+        own = life()
         self.forwarder = forwarder or Forwarder(
-            clock, "DefaultCluster", "gateway-1", life(), lambda *lost: self.lost.append(lost), versions
-        )
+            clock, "DefaultCluster", "gateway-1", own, lambda *lost: self.lost.append(lost),
+            OwnTraffic(own, lambda: self.counted), versions,
+        )  # fmt: skip
         self.harm: Callable[[int, bytes], bytes] | None = None
         self._wires = 0
         self._wire: Wire | None = None

@@ -45,25 +45,13 @@ LATER: Final = frozenset({"run", "runs_before"})
 """Fields that version 1 does not have; they are the last ones of their change."""
 _KIND_OF: Final = {change: kind for kind, change in KINDS.items()}
 
-_FORMS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[OctetReader], object]]]] = {
-    "str": (octets.text, OctetReader.text),
-    "int": (octets.number, OctetReader.number),
-    "bool": (octets.flag, OctetReader.flag),
-    "tuple[int, ...]": (octets.numbers, OctetReader.numbers),
-    "tuple[str, ...]": (octets.texts, OctetReader.texts),
-    "tuple[SetMember, ...]": (octets.members, OctetReader.members),
-    "tuple[ReplicaReport, ...]": (octets.reports, OctetReader.reports),
-    "ControllerList": (octets.book, OctetReader.book),
-}
-"""Annotation of a field -> its encoder and decoder."""
-
 
 def encode(change: LogChange) -> bytes:
     """A change within its limits (limits.py) -> a command."""
     whole = any(getattr(change, each.name) for each in fields(change) if each.name in LATER)
     version = VERSION_WHOLE if whole else VERSION
     return bytes((version, _KIND_OF[type(change)])) + b"".join(
-        _FORMS[str(each.type)][0](getattr(change, each.name)) for each in _fields_of(type(change), version)
+        octets.encode(str(each.type), getattr(change, each.name)) for each in _fields_of(type(change), version)
     )
 
 
@@ -75,7 +63,7 @@ def decode(data: bytes) -> LogChange:
         raise ValueError(f"no command of kind {data[1]} has version {VERSION_WHOLE}")
     reader = OctetReader(data, 2)
     form: Callable[..., LogChange] = KINDS[data[1]]
-    change = form(*(_FORMS[str(each.type)][1](reader) for each in _fields_of(KINDS[data[1]], data[0])))
+    change = form(*(reader.value(str(each.type)) for each in _fields_of(KINDS[data[1]], data[0])))
     reader.finish()
     return change
 

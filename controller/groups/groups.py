@@ -43,8 +43,6 @@ class StoreGroups:
     book    the controllers, when their number was changed while they ran
     """
 
-    __slots__ = ("_groups", "book", "floor")
-
     def __init__(self, groups: Iterator[StoreGroup] | None = None, floor: int = 0, book: ControllerList | None = None) -> None:
         self.book = book or ControllerList()
         self._groups = {each.name: each for each in groups or ()}

@@ -55,8 +55,6 @@ class Heartbeats:
     dropped   heartbeats not kept: of unknown replicas, of a second process of a live replica, or beyond REPLICAS_HEARD_MAX
     """
 
-    __slots__ = ("_heard", "_since_ms", "dropped")
-
     def __init__(self, now_ms: int) -> None:
         self._since_ms = now_ms
         self._heard: dict[tuple[str, int], HeartbeatKept] = {}

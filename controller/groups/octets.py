@@ -1,77 +1,80 @@
-"""Texts, numbers and lists as bytes: text 2 + n UTF-8 | number 8, signed | flag 1 | list 2 + its elements; big-endian."""
+"""Values as bytes, by their types: text 2 + n UTF-8 | number 8, signed | flag 1 | list 2 + its elements | record: its fields.
+
+All numbers are big-endian. A type is named as in the annotation of a field; a tuple of any length is a list.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import Final, TypeVar, final
+from typing import Any, Final, final
 
 from domain.controller.controller_list import ControllerList, ControllerPlace
-from domain.controller.group import ReplicaReport, SetMember
+from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
 
 _COUNT: Final = struct.Struct(">H")
 _NUMBER: Final = struct.Struct(">q")
+_LIST: Final = ("tuple[", ", ...]")
 
-Element = TypeVar("Element")
-
-
-def text(value: str) -> bytes:
-    """A text of at most 65,535 bytes."""
-    data = value.encode()
-    return _COUNT.pack(len(data)) + data
-
-
-def number(value: int) -> bytes:
-    """A signed integer of 64 bits."""
-    return _NUMBER.pack(value)
-
-
-def flag(value: bool) -> bytes:
-    """A truth value."""
-    return b"\1" if value else b"\0"
-
-
-def members(values: Iterable[SetMember]) -> bytes:
-    """Members of a SyncStateSet."""
-    return _listed([number(each.id) + text(each.incarnation) for each in values])
-
-
-def numbers(values: Iterable[int]) -> bytes:
-    """A list of numbers."""
-    return _listed([number(each) for each in values])
-
-
-def texts(values: Iterable[str]) -> bytes:
-    """A list of texts."""
-    return _listed([text(each) for each in values])
-
-
-def reports(values: Iterable[ReplicaReport]) -> bytes:
-    """Encode reports of replicas."""
-    return _listed(
-        [
-            number(each.id) + text(each.incarnation) + number(each.epoch) + number(each.position) + number(each.priority)
-            for each in values
-        ]
-    )
+_REPLICA: Final = {
+    "id": "int",
+    "node": "str",
+    "address": "str",
+    "incarnation": "str",
+    "learner": "bool",
+    "epoch": "int",
+    "position": "int",
+    "continues_log": "str",
+}
+_GROUP: Final = {
+    "cluster": "str",
+    "name": "str",
+    "next_id": "int",
+    "leader": "int",
+    "leader_epoch": "int",
+    "members": "tuple[SetMember, ...]",
+    "set_epoch": "int",
+    "least": "int",
+}
+RECORDS: Final[dict[str, tuple[type, dict[str, str]]]] = {
+    "SetMember": (SetMember, {"id": "int", "incarnation": "str"}),
+    "ReplicaReport": (
+        ReplicaReport,
+        {"id": "int", "incarnation": "str", "epoch": "int", "position": "int", "priority": "int"},
+    ),
+    "ControllerPlace": (ControllerPlace, {"address": "str", "node": "int"}),
+    "ControllerList": (ControllerList, {"number": "int", "places": "tuple[ControllerPlace, ...]"}),
+    "RunlessReplica": (StoreReplica, _REPLICA),
+    "RunlessGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[RunlessReplica, ...]"}),
+    "StoreReplica": (StoreReplica, {**_REPLICA, "run": "str"}),
+    "StoreGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[StoreReplica, ...]"}),
+}
+"""Records: the class, and the fields in the order of their bytes, with their types. Runless: before snapshots of version 3."""
 
 
-def book(value: ControllerList) -> bytes:
-    """The controllers."""
-    return number(value.number) + _listed([text(each.address) + number(each.node) for each in value.places])
+def encode(form: str, value: Any) -> bytes:
+    """A value of the type `form`; a text has at most 65,535 bytes, a list as many elements, a number 64 bits."""
+    if form == "int":
+        return _NUMBER.pack(value)
+    if form == "bool":
+        return b"\1" if value else b"\0"
+    if form == "str":
+        data: bytes = value.encode()
+        return _COUNT.pack(len(data)) + data
+    if form.startswith(_LIST[0]):
+        element = _element(form)
+        return _COUNT.pack(len(value)) + b"".join([encode(element, each) for each in value])
+    return b"".join([encode(each, getattr(value, name)) for name, each in RECORDS[form][1].items()])
 
 
-def _listed(items: list[bytes]) -> bytes:
-    return _COUNT.pack(len(items)) + b"".join(items)
+def _element(form: str) -> str:
+    return form.removeprefix(_LIST[0]).removesuffix(_LIST[1])
 
 
 @final
 class OctetReader:
     """Reader of the encodings of this file. Every method raises ValueError for other bytes."""
 
-    __slots__ = ("_at", "_data")
-
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: bytes, at: int) -> None:
         self._data = data
         self._at = at
 
@@ -80,52 +83,26 @@ class OctetReader:
         if self._at != len(self._data):
             raise ValueError(f"{len(self._data) - self._at} bytes follow the last value")
 
-    def text(self) -> str:
-        """A text."""
-        return self._take(self.count()).decode()
+    def value(self, form: str) -> Any:
+        """A value of the type `form`."""
+        if form == "int":
+            return _NUMBER.unpack(self._take(_NUMBER.size))[0]
+        if form == "bool":
+            found = self._take(1)[0]
+            if found > 1:
+                raise ValueError(f"{found} is no truth value")
+            return found == 1
+        if form == "str":
+            return self._take(self._count()).decode()
+        if form.startswith(_LIST[0]):
+            element = _element(form)
+            return tuple(self.value(element) for _ in range(self._count()))
+        made, fields = RECORDS[form]
+        return made(**{name: self.value(each) for name, each in fields.items()})
 
-    def number(self) -> int:
-        """A number."""
-        found: int = _NUMBER.unpack(self._take(_NUMBER.size))[0]
-        return found
-
-    def flag(self) -> bool:
-        """A truth value."""
-        found = self._take(1)[0]
-        if found > 1:
-            raise ValueError(f"{found} is no truth value")
-        return found == 1
-
-    def count(self) -> int:
-        """The length of a list."""
+    def _count(self) -> int:
         found: int = _COUNT.unpack(self._take(_COUNT.size))[0]
         return found
-
-    def list_of(self, element: Callable[[], Element]) -> tuple[Element, ...]:
-        """List whose elements `element` reads."""
-        return tuple(element() for _ in range(self.count()))
-
-    def members(self) -> tuple[SetMember, ...]:
-        """Members of a SyncStateSet."""
-        return self.list_of(lambda: SetMember(self.number(), self.text()))
-
-    def numbers(self) -> tuple[int, ...]:
-        """A list of numbers."""
-        return self.list_of(self.number)
-
-    def texts(self) -> tuple[str, ...]:
-        """A list of texts."""
-        return self.list_of(self.text)
-
-    def reports(self) -> tuple[ReplicaReport, ...]:
-        """Reports of replicas."""
-        return self.list_of(
-            lambda: ReplicaReport(self.number(), self.text(), self.number(), self.number(), self.number()),
-        )
-
-    def book(self) -> ControllerList:
-        """List of the controllers."""
-        return ControllerList(self.number(), self.list_of(lambda: ControllerPlace(self.text(), self.number())))
 
     def _take(self, size: int) -> bytes:
         end = self._at + size

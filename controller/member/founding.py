@@ -17,12 +17,10 @@ from controller.member.identity import MemberIdentity
 class Founding:
     """Knowledge of one controller about the others, from their greetings."""
 
-    __slots__ = ("_addresses", "_heard", "_levels", "identity")
-
     def __init__(self, identity: MemberIdentity, addresses: Sequence[str]) -> None:
         """`addresses`: of all controllers, this one's too, in the same order everywhere."""
         self.identity = identity
-        self._addresses = tuple(addresses)
+        self.addresses = tuple(addresses)
         self._heard: dict[str, MemberIdentity] = {}
         self._levels: dict[int, int] = {}
 
@@ -46,14 +44,9 @@ class Founding:
         """True when all controllers that have sent a greeting can read `level`."""
         return all(each >= level for each in self._levels.values())
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Known addresses of the controllers."""
-        return self._addresses
-
     def follow(self, addresses: Sequence[str]) -> None:
         """Set the addresses of the controllers. A controller that answers elsewhere still gets the messages to it."""
-        self._addresses = tuple(addresses)
+        self.addresses = tuple(addresses)
 
     def silent(self, address: str) -> None:
         """Note that no controller answers at `address` any more."""
@@ -82,13 +75,13 @@ class Founding:
     def here(self) -> dict[str, int]:
         """Address of a controller -> the identity that answers there. One of another group is not there."""
         own = self.identity.founders
-        found = {each: self._heard[each] for each in self._addresses if each in self._heard}
+        found = {each: self._heard[each] for each in self.addresses if each in self._heard}
         return {address: each.node for address, each in found.items() if not each.founders or each.founders == own}
 
     @property
     def missing(self) -> list[str]:
         """Addresses without an answer."""
-        return [address for address in self._addresses if address not in self.here]
+        return [address for address in self.addresses if address not in self.here]
 
     @property
     def nodes(self) -> frozenset[int]:
@@ -98,7 +91,7 @@ class Founding:
     def _first(self) -> frozenset[int]:
         """The founders, when this controller is the one to found."""
         nodes = self.nodes
-        first = self._heard.get(self._addresses[0])
-        if self.missing or first is None or first.node != self.identity.node or len(nodes) != len(self._addresses):
+        first = self._heard.get(self.addresses[0])
+        if self.missing or first is None or first.node != self.identity.node or len(nodes) != len(self.addresses):
             return frozenset()
         return frozenset() if any(each.founders for each in self._heard.values()) else nodes

@@ -13,8 +13,8 @@ from controller.groups.replica_reports import informed
 from controller.member.elections import RETURN_MS
 from controller.member.member import ControllerMember
 from controller.slow_replicas.ejections import Place
+from controller.slow_replicas.ports import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, excess_text
 from controller.slow_replicas.record import FiguresRecord
-from controller.slow_replicas.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, excess_text
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
 from domain.controller.group import PRIORITY_LAST, StoreGroup

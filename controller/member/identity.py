@@ -10,6 +10,7 @@ from controller.raft.disk_storage import FOLDER as RAFT
 from domain.controller.peer import LEVEL
 from domain.errors import StoreError
 from domain.ports import Disk, Entropy
+from domain.set_aside import ASIDE, free_folder
 
 NAME: Final = "controller/identity"
 VERSION: Final = 1
@@ -55,8 +56,7 @@ def load(disk: Disk, entropy: Entropy) -> MemberIdentity:
 def set_aside(disk: Disk) -> str:
     """Move all files of a controller -> their folder. The next start makes a new identity. Raises OSError."""
     folders = [NAME.partition("/")[0], RAFT]
-    asides = (f"set-aside/controller-{number}" for number in itertools.count(1))
-    aside = next(each for each in asides if not any(disk.names(f"{each}/{folder}") for folder in folders))
+    aside = free_folder(disk, (f"{ASIDE}/controller-{number}" for number in itertools.count(1)), folders)
     for folder in folders:  # the identity goes first: with it and without its log a controller would vote twice
         for name in disk.names(folder):
             disk.rename(f"{folder}/{name}", f"{aside}/{folder}/{name}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from controller.groups import command
 from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
-from controller.member.ports import Peers
 from controller.member.proposals import ChangeDone, PendingReads, Proposals, ReadDone
 from controller.member.replacement import MemberChange, replacement
 from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
@@ -44,6 +43,13 @@ Applied = Callable[[GroupChange, GroupAnswer], None]
 log = logging.getLogger("headgate.controller")
 
 
+class Peers(Protocol):
+    """Carries messages to the other members. They may be lost, repeated, delayed and reordered."""
+
+    def send(self, to: int, data: bytes) -> None:
+        """Send a message to the member whose log has the identity `to`. Dropped when its address is unknown."""
+
+
 @final
 class ControllerMember:
     """One member. It begins with `start`, and ends with `stop`, or by itself with a reason in `failure`.
@@ -68,6 +74,7 @@ class ControllerMember:
         self._applied = applied
         self.failure = persisted.damage
         self.unread = 0
+        self.node = node
         self._raft = Raft(node, RaftSettings(), persisted, entropy)
         self._storage = storage
         self._peers = peers
@@ -81,46 +88,41 @@ class ControllerMember:
         self._stopped = False
 
     @property
-    def node(self) -> int:
-        """Identity of this member's log."""
-        return self._raft.node
-
-    @property
     def leads(self) -> bool:
         """True while this member leads, as far as it knows."""
-        return self._raft.role is RaftRole.LEADER and not self._stopped
+        return self._raft.replica.role is RaftRole.LEADER and not self._stopped
 
     @property
     def leader(self) -> int:
         """The leader's identity as far as it is known, else 0."""
-        return 0 if self._stopped else self._raft.leader
+        return 0 if self._stopped else self._raft.replica.leader
 
     @property
     def term(self) -> int:
         """The newest term that it knows."""
-        return self._raft.term
+        return self._raft.replica.term
 
     @property
     def members(self) -> tuple[int, ...]:
         """Identities of all members that the log goes to, ascending."""
-        return self._raft.configuration.nodes
+        return self._raft.replica.configuration.nodes
 
     @property
     def voters(self) -> tuple[int, ...]:
         """Identities of the voters, ascending; during a change of members those before and those after it."""
-        found = self._raft.configuration
+        found = self._raft.replica.configuration
         return tuple(sorted(found.voters | found.outgoing))
 
     @property
     def learners(self) -> tuple[int, ...]:
         """Identities of the learners, ascending."""
-        found = self._raft.configuration
+        found = self._raft.replica.configuration
         return tuple(sorted(found.learners - found.outgoing))
 
     @property
     def changing(self) -> str:
         """The change of members that is under way, for people; "": none is."""
-        book, configuration = self.groups.book, self._raft.configuration
+        book, configuration = self.groups.book, self._raft.replica.configuration
         if book.number:
             return unfinished(book, configuration)
         return "a controller is taken in" if configuration.is_joint or configuration.learners else ""
@@ -134,7 +136,7 @@ class ControllerMember:
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        self._proposals.passed(self._raft.last)
+        self._proposals.passed(self._raft.replica.log.last)
         self._reads.lose()
 
     def receive(self, data: bytes) -> None:
@@ -167,13 +169,13 @@ class ControllerMember:
 
         `seeds` are the addresses of the settings; the mapping is address -> identity that answers there.
         """
-        book = begun(self.groups.book, seeds, heard, self._raft.configuration)
-        self._put_book(with_controller(book, address, self._raft.configuration), done)
+        book = begun(self.groups.book, seeds, heard, self._raft.replica.configuration)
+        self._put_book(with_controller(book, address, self._raft.replica.configuration), done)
 
     def remove_controller(self, address: str, seeds: Sequence[str], heard: Mapping[str, int], done: ChangeDone) -> None:
         """Take a controller out of the book, as `add_controller`; it votes no more when `follow_book` is through."""
-        book = begun(self.groups.book, seeds, heard, self._raft.configuration)
-        self._put_book(without_controller(book, address, heard, self._raft.configuration), done)
+        book = begun(self.groups.book, seeds, heard, self._raft.replica.configuration)
+        self._put_book(without_controller(book, address, heard, self._raft.replica.configuration), done)
 
     def _put_book(self, book: ControllerList, done: ChangeDone) -> None:
         if book.number == self.groups.book.number:
@@ -205,7 +207,7 @@ class ControllerMember:
         """Take newcomers in, as in `controller.member.replacement`. Does nothing on a member that does not lead."""
         if not self.leads:
             return
-        wanted = replacement(self._raft.configuration, there, complete)
+        wanted = replacement(self._raft.replica.configuration, there, complete)
         if wanted is not None:
             self._change_members(wanted)
 
@@ -214,7 +216,7 @@ class ControllerMember:
 
         The mapping is address -> identity that answers there. A leader that has to leave hands the leadership over first.
         """
-        book, configuration = self.groups.book, self._raft.configuration
+        book, configuration = self.groups.book, self._raft.replica.configuration
         if not self.leads or not book.number:
             return
         places = {heard.get(each.address, each.node) for each in book.places}

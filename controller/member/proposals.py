@@ -28,8 +28,6 @@ class PendingRead(NamedTuple):
 class PendingReads:
     """Reads that this member has not answered, by their tickets: raft confirms a read by its ticket."""
 
-    __slots__ = ("_ticket", "_waiting")
-
     def __init__(self) -> None:
         self._waiting: dict[int, PendingRead] = {}
         self._ticket = 0
@@ -62,7 +60,6 @@ class PendingReads:
 class Proposal(NamedTuple):
     """One change in the log.
 
-    term     term of its entry
     due_ns   when the wait is over, monotonic
     """
 
@@ -74,8 +71,6 @@ class Proposal(NamedTuple):
 @final
 class Proposals:
     """The proposals of this member with an unknown outcome, by index."""
-
-    __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
         self._waiting: dict[int, Proposal] = {}

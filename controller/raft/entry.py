@@ -27,7 +27,6 @@ class LogEntry:
 
     term    the term of the leader that created it
     index   its place in the log; a group begins with a snapshot at 1, so the first has index 2
-    kind    kind of `data`
     data    bytes that raft does not read, except those of a configuration
     """
 

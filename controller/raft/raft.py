@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import final
 
 from controller.raft import following
-from controller.raft.configuration import Configuration
 from controller.raft.election import Election
 from controller.raft.entry import LogEntry
 from controller.raft.leadership import Leadership
@@ -36,6 +35,10 @@ class Raft:
     """The state machine of one node. Inputs change it; `take` returns the work for the driver (ready.py).
 
     Every method returns at once. A SafetyError of any method ends the node.
+
+    node         identity of its log
+    replica      the state of the node, to be read only
+    leadership   progress of the followers, to be read only; None unless the node leads
     """
 
     def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
@@ -45,68 +48,24 @@ class Raft:
         entropy     randomness of the waits before elections
         Raises SafetyError for a log with a hole, ValueError for an unreadable configuration.
         """
-        self._replica = Replica(node, settings, persisted, entropy)
-        self._election = Election(self._replica)
-        self._leadership: Leadership | None = None
+        self.node = node
+        self.replica = Replica(node, settings, persisted, entropy)
+        self._election = Election(self.replica)
+        self.leadership: Leadership | None = None
         self._durable = persisted.hard_state
         self._outstanding: HardState | None = None
         self._confirmed: list[ReadConfirmed] = []
         self._lost: list[int] = []
 
-    @property
-    def node(self) -> int:
-        """Identity of this node's log."""
-        return self._replica.node
-
-    @property
-    def role(self) -> RaftRole:
-        """Role of the node."""
-        return self._replica.role
-
-    @property
-    def term(self) -> int:
-        """The newest term that it knows."""
-        return self._replica.term
-
-    @property
-    def leader(self) -> int:
-        """The leader of `term` as far as it is known, else 0."""
-        return self._replica.leader
-
-    @property
-    def configuration(self) -> Configuration:
-        """The configuration that holds for this node, committed or not."""
-        return self._replica.configuration
-
-    @property
-    def committed(self) -> int:
-        """Highest index known to be committed."""
-        return self._replica.log.committed
-
-    @property
-    def last(self) -> int:
-        """Index of its last entry."""
-        return self._replica.log.last
-
-    @property
-    def leadership(self) -> Leadership | None:
-        """Progress of the followers, read-only; None unless the node leads."""
-        return self._leadership
-
-    @property
-    def hard_state(self) -> HardState:
-        """Term and vote as they are in memory."""
-        return self._replica.hard_state
-
     def entries(self) -> tuple[LogEntry, ...]:
         """The entries behind the snapshot, for tools and tests."""
-        return self._replica.log.behind(self._replica.log.snapshot.index)
+        return self.replica.log.behind(self.replica.log.snapshot.index)
 
     def tick(self) -> None:
         """A tick has passed."""
-        replica = self._replica
-        if self._leadership is not None:
-            self._leadership.tick()
+        replica = self.replica
+        if self.leadership is not None:
+            self.leadership.tick()
             self._settle()
             return
         replica.elapsed += 1
@@ -120,7 +79,7 @@ class Raft:
 
     def receive(self, message: RaftMessage) -> None:
         """Take a message. Messages for another node are dropped, and all messages on a damaged one."""
-        replica = self._replica
+        replica = self.replica
         if message.to != replica.node or replica.role is RaftRole.DAMAGED:
             return
         if isinstance(message, PreVoteRequest):
@@ -142,29 +101,29 @@ class Raft:
         Returns the entry. It is committed when an entry with its index and term is handed out, and never if another term has
         its index. If the node stops leading before, only the log shows the outcome.
         """
-        return self._refusal if self._leadership is None else self._leadership.propose(data)
+        return self._refusal if self.leadership is None else self.leadership.propose(data)
 
     def read(self, ticket: int) -> RaftRefusal | None:
         """Ask for a read that sees all that was committed before this call (linearizable).
 
         Returns None when it was taken: `ticket` comes out in `Ready.reads` or in `Ready.lost_reads`.
         """
-        return self._refusal if self._leadership is None else self._leadership.read(ticket)
+        return self._refusal if self.leadership is None else self.leadership.read(ticket)
 
     def change(self, voters: frozenset[int], learners: frozenset[int] = frozenset()) -> LogEntry | RaftRefusal:
         """Begin a change of the members. A new voter is a learner before, and has caught up.
 
         Returns the first entry of the change; for a change of voters a second one follows when that is committed.
         """
-        if self._leadership is None:
+        if self.leadership is None:
             return self._refusal
-        entry = self._leadership.change(voters, learners)
+        entry = self.leadership.change(voters, learners)
         self._settle()
         return entry
 
     def transfer(self, to: int) -> RaftRefusal | None:
         """Begin to hand the leadership over to `to`. Proposals are refused until then, for election_ticks at most."""
-        return self._refusal if self._leadership is None else self._leadership.transfer(to)
+        return self._refusal if self.leadership is None else self.leadership.transfer(to)
 
     def compact(self, index: int, data: bytes) -> bool:
         """Replace the log up to `index` by the state machine's bytes at `index`. False when a snapshot has that already.
@@ -172,25 +131,25 @@ class Raft:
         `index` is of an entry that was handed out. The bytes may come late, after further entries: the entries behind `index`
         stay, for followers that are a little behind. Raises ValueError for an entry that was not handed out.
         """
-        log = self._replica.log
+        log = self.replica.log
         if index > log.applied:
             raise ValueError(f"a snapshot at {index}, and {log.applied} is applied")
         if index <= log.snapshot.index:
             return False
-        configuration = self._replica.configurations.at(index)
-        self._replica.configurations.compact(index)
+        configuration = self.replica.configurations.at(index)
+        self.replica.configurations.compact(index)
         log.compact(RaftSnapshot(index, log.term_at(index), configuration, data))
         return True
 
     def take(self) -> Ready | None:
         """Work for the driver; None when there is none, or when the last Ready is not finished (`persisted`)."""
-        if self._outstanding is not None or self.role is RaftRole.DAMAGED:
+        if self._outstanding is not None or self.replica.role is RaftRole.DAMAGED:
             return None
-        if self._leadership is not None:
-            self._leadership.begin_reads()
-            self._confirmed += self._leadership.confirmed
-            self._leadership.confirmed = []
-        replica, log = self._replica, self._replica.log
+        if self.leadership is not None:
+            self.leadership.begin_reads()
+            self._confirmed += self.leadership.confirmed
+            self.leadership.confirmed = []
+        replica, log = self.replica, self.replica.log
         hard_state = replica.hard_state
         snapshot, restore = log.take_snapshot()
         entries = log.take_entries()
@@ -211,17 +170,17 @@ class Raft:
         if self._outstanding is None:
             raise ValueError("there is no Ready to finish")
         self._durable, self._outstanding = self._outstanding, None
-        self._replica.log.persisted()
-        if self._leadership is not None:
-            self._leadership.advance()
+        self.replica.log.persisted()
+        if self.leadership is not None:
+            self.leadership.advance()
             self._settle()
 
     @property
     def _refusal(self) -> RaftRefusal:
-        return RaftRefusal.DAMAGED if self.role is RaftRole.DAMAGED else RaftRefusal.NOT_LEADER
+        return RaftRefusal.DAMAGED if self.replica.role is RaftRole.DAMAGED else RaftRefusal.NOT_LEADER
 
     def _is_eligible(self) -> bool:
-        replica = self._replica
+        replica = self.replica
         other = replica.role not in (RaftRole.LEADER, RaftRole.DAMAGED)
         return other and replica.configurations.may_lead(replica.node, replica.log.committed)
 
@@ -230,25 +189,25 @@ class Raft:
             self._lead()
 
     def _lead(self) -> None:
-        replica = self._replica
+        replica = self.replica
         replica.role, replica.leader = RaftRole.LEADER, replica.node
-        self._leadership = Leadership(replica)
+        self.leadership = Leadership(replica)
 
     def _follow(self, term: int, leader: int) -> None:
-        if self._leadership is not None:
-            self._confirmed += self._leadership.confirmed
-            self._lost += self._leadership.reads.lose()
-            self._leadership = None
-        self._replica.follow(term, leader)
+        if self.leadership is not None:
+            self._confirmed += self.leadership.confirmed
+            self._lost += self.leadership.reads.lose()
+            self.leadership = None
+        self.replica.follow(term, leader)
 
     def _settle(self) -> None:
         """Step down when the leadership is over."""
-        if self._leadership is not None and self._leadership.over:
-            self._follow(self._replica.term, 0)
+        if self.leadership is not None and self.leadership.over:
+            self._follow(self.replica.term, 0)
 
     def _answer_old(self, message: RaftMessage) -> None:
         """Answer a request of an older term with the current term; drop answers."""
-        replica = self._replica
+        replica = self.replica
         if isinstance(message, VoteRequest):
             replica.send(VoteAnswer(replica.node, message.sender, replica.term, False))
         elif isinstance(message, AppendRequest | SnapshotRequest):
@@ -258,7 +217,7 @@ class Raft:
 
     def _step(self, message: RaftMessage) -> None:
         """Take a message of this node's term."""
-        leadership = self._leadership
+        leadership = self.leadership
         if isinstance(message, AppendRequest | LeaderHeartbeat | SnapshotRequest):
             self._obey(message)
         elif isinstance(message, AppendAnswer):
@@ -273,11 +232,11 @@ class Raft:
             self._counted(self._election.count_vote(message))
         elif isinstance(message, PreVoteAnswer):
             self._counted(self._election.count_pre_vote(message))
-        elif isinstance(message, TimeoutNow) and message.sender == self._replica.leader and self._is_eligible():
+        elif isinstance(message, TimeoutNow) and message.sender == self.replica.leader and self._is_eligible():
             self._stand(transfer=True)
 
     def _obey(self, message: AppendRequest | LeaderHeartbeat | SnapshotRequest) -> None:
-        replica = self._replica
+        replica = self.replica
         if replica.role is RaftRole.LEADER or replica.leader not in (0, message.sender):
             raise SafetyError(f"{message.sender} and {replica.leader} lead in term {replica.term}")
         self._follow(message.term, message.sender)
@@ -289,9 +248,9 @@ class Raft:
             following.install(replica, message)
 
     def _counted(self, outcome: VoteOutcome) -> None:
-        role = self._replica.role
+        role = self.replica.role
         if outcome is VoteOutcome.LOST:
-            self._follow(self._replica.term, 0)
+            self._follow(self.replica.term, 0)
         elif outcome is VoteOutcome.WON:
             if role is RaftRole.PRE_CANDIDATE:
                 self._stand()

@@ -40,7 +40,6 @@ class Ready(NamedTuple):
     restore      True when `snapshot` came from the leader: the state machine is behind it
     entries      to append; stored entries from the index of the first one on are deleted before
     committed    entries to apply; each is handed out once, after a restart all from the snapshot on again
-    reads        confirmed reads
     lost_reads   tickets of reads that another leader has to answer, since this one has stepped down
     """
 

@@ -33,6 +33,7 @@ class Replica:
     node             identity of this node's log
     term, vote       the HardState in memory; the durable one is behind it by one Ready
     leader           the leader of `term`, 0 when unknown
+    log              its entries; `log.committed` and `log.last` are indexes
     elapsed          ticks since the last message of the leader, or since the last campaign
     patience         random number of ticks after which the node stands for election
     """

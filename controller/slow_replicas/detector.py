@@ -1,4 +1,4 @@
-"""The detector: it compares the figures of replicas with their peers and their past, and judges which ones should not lead.
+"""The detector of slow replicas: it compares figures with those of peers and of the past, and judges who should not lead.
 
     ordinary --out of the ordinary--> suspicious --SUSPICIONS polls in a row, room, and a better member--> out
              the leadership is moved away from a leader that is out; a follower is passed over
@@ -16,7 +16,7 @@ from typing import Final, final
 from controller.slow_replicas.ejections import Ejections, Place
 from controller.slow_replicas.history import FiguresHistory
 from controller.slow_replicas.measure import MEASURES, PATH, Excess, Measure, excess_of, excess_over, level_of
-from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, excess_text
+from controller.slow_replicas.ports import ClockOff, Held, Move, PassedOver, Returned, Verdict, excess_text
 from domain.controller.group import StoreGroup
 from domain.controller.health import UNMEASURED, Fitness, ReplicaFigures, Standing
 
@@ -46,8 +46,6 @@ class ClockWatch:
     off   replica -> deviation
     """
 
-    __slots__ = ("_own_ms", "off")
-
     def __init__(self) -> None:
         self.off: dict[Place, Excess] = {}
         self._own_ms: int | None = None
@@ -73,7 +71,7 @@ class ClockWatch:
 
 @final
 class GreyDetector:
-    """`controller.slow_replicas.verdict.ReplicaJudge` by statistics. `now_ms`: monotonic milliseconds from the caller.
+    """`controller.slow_replicas.ports.ReplicaJudge` by statistics. `now_ms`: monotonic milliseconds from the caller.
 
     _suspicions   polls in a row at which a replica was suspicious
     _moved_ms     time of the last move, or attempt, of the leadership of a group

@@ -38,8 +38,6 @@ class Ejection:
 class Ejections:
     """Ejected replicas. `now_ms`: monotonic milliseconds from the caller."""
 
-    __slots__ = ("_of",)
-
     def __init__(self) -> None:
         self._of: dict[Place, Ejection] = {}
 

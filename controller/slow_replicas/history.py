@@ -32,8 +32,6 @@ class FiguresHistory:
     _clocks    wall clock of the replica less the time of its heartbeat; the same in both roles
     """
 
-    __slots__ = ("_clocks", "_leads", "_path_ms", "_paths", "_samples", "heard_ms", "skew_ms")
-
     def __init__(self) -> None:
         self._samples: deque[ReplicaFigures] = deque(maxlen=RECENT + PAST)
         self._clocks: deque[int] = deque(maxlen=CLOCKS)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, final
 
 from controller.slow_replicas.measure import Excess
-from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Verdict
+from controller.slow_replicas.ports import ClockOff, Held, Move, PassedOver, Verdict
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.ports import Disk, File

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from controller.slow_replicas.detector import STALE_MS
-from controller.slow_replicas.verdict import Move, ReplicaJudge, Verdict
+from controller.slow_replicas.ports import Move, ReplicaJudge, Verdict
 from domain.controller.group import StoreGroup, StoreReplica
 from domain.controller.health import UNMEASURED, ReplicaFigures
 

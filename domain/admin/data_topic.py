@@ -18,7 +18,6 @@ class MakeDataTopic(TicketedCommand):
     """Make a topic -> DataTopicFound. With its first data it is made in one commit, all or nothing.
 
     name    its path, which no other topic has
-    given   its properties
     host    network of the client, which the topic counts for when access is not controlled
     first   the message with `given.initialize`, which sets the latest value of the path; None: half created
 

@@ -106,7 +106,6 @@ class Claim:
     """One subscription that the owner delivers for.
 
     record   domain.subscription.document.decode reads it
-    epoch    of the claim
     tests    serial numbers of test deliveries that are asked for
     """
 

@@ -42,8 +42,6 @@ CESQL: Final = Lexicon(
 class Cesql:
     """One expression. Raises ExpressionError, with the column, for text that is not CESQL."""
 
-    __slots__ = ("_tree", "text")
-
     def __init__(self, text: str) -> None:
         if len(text) > EXPRESSION_CHARS_MAX:
             raise ExpressionError(EXPRESSION_CHARS_MAX, f"an expression has at most {EXPRESSION_CHARS_MAX} characters")

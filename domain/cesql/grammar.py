@@ -46,8 +46,6 @@ Made = TypeVar("Made", bound=CesqlTerm)
 class CesqlGrammar:
     """The parser of one expression. Every method raises ExpressionError."""
 
-    __slots__ = ("_at", "_depth", "_terms", "_tokens")
-
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._at = 0

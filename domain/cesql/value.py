@@ -26,8 +26,6 @@ class CesqlFault(StrEnum):
 class CesqlMissing:
     """The value of an attribute that the event does not have; one object, MISSING."""
 
-    __slots__ = ()
-
 
 MISSING: Final = CesqlMissing()
 Known = str | int | bool

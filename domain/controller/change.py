@@ -44,7 +44,6 @@ class ApplyId(GroupChange):
 class RegisterReplica(GroupChange):
     """A node with an id has started. A leader that starts again leads no more: what it had not synced may be gone.
 
-    cluster       cluster of the group
     id            the replica
     address       host:port
     incarnation   identity of its log. Another one than before is another log: it is in no SyncStateSet until it joins.

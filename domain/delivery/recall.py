@@ -28,7 +28,7 @@ class RecallHandle(NamedTuple):
 
 
 def handle(topic: str, broker: str, due_ms: int, message_id: str) -> str:
-    """The text of a handle."""
+    """The base64url text of `version topic broker due_ms message_id`."""
     return base64.urlsafe_b64encode(f"{VERSION} {topic} {broker} {due_ms} {message_id}".encode()).decode()
 
 

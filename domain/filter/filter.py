@@ -16,7 +16,7 @@ class Filter(Protocol):
 
     @property
     def expression(self) -> tuple[str, str]:
-        """(type, text), from which domain.filter.expression or domain.filter.path_filter makes an equal filter."""
+        """(type, text), from which domain.filter.expression or domain.filter.stored_path_filter makes an equal filter."""
 
     @property
     def hashes(self) -> frozenset[int] | None:

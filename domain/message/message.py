@@ -83,7 +83,6 @@ class Placed:
 
     Of a half message and of a delayed message it is the place where they wait.
 
-    queue_offset     offset in the queue
     physical_offset  byte offset in the log
     store_ms         store time, epoch milliseconds
     message_id       value of UNIQ_KEY

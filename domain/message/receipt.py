@@ -25,7 +25,6 @@ class Receipt:
     revive_queue     queue of RocketMQ's revive topic; ORDERED_REVIVE_QUEUE for ordered leases
     retry            RETRY_NONE: the message is of the topic; RETRY_V1, RETRY_V2: of the group's retry topic
     broker           name of the broker that leased it
-    queue_offset     offset in the queue
     physical_offset  byte offset in the log, -1: unknown
     """
 

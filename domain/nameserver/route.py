@@ -278,7 +278,7 @@ class PutSetting(TicketedCommand):
 
     namespace: str
     key: str
-    value: str | None
+    value: str | None = None
 
 
 @dataclass(slots=True)

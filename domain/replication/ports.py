@@ -90,10 +90,7 @@ class MendableLog(Protocol):
 
 
 class DamagedLog(Protocol):
-    """A replica's log that cannot be opened, because what it has promised is damaged.
-
-    fault   what is damaged, for a person
-    """
+    """A replica's log that cannot be opened, because what it has promised is damaged."""
 
     fault: StoreError
 

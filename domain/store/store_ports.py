@@ -237,7 +237,7 @@ class Metadata(Protocol):
     """Topics and groups: read from memory, changed durably."""
 
     def topic(self, name: str) -> Topic | None:
-        """One topic."""
+        """A topic by its name; None: it is not configured."""
 
     def topics(self) -> list[Topic]:
         """All, by name. With a million of them it takes seconds: ask for names where these are enough."""
@@ -252,7 +252,7 @@ class Metadata(Protocol):
         """At most `limit` topics by name, from the one behind `name` on: a slice of a walk over all."""
 
     def topic_count(self) -> int:
-        """Number of topics."""
+        """Number of topics that are configured."""
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
         """Create or replace."""
@@ -264,7 +264,7 @@ class Metadata(Protocol):
         """From now on `changed` gets the name of each topic that is made, changed or deleted, once that is durable."""
 
     def group(self, name: str) -> Group | None:
-        """One group."""
+        """A group by its name; None: it is not configured."""
 
     def groups(self) -> list[Group]:
         """All, by name."""

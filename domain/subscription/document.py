@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from domain.address import is_derived_topic, is_group, is_topic, topic_of_path
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.subscription.duration import milliseconds, text
 from domain.subscription.filters import SubscriptionError, predicate
 from domain.subscription.sink import sink

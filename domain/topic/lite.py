@@ -39,7 +39,7 @@ def is_name(lite: str) -> bool:
 
 
 def queue_name(parent: str, lite: str) -> str:
-    """The name of a lite queue."""
+    """`%LMQ%$parent$lite`: the name of the queue of a lite topic."""
     return f"{PREFIX}{parent}{SEPARATOR}{lite}"
 
 

@@ -47,10 +47,7 @@ class Administration:
 
     def __init__(self, records: AccessRecords) -> None:
         self._records = records
-
-    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """Commands of `domain.access.access`."""
-        return {
+        self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {
             CreateUser: self._create,
             UpdateUser: self._update,
             DeleteUser: self._delete,
@@ -167,10 +164,7 @@ class ContextAdministration:
     def __init__(self, records: AccessRecords) -> None:
         self._records = records
         self._contexts = records.contexts
-
-    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """Commands of `domain.admin.oscore`."""
-        return {
+        self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {
             PutOscoreContext: self._put,
             DeleteOscoreContext: self._delete,
             QueryOscoreContext: self._query,

@@ -14,7 +14,7 @@ from domain.client.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.command import Command, Send, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.filter.path import path_of
+from domain.filter.path_matching import path_of
 from domain.message import property as properties
 from domain.message.message import Message
 from domain.message.record import Record

@@ -27,7 +27,7 @@ from domain.command import Command
 from domain.controller import controller_list as controller_book
 from domain.controller import peer as controller_peer
 from domain.controller import request as controller_request
-from domain.filter.path import path_of
+from domain.filter.path_matching import path_of
 from domain.nameserver import route
 from domain.replication import message as replication
 from domain.topic import lite

@@ -139,12 +139,12 @@ def _generation(user: User) -> int:
 
 
 def user_key(name: str) -> bytes:
-    """The key of a user."""
+    """`u` + name: the key of a user in the state space `access`."""
     return b"u" + name.encode()
 
 
 def grant_key(user: str) -> bytes:
-    """The key of a user's policies."""
+    """`p` + name: the key of a user's policies there."""
     return b"p" + user.encode()
 
 

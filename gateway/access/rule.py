@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, final
 from msgspec import Meta
 
 from domain.access.access import ALLOW, PUB, SUB
-from domain.filter.path import is_filter, matches
+from domain.filter.path_matching import is_filter, matches
 
 CLIENT: Final = "%c"
 USER: Final = "%u"

@@ -36,7 +36,6 @@ from gateway.brokers.positions import RocketmqPositions
 from gateway.brokers.queue_choice import QueueChoice
 from gateway.brokers.refusal import refusal
 from gateway.connection.handler import Handler
-from gateway.link.link import AnswerBack
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -154,7 +153,6 @@ class RocketmqStore:
         self.heartbeats = RocketmqHeartbeats(servers, cluster, clock, client_id, leases.reading, self._has_producers)
         self._producers: Callable[[str], bool] | None = None
         self.tail = self._log.tail
-        servers.on_request = self._requested
 
     def begin(self, has_producers: Callable[[str], bool]) -> None:
         """Clients are served from now on. `has_producers`: True for a producer group with a producer at this node."""
@@ -183,13 +181,6 @@ class RocketmqStore:
 
     def _has_producers(self, group: str) -> bool:
         return self._producers is not None and self._producers(group)  # there are none before clients are served
-
-    def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
-        """What a broker asks."""
-        if frame.code == codes.CHECK_TRANSACTION:
-            self._transactions.checked(broker, frame)
-        elif not frame.oneway:
-            answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
 
     def before(self, handler: Handler) -> Handler:
         """The handler that commands go to: it waits for topics and groups that are not known yet."""

@@ -105,6 +105,7 @@ class RocketmqTransactions:
         self._listeners: list[TransactionListener] = []
         self._halves: OrderedDict[str, HalfMessage] = OrderedDict()
         self._decided: OrderedDict[str, bool] = OrderedDict()
+        brokers.serve(codes.CHECK_TRANSACTION, lambda broker, frame, _: self.checked(broker, frame))
 
     def listen(self, listener: TransactionListener) -> None:
         """Transactions.listen."""
@@ -117,7 +118,7 @@ class RocketmqTransactions:
     def half_stored(
         self, group: str, message_id: str, topic: str, broker: str, queue_offset: int, physical_offset: int
     ) -> None:
-        """A broker has stored a half message."""
+        """Remember a half message that a broker has stored, until it is decided."""
         self._remember(message_id, HalfMessage(group, topic, broker, queue_offset, physical_offset, False))
 
     def _remember(self, message_id: str, half: HalfMessage) -> None:

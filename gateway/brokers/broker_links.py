@@ -13,6 +13,7 @@ from gateway.brokers.refusal import refusal
 from gateway.link.link import AnswerBack, Answered, RemotingLink, Requested
 from gateway.link.request import Request, Sign
 from gateway.link.wire import Dialer
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting.codes import NOT_SUPPORTED, SUCCESS
 from protocols.remoting.wire.frame import Frame
 
@@ -23,7 +24,7 @@ TIMEOUT_MS: Final = 3_000
 class Brokers:
     """Connections to all servers of one cluster, one pipelined connection each, opened on demand.
 
-    on_request   handler of requests of brokers: (broker, request, callback for the answer); None: they are not supported
+    _served   code of a request of brokers -> what carries it out; requests with other codes are not supported
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Brokers:
         sign: Sign | None = None,
     ) -> None:
         """`sign`: signs each request with the access key of this node; None: requests are not signed."""
-        self.on_request: Requested | None = None
+        self._served: dict[int, Requested] = {}
         self._dialer = dialer
         self._clock = clock
         self._entropy = entropy
@@ -69,6 +70,10 @@ class Brokers:
     def address(self, broker: str) -> str:
         """`host:port` of the master of a broker; "": unknown."""
         return self._addresses.get(broker, "")
+
+    def serve(self, code: int, requested: Requested) -> None:
+        """Carry out the requests of brokers that have this code."""
+        self._served[code] = requested
 
     def ask(self, broker: str, request: Request, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:
         """Send a request to the master of `broker`. `done` gets the response with any code, or a failure.
@@ -119,16 +124,11 @@ class Brokers:
 
     def tell_nameservers(self, request: Request, done: Callable[[], None]) -> None:
         """Send a request to all name servers; `done` is called when each has answered or failed."""
-        left = len(self._nameservers)
 
-        def answered(_: Frame | Failure) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                done()
-
-        for link in self._nameservers:
+        def ask(link: RemotingLink, answered: Answered) -> None:
             link.ask(request, answered, TIMEOUT_MS)
+
+        FanIn(ask, lambda *_: done()).start((link,) for link in self._nameservers)
 
     def nameserver(self, tried: int) -> RemotingLink | None:
         """The name server to try after `tried` others have failed; None: there is none left."""
@@ -177,8 +177,9 @@ class Brokers:
         return RemotingLink(name, host, port, self._dialer, self._clock, self._entropy, self._sign, self._requested)
 
     def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
-        if self.on_request is not None:
-            self.on_request(broker, frame, answer)
+        requested = self._served.get(frame.code)
+        if requested is not None:
+            requested(broker, frame, answer)
         else:
             answer(NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
 

@@ -19,6 +19,7 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.pull_reply import LATER_MS
 from gateway.brokers.topic_tail import ANSWER_MS, Arrived, QueueTail, TailPulls, TopicTail
+from gateway.usecase.waiting.fan_in import FanIn
 
 KEPT_NS: Final = 10 * SECOND_NS
 """Time for which a topic is tailed after the last interest in it, and after the tail was asked for."""
@@ -107,19 +108,13 @@ class Tail:
             text = f"the filter needs {more} queues to be followed beside {have}: at most {QUEUES_MAX} are"
             done(Failure(ErrorCode.QUOTA, text))
             return
-        left = 1
 
-        def begun() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                done(None)
+        def begin(topic: str, begun: Callable[[None], None]) -> None:
+            self._begin(topic)
+            self.started(topic, lambda: begun(None))
 
-        for each in names:
-            left += 1
-            self._begin(each)
-            self.started(each, begun)
-        begun()
+        ask: FanIn[None, str] = FanIn(begin, lambda *_: done(None))
+        ask.start((each,) for each in names)
 
     def started(self, topic: str, then: Callable[[], None]) -> None:
         """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""

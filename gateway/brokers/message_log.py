@@ -23,6 +23,7 @@ from gateway.brokers.pull_reply import ask_number, placed, pull_request, pulled,
 from gateway.brokers.queue_numbers import BrokerQueue
 from gateway.brokers.refusal import BrokerAnswerError, refusal
 from gateway.link.request import Request
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -101,28 +102,21 @@ class RocketmqLog:
             "topic": query.topic, "key": query.key, "maxNum": str(query.limit), "beginTimestamp": str(query.begin_ms),
             "endTimestamp": str(query.end_ms), "_UNIQUE_KEY_QUERY": "true" if query.unique else "false",
         }  # fmt: skip
-        found: list[bytes] = []
-        failures: list[Failure] = []
-        left = len(brokers)
 
-        def answered(broker: str, answer: Frame | Failure) -> None:
-            nonlocal left
-            left -= 1
-            records = answer if isinstance(answer, Failure) else self._found(broker, answer, query)
-            if isinstance(records, Failure):
-                failures.append(records)
-            else:
-                found.extend(records)
-            if left:
-                return
-            # A broker that is away keeps its own messages from being found; what others have is an answer.
-            done(failures[0] if failures and not found else _newest(found, query))
-
-        for broker in brokers:
+        def ask(broker: str, answered: Callable[[list[bytes] | Failure], None]) -> None:
             request = Request(codes.QUERY_MESSAGE, {**fields, "bname": broker})
-            self._servers.ask(broker, request, lambda answer, broker=broker: answered(broker, answer))  # type: ignore[misc]
+            self._servers.ask(broker, request, lambda answer: answered(self._found(broker, answer, query)))
 
-    def _found(self, broker: str, answer: Frame, query: KeyQuery) -> list[bytes] | Failure:
+        def asked(answers: dict[tuple[str], list[bytes]], failure: Failure | None) -> None:
+            found = [record for records in answers.values() for record in records]
+            # A broker that is away keeps its own messages from being found; what others have is an answer.
+            done(failure if failure is not None and not found else _newest(found, query))
+
+        FanIn(ask, asked).start((broker,) for broker in brokers)
+
+    def _found(self, broker: str, answer: Frame | Failure, query: KeyQuery) -> list[bytes] | Failure:
+        if isinstance(answer, Failure):
+            return answer
         if answer.code == codes.QUERY_NOT_FOUND:
             return []
         if answer.code != codes.SUCCESS:

@@ -152,7 +152,6 @@ class PullReply(NamedTuple):
     status       FOUND; EMPTY: the offset is the end of the queue; NO_MATCH: no message before `next_offset` matches;
                  MOVED: the offset is out of range; REMADE: the broker does not have the topic, or has another one of its name
     body         records, one after the other (domain.message.record); b"" unless FOUND
-    next_offset  offset of the next pull
     min_offset   offset of the first stored message of the queue
     max_offset   offset that the next message of the queue gets
     """

@@ -11,7 +11,7 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused
 from gateway.connection.client_connection import ClientConnection
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry
 from gateway.observe.counters import ProtocolCounters
 
 
@@ -50,20 +50,14 @@ class _Channel:
 
 @final
 class Channels:
-    """The use case of ChannelCommand.
+    """The use case of ChannelCommand."""
 
-    counters  counters of MQTT, the protocol inside
-    handler   carries out the commands of channels; set before the first connection
-    """
-
-    def __init__(self, counters: ProtocolCounters) -> None:
+    def __init__(self, counters: ProtocolCounters, entry: CommandEntry) -> None:
+        """`counters`: of MQTT, the protocol inside. `entry`: where the commands of channels go."""
         self._counters = counters
-        self.handler: Handler
+        self._entry = entry
         self._known: dict[ClientConnection, dict[object, _Channel]] = {}
-
-    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """ChannelCommand."""
-        return {ChannelCommand: self._within}
+        self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {ChannelCommand: self._within}
 
     def _within(self, connection: ClientConnection, command: ChannelCommand) -> None:
         channels = self._known.get(connection)
@@ -75,7 +69,7 @@ class Channels:
             channel = channels[command.channel] = _Channel(connection, command.channel, self._counters)
         if isinstance(command.command, Send | SendOnce):
             self._counters.messages_in += len(command.command.messages)
-        self.handler.handle(channel.client, command.command)
+        self._entry.handler.handle(channel.client, command.command)
         if isinstance(command.command, Disconnected):
             self._counters.disconnected(command.command.reason, channel.refused)
             del channels[command.channel]
@@ -84,5 +78,5 @@ class Channels:
     def _end(self, connection: ClientConnection) -> None:
         for channel in self._known.pop(connection).values():
             self._counters.disconnected("lost")
-            self.handler.handle(channel.client, Disconnected("lost"))
+            self._entry.handler.handle(channel.client, Disconnected("lost"))
             channel.client.end()

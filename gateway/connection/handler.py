@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, final
 
 from domain.command import Command
 from gateway.connection.client_connection import ClientConnection
@@ -19,10 +19,14 @@ class Handler(Protocol):
         """Carry out one command. The answer goes to `connection.answer`, at once or later."""
 
 
-class CommandEntry(Protocol):
-    """A place at which commands of clients enter.
+@final
+class CommandEntry:
+    """The entry of commands that come inside other commands: those of channels, and those that gateways forward.
 
-    handler   carries them out; it may be replaced while clients are connected
+    handler   carries them out: the first check before the use cases; a reload that limits rates replaces it
     """
 
-    handler: Handler
+    __slots__ = ("handler",)
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler

@@ -13,6 +13,7 @@ from typing import Final, Protocol, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
+from domain.turn import RECEIVED_NS
 
 SLICE_NS: Final = 2 * MILLISECOND_NS
 """Time that one slice of a connection should take."""
@@ -23,8 +24,6 @@ SHORT_TURNS: Final = 2
 SLICE_BYTES_MIN: Final = 1024
 SLICE_BYTES_FIRST: Final = 1024
 SLICE_BYTES_MAX: Final = 64 * 1024
-TURN_NS: Final = 6 * MILLISECOND_NS
-"""Time in which one turn handles received bytes."""
 WHOLE_TURN_NS: Final = 15 * MILLISECOND_NS
 """Time of one turn with all that its bytes cause: appends, deliveries, writes. Above it, turns handle fewer bytes."""
 MESSAGE_NS: Final = 5_000
@@ -82,7 +81,6 @@ class PumpIntake:
     _served     hosts that got a slice in the last turn
     _held       host -> bytes of the first messages of its connections that wait for the store
     _resting    host that had a long slice -> number of the turn in which it may have the next one
-    _turn       number of this turn
     _free_turns turns in which no bytes are handled, for the steps of a task
     _sending    connections that wait for the store
     _sender     the host that was the last to send while the store took messages: what it sent may have filled the store
@@ -112,7 +110,7 @@ class PumpIntake:
         self._sending: deque[SlicedConnection] = deque()
         self._sender = ""
         self._spared: set[str] = set()
-        self._budget_ns = TURN_NS
+        self._budget_ns = RECEIVED_NS
         self._used_ns = 0
         self._served_ns = 0
         self._asked_until_ns = 0
@@ -226,8 +224,8 @@ class PumpIntake:
         took = now - self._began_ns
         if took > WHOLE_TURN_NS:
             self._budget_ns = max(LEAST_NS, min(self._used_ns, self._budget_ns) * WHOLE_TURN_NS // took)
-        elif self._budget_ns < TURN_NS and not self._free_turns:
-            self._budget_ns = min(TURN_NS, self._budget_ns * 5 // 4)
+        elif self._budget_ns < RECEIVED_NS and not self._free_turns:
+            self._budget_ns = min(RECEIVED_NS, self._budget_ns * 5 // 4)
         if self._free_turns:
             self._free_turns -= 1
             self._mark(now)

@@ -59,7 +59,7 @@ class Buckets(Generic[Key]):
         self._buckets: dict[Key, Bucket] = {}
 
     def of(self, key: Key) -> Bucket:
-        """The bucket of `key`."""
+        """The bucket of `key`; a full one when it is new, or was dropped."""
         buckets = self._buckets
         bucket = buckets.pop(key, None)
         if bucket is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, final
 
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
@@ -32,11 +32,10 @@ class ClientSide:
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
     throttle          limits the rates of clients; None: no rate is limited at the start
-    counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     extensions        the parts of installed use cases
-    entries           places besides connections at which commands enter `gate`
+    entry             where commands that come inside other commands enter `gate`
     forwards          True: another node carries out the commands, and limits rates of messages
     users_elsewhere   True: another node keeps the users, and this one a copy of them
     """
@@ -50,8 +49,8 @@ class ClientSide:
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
+    entry: CommandEntry
     extensions: Sequence[ClientExtension] = ()
-    entries: Sequence[CommandEntry] = ()
     forwards: bool = False
     users_elsewhere: bool = False
 
@@ -79,6 +78,7 @@ class ClientPlace:
     """The environment that every side of clients is made from.
 
     host           host name or address that routes and offset ids carry
+    counters       counters of all protocols
     is_controller  as in `Setting`, and so is `is_replica`
     """
 
@@ -89,12 +89,9 @@ class ClientPlace:
     clock: Clock
     entropy: Entropy
     protocols: Protocols
+    counters: CounterRegistry
     is_controller: bool = False
     is_replica: bool = False
-
-    def counters(self) -> CounterRegistry:
-        """Counters of all protocols, for one side."""
-        return CounterRegistry(self.protocols.words, self.clock.wall_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +107,37 @@ class ClientUsers:
     elsewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class CommandPath:
     """The way of a client's commands.
 
-    gate      the access gate, or what is behind it where access is not controlled
-    first     throttle or gate -> what takes them first; None: these do
-    entries   places besides connections at which commands enter
+    limits    the table `[limits]`
+    throttle  limits the rates of clients; None: no rate is limited at the start
+    entry     where they enter, also for commands that come inside other commands
     forwards  True: another node carries them out, and limits rates of messages
     """
 
-    gate: Handler
-    first: Callable[[Handler], Handler] | None = None
-    entries: Sequence[CommandEntry] = ()
-    forwards: bool = False
+    def __init__(
+        self, place: ClientPlace, gate: Handler, first: Callable[[Handler], Handler] | None = None, forwards: bool = False
+    ) -> None:
+        """Raises ConfigError for limits that are not valid.
+
+        gate    the access gate, or what is behind it where access is not controlled
+        first   throttle or gate -> what takes them first; None: these do
+        """
+        self.limits = place.config.part(LimitsSettings, "limits")
+        self.throttle = Throttle(self.limits, gate, place.clock) if self.limits.limits_messages and not forwards else None
+        handler = self.throttle or gate
+        self.entry = CommandEntry(handler if first is None else first(handler))
+        self.forwards = forwards
 
 
 Side = TypeVar("Side", bound=ClientSide)
+
+
+def counters_of(protocols: Protocols, clock: Clock) -> CounterRegistry:
+    """New counters of all protocols, for one side."""
+    return CounterRegistry(protocols.words, clock.wall_ms)
 
 
 def access_of(config: Config) -> AccessSettings:
@@ -146,24 +157,16 @@ def make_client_side(
     kind: Callable[..., Side],
     path: CommandPath,
     users: ClientUsers,
-    counters: CounterRegistry,
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] | None = None,
 ) -> Side:
-    """Limits, setting and adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
+    """The setting and the adapters before `path`, as a `kind`. Raises ConfigError for settings that are not valid.
 
     `streams`: adapters in place of those of the same name.
     """
     config, clock, access = place.config, place.clock, users.access
-    limits = config.part(LimitsSettings, "limits")
-    throttle = Throttle(limits, path.gate, clock) if limits.limits_messages and not path.forwards else None
-    entry = throttle or path.gate
-    if path.first is not None:
-        entry = path.first(entry)
-    for each in path.entries:
-        each.handler = entry
     extensions = [each.client(config, clock) for each in installed_use_cases().values() if each.client is not None]
     setting = Setting(
-        config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, counters.refused,
+        config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, place.counters.refused,
         is_controller=place.is_controller, is_replica=place.is_replica,
         contexts=access.contexts if access is not None else None,
     )  # fmt: skip
@@ -173,17 +176,17 @@ def make_client_side(
     if streams is not None:
         adapters = replace(adapters, streams={**adapters.streams, **streams(config, setting)})
     return kind(
-        gate=entry,
+        gate=path.entry.handler,
         access=access,
         access_records=users.records,
         adapters=adapters,
-        limits=limits,
-        throttle=throttle,
-        counter_registry=counters,
+        limits=path.limits,
+        throttle=path.throttle,
+        counter_registry=place.counters,
         uploads=setting.uploads,
         unread=setting.unread,
         extensions=extensions,
-        entries=path.entries,
+        entry=path.entry,
         forwards=path.forwards,
         users_elsewhere=users.elsewhere,
     )

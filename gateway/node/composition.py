@@ -1,7 +1,7 @@
 """The composition of a node: builds the store, the use cases, the access gate and the protocol adapters.
 
-This module and the roles (`gateway.node.roles`) alone name concrete classes. `compose` takes the disk, clock and
-entropy as arguments and opens no socket, so the simulation uses it too.
+This module and the roles (`gateway.node.roles`) alone name concrete classes. `compose` is given the disk, the
+clock and the entropy, and opens no socket, so the simulation uses it too.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.access.settings import AccessTable
 from gateway.cluster.controller.settings import ControllerSettings
-from gateway.cluster.forwarding.forwarded import ForwardedClients
+from gateway.cluster.forwarding.store_side import ForwardedClients
 from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.settings import LimitsSettings, ProxySettings
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
 from gateway.node.protocols import Protocols, installed
@@ -123,7 +123,6 @@ class Parts(ClientSide):
 
     handler           the dispatcher: executes commands without checking rights or rates
     watches           subscriptions to new messages that connections have registered
-    latest_values     latest (retained) values
     """
 
     store: MessageStore
@@ -149,40 +148,34 @@ def known(protocols: Protocols | None = None) -> Known:
     return Known(protocols.ports, {"store": engine_named(DEFAULT_ENGINE).settings, **PARTS, **declared, **protocols.tables})
 
 
-def compose(
-    config: Config,
-    ports: Mapping[str, int],
-    host: str,
-    disk: Disk,
-    clock: Clock,
-    entropy: Entropy,
-    hot_bytes: int,
-    protocols: Protocols | None = None,
-    report: Report = log_store_event,
-    side: StoreSide | None = None,
-) -> Parts:
-    """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """The data directory of a store, and what the store gets from the process.
 
-    host        host name or address that routes and offset ids carry
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
-    protocols   declarations to use; None: the installed ones
-    side        the store, when it is open already; None: it is in the data directory
+    report      called with each event of the store
     """
-    protocols = protocols or installed()
-    if side is None:
-        opened = open_store(config, protocols.store_host(host, ports), disk, clock, entropy, hot_bytes, report)
-        side = StoreSide(store=opened, recall_broker=config.broker)
-    place = ClientPlace(
-        config=config, ports=ports, host=host, broker=config.broker, clock=clock, entropy=entropy, protocols=protocols
-    )
+
+    disk: Disk
+    hot_bytes: int
+    report: Report = log_store_event
+
+
+def compose(place: ClientPlace, stored: StorePlace | StoreSide) -> Parts:
+    """Make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
+
+    `stored`: the data directory, whose store is opened, or a store that is open already.
+    """
+    side = stored
+    if isinstance(side, StorePlace):
+        side = StoreSide(store=open_store(place, side), recall_broker=place.config.broker)
+    config, clock = place.config, place.clock
     store = side.store
     policy = config.part(NodePolicy, "policy")
-    handler = _dispatcher(config, policy, side, clock, entropy)
-    counters = place.counters()
-    channels = Channels(counters.of(CHANNELS))
+    handler = _dispatcher(place, policy, side)
     rights = PathRights()
     attached = AttachedSessions()
-    added = _added(config, policy, side, handler, channels, clock, entropy, rights, attached)
+    added = _added(place, policy, side, handler, rights, attached)
     records, access = side.access or open_access(
         access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
     )
@@ -191,21 +184,24 @@ def compose(
     gate = side.front(handler)
     if access is not None:
         gate = _gate(handler, gate, access, attached, store, clock)
+    path = CommandPath(place, gate, side.first)
+    channels = Channels(place.counters.of(CHANNELS), path.entry)
+    forwarded = _forwarded(place, path.entry, store)
+    handler.add(channels, forwarded)
     parts = partial(
         Parts,
         store=store,
         handler=handler,
         policy=policy,
-        forwarded=added.forwarded,
-        protocols=protocols,
+        forwarded=forwarded,
+        protocols=place.protocols,
         watches=added.watches,
         sessions=added.sessions,
         latest_values=added.latest_values,
         use_cases=added.use_cases,
     )
-    path = CommandPath(gate, side.first, (channels, added.forwarded))
     users = ClientUsers(records, access, elsewhere=side.access is not None)
-    return make_client_side(place, parts, path, users, counters, side.streams)
+    return make_client_side(place, parts, path, users, side.streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,29 +211,25 @@ class _Added:
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
-    forwarded: ForwardedClients
     use_cases: Mapping[str, UseCaseParts]
 
 
 def _added(
-    config: Config,
+    place: ClientPlace,
     policy: NodePolicy,
     side: StoreSide,
     handler: Dispatcher,
-    channels: Channels,
-    clock: Clock,
-    entropy: Entropy,
     rights: PathRights,
     attached: AttachedSessions,
 ) -> _Added:
     """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
+    config, clock = place.config, place.clock
     store, metadata = side.store, side.store.metadata
     routes = RouteTable(config.part(NameserverSettings, "nameserver").routes_max)
     own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy, side.replica)
-    versions = config.part(StoreAddress, "gateway").versions
     own_store = not is_rocketmq(config)
     context = UseCaseContext(
-        store=store, handler=handler, policy=policy, clock=clock, entropy=entropy, rights=rights, own_store=own_store
+        store=store, handler=handler, policy=policy, clock=clock, entropy=place.entropy, rights=rights, own_store=own_store
     )
     handler.add(
         NameServer(routes, StoredSettings(store.state), clock, handler.questions, own_routes),
@@ -252,10 +244,6 @@ def _added(
         sessions := Sessions(store, clock, handler, policy, attached, side.interest),
         TransactionResuming(store.log, handler.topics),
         *_verbs(use_cases := _declared(context)),
-        forwarded := ForwardedClients(
-            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
-        ),
-        channels,
     )  # fmt: skip
     if own_store:
         handler.sending.gathers = True
@@ -270,7 +258,13 @@ def _added(
         handler.registry.inherit(side.heard)
     if side.replica is not None and side.offload_bytes:
         handler.pulling.offload(Offload(side.replica, side.offload_bytes))
-    return _Added(watches, sessions, latest_values, forwarded, use_cases)
+    return _Added(watches, sessions, latest_values, use_cases)
+
+
+def _forwarded(place: ClientPlace, entry: CommandEntry, store: MessageStore) -> ForwardedClients:
+    config, life = place.config, place.entropy.token(16)
+    versions = config.part(StoreAddress, "gateway").versions
+    return ForwardedClients(entry, place.clock, store.state, config.cluster, config.broker, life, config.controlled, versions)
 
 
 def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:
@@ -282,12 +276,12 @@ def _verbs(use_cases: Mapping[str, UseCaseParts]) -> list[UseCase]:
     return [verb for each in use_cases.values() for verb in each.verbs]
 
 
-def open_store(
-    config: Config, store_host: bytes, disk: Disk, clock: Clock, entropy: Entropy, hot_bytes: int, report: Report
-) -> MessageStore:
+def open_store(place: ClientPlace, stored: StorePlace) -> MessageStore:
     """Open the store in the data directory, as `compose` does. Raises ConfigError and StoreError."""
-    given = given_to_store(config, store_host, entropy)
-    return engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
+    config = place.config
+    given = given_to_store(config, place.protocols.store_host(place.host, place.ports), place.entropy)
+    settings = settings_of(config, stored.hot_bytes, given)
+    return engine_of(config).open(stored.disk, place.clock, settings, stored.report)
 
 
 def given_to_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:
@@ -300,12 +294,12 @@ def given_to_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[
     }
 
 
-def _dispatcher(config: Config, policy: NodePolicy, side: StoreSide, clock: Clock, entropy: Entropy) -> Dispatcher:
-    store = side.store
+def _dispatcher(place: ClientPlace, policy: NodePolicy, side: StoreSide) -> Dispatcher:
+    config, store = place.config, side.store
     handler = Dispatcher(
         store=store,
-        clock=clock,
-        entropy=entropy,
+        clock=place.clock,
+        entropy=place.entropy,
         cluster=config.cluster,
         broker=config.broker,
         policy=policy,

@@ -51,7 +51,7 @@ class SettingsReload:
         self._records = side.access_records
         self._access = side.access
         self._throttle = side.throttle
-        self._entries = side.entries
+        self._entry = side.entry
         self._forwards = side.forwards
         self._users_elsewhere = side.users_elsewhere
         self._connection_context = connection_context
@@ -96,8 +96,7 @@ class SettingsReload:
         elif limits.limits_messages and not self._forwards:
             context = self._connection_context
             self._throttle = Throttle(limits, context.handler, context.clock)
-            for entry in (context, *self._entries):
-                entry.handler = self._throttle
+            context.handler = self._entry.handler = self._throttle
         connections = self._connection_context.limits
         admission_check = connections.admission_check
         if isinstance(admission_check, Admission):

@@ -88,7 +88,6 @@ class UseCaseDeclaration:
 
     make        its parts at a store side
     client      its parts at a side that serves clients; None: it has none
-    needs       what its commands need
     sinks       the most connections that it makes to others, by the number of file descriptors
     """
 

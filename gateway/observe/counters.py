@@ -150,7 +150,7 @@ class CounterRegistry:
         self._protocols: dict[str, ProtocolCounters] = {}
 
     def of(self, protocol: str) -> ProtocolCounters:
-        """The counters of `protocol`."""
+        """The counters of `protocol`, made at the first use."""
         counters = self._protocols.get(protocol)
         if counters is None:
             counters = self._protocols[protocol] = ProtocolCounters(protocol, self._words, self.ages)

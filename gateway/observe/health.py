@@ -40,7 +40,7 @@ class Health:
         self.beside: tuple[Health, ...] = ()
 
     def heard(self, event: StoreEvent) -> None:
-        """Note an event of the store."""
+        """Take the progress of recovery, the begin of a fault that blocks writes, or its end, from an event of the store."""
         if event.kind is StoreEventKind.RECOVERING:
             self.progress = event.cause
         elif event.kind in _BLOCKING:

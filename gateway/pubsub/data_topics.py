@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, final
 
 from domain.access.principal import Principal
@@ -42,7 +42,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.pubsub.expiry import StoredTopic, TopicExpiry
 from gateway.pubsub.quota import TopicQuota
 from gateway.pubsub.subscribers import Subscribers
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verb, Verbs
 from gateway.usecase.publish import latest
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
@@ -87,10 +87,7 @@ class DataTopics:
         self._space = FollowedSpace(state, SPACE, _stored_topic)
         self._expiry = TopicExpiry(self._space.values, clock, lambda topic, done: self._remove(topic, False, done))
         self._space.follow(self._changed)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """All commands of domain/admin/data_topic.py."""
-        return {
+        self.verbs: Verbs = {
             MakeDataTopic: self._in_turn(self._make),
             ChangeDataTopic: self._in_turn(self._change),
             QueryDataTopic: self._query,

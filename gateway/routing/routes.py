@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
 from domain.address import is_derived_topic, is_system_topic, path_in, topic_of_path
-from gateway.routing.trie import Trie
+from gateway.routing.filter_trie import Trie
 
 V = TypeVar("V")
 R = TypeVar("R")

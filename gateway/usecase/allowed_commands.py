@@ -19,7 +19,7 @@ class AllowedCommands:
         self._refusal = Failure(code, text)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         for use_case in use_cases:
-            self._verbs.update(use_case.verbs())
+            self._verbs.update(use_case.verbs)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         """Carry out one command; its answer goes to `connection`, now or later."""

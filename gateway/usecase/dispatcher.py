@@ -126,7 +126,7 @@ class Dispatcher:
     def add(self, *use_cases: UseCase) -> None:
         """Merge the verbs of more use cases. Raises ValueError when a verb is taken."""
         for use_case in use_cases:
-            for command, verb in use_case.verbs().items():
+            for command, verb in use_case.verbs.items():
                 if command in self._verbs:
                     raise ValueError(f"two use cases handle {command.__name__}")
                 self._verbs[command] = verb

@@ -183,7 +183,7 @@ def encode(event: CloudEvent) -> bytes:
 
 
 def encode_batch(events: Sequence[CloudEvent]) -> bytes:
-    """Events -> a batch."""
+    """Events -> a batch (`CloudEventBatch`)."""
     return join([encode(event) for event in events])
 
 

@@ -47,8 +47,6 @@ class EventRoute:
 class EventRoutes:
     """The rules of a node, in the order in which they are tried."""
 
-    __slots__ = ("_known", "_rules")
-
     def __init__(self, rules: Sequence[EventRoute] = ()) -> None:
         self._rules = [(_fits(rule.source), _fits(rule.type), _place(rule.topic)) for rule in rules]
         self._known: dict[tuple[bytes, bytes], tuple[str, str]] = {}

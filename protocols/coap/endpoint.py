@@ -55,29 +55,6 @@ class CoapEndpoint:
     sweep_ns       monotonic ns of the next removal of old entries
     """
 
-    __slots__ = (
-        "ack_delay_ns",
-        "amplification",
-        "assemblies",
-        "awaiting_ack",
-        "datagram_bytes_max",
-        "guard",
-        "known",
-        "notified",
-        "observations",
-        "outcomes",
-        "period_ns",
-        "remotes",
-        "replier",
-        "requests_max",
-        "requests_peer_max",
-        "resources",
-        "rights",
-        "shared",
-        "sweep_ns",
-        "transmitter",
-    )  # fmt: skip
-
     def __init__(self, setting: Setting, config: CoapSettings, now: int) -> None:
         self.amplification = config.amplification
         self.datagram_bytes_max = config.datagram_bytes_max

@@ -10,10 +10,11 @@ from domain.admin.oscore import OscoreRunReserved
 from domain.command import Command, Extend, Send, Unwatch
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
-from domain.filter.path import path_of
+from domain.filter.path_matching import path_of
 from domain.message.message import RETAIN_NONE, RETAIN_SET
 from domain.message.receipt import Receipt
 from domain.message.record import Record
+from domain.turn import LATER_COMMANDS
 from protocols.coap import status
 from protocols.coap.blockwise import blockwise
 from protocols.coap.blockwise.blockwise import Pinned
@@ -29,8 +30,6 @@ from protocols.coap.resources.translate import Publication, Reception, Represent
 from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder
 from protocols.coap.settings import CoapSettings
 
-LATER_PER_TURN: Final = 192
-"""Commands of `Responses.later` per turn of the loop: three for each datagram of a turn."""
 SILENT: Final = 2 | 8 | 16
 """No-Response bits of a request that waives the responses of all classes (RFC 7967 section 2.1)."""
 
@@ -41,8 +40,6 @@ class Responses:
 
     later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
     """
-
-    __slots__ = ("config", "later", "observations", "pinned", "responder", "wall_ms")
 
     def __init__(
         self, config: CoapSettings, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
@@ -90,9 +87,9 @@ class Responses:
         return True
 
     def take_later(self) -> list[Command]:
-        """Take the first LATER_PER_TURN commands of `later`; the others follow in later turns."""
-        some = self.later[:LATER_PER_TURN]
-        del self.later[:LATER_PER_TURN]
+        """Take the first LATER_COMMANDS commands of `later`; the others follow in later turns."""
+        some = self.later[:LATER_COMMANDS]
+        del self.later[:LATER_COMMANDS]
         return some
 
     def undelivered(self, exchange: Exchange, now: int) -> None:

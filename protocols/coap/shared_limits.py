@@ -47,8 +47,6 @@ class Audience(Generic[Feed]):
     behind     feeds with waiting values; the first have waited longest, or were compared longest ago
     """
 
-    __slots__ = ("behind", "bytes", "count", "networks")
-
     def __init__(self) -> None:
         self.count = 0
         self.networks: dict[int, int] = {}
@@ -90,8 +88,6 @@ class SharedLimits:
     pinned       values that peers read block by block
     audience     observers, and the values that wait for them
     """
-
-    __slots__ = ("assemblies", "audience", "pinned", "recent_con", "recent_non")
 
     def __init__(self, config: CoapSettings) -> None:
         of_non = config.answers_bytes_max // NON_SHARE

@@ -59,11 +59,6 @@ class GrpcApplication:
     _origin        stored properties for messages of this client: protocol and client id
     """
 
-    __slots__ = (
-        "_authenticator", "_backlog", "_by_stream", "_client_id", "_client_raw", "_not_posts", "_origin", "_reply",
-        "_setting", "calls",
-    )  # fmt: skip
-
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
         self.calls = OpenCalls(self, setting, sessions, reply, peer)
         self._setting = setting
@@ -334,7 +329,6 @@ class GrpcApplication:
 
 
 def _with_principal(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
-    """`commands`, each with the principal of `call`."""
     if call.principal is not None:
         for command in commands:
             command.principal = call.principal

@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.command import Command
-from domain.limits import MILLISECOND_NS
+from domain.turn import RECEIVED_NS
 
 Step = Callable[[int], Sequence[Command]]
 """A part of the work of a call, given the monotonic time in ns -> commands. It finds out itself whether its call has ended."""
 
-TURN_NS: Final = 6 * MILLISECOND_NS
-"""Time for which one turn handles bytes."""
 TURN_WEIGHT_MAX: Final = 256
 """Work that one turn begins of a connection. A unit is some 50 function calls, the least that one message of a batch costs."""
 
@@ -22,7 +20,7 @@ TURN_WEIGHT_MAX: Final = 256
 class Backlog:
     """Steps in the order in which they came, and the work of this turn.
 
-    Work within TURN_NS may be one turn, and has the room of one; `run` is called once in a turn, and begins the next one.
+    Work within RECEIVED_NS may be one turn, and has the room of one; `run` is called once in a turn, and begins the next one.
     The pump measures how long that takes, and shares the turns between connections (gateway.connection.intake), but it does
     not see what commands cause at the end of the turn.
     """
@@ -32,7 +30,7 @@ class Backlog:
     def __init__(self) -> None:
         self._steps: deque[Step] = deque()
         self._used: int = 0
-        self._at_ns: int = -TURN_NS
+        self._at_ns: int = -RECEIVED_NS
 
     @property
     def waits(self) -> bool:
@@ -41,7 +39,7 @@ class Backlog:
 
     def is_open(self, now: int) -> bool:
         """True when nothing waits and the turn at `now` has room: work may begin at once."""
-        if now - self._at_ns >= TURN_NS:
+        if now - self._at_ns >= RECEIVED_NS:
             self._at_ns = now
             self._used = 0
         return self._used < TURN_WEIGHT_MAX and not self._steps

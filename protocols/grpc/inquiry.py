@@ -39,8 +39,6 @@ RESULTS: Final[Mapping[int, str]] = {
 class Inquiries:
     """Unanswered inquiries to the clients of one connection, by serial, which is the nonce of the command."""
 
-    __slots__ = ("_pending",)
-
     def __init__(self) -> None:
         self._pending: dict[int, tuple[Inquiry, Client, int]] = {}
 

@@ -41,8 +41,6 @@ class Renewals:
     _compact_at   length at which ended leases are removed
     """
 
-    __slots__ = ("_compact_at", "_leases", "_owner", "due_at")
-
     def __init__(self, owner: object) -> None:
         self._owner = owner
         self._leases: deque[RenewedLease] = deque()

@@ -50,8 +50,8 @@ class _Stream(RequestRun):
 
     def deadline(self) -> int:
         """Monotonic ns: of the next slice; of a refused request the end of lingering; else the time limit of the content."""
-        if self.slices is not None:
-            return self.slices.due
+        if self.steps is not None:
+            return self.due
         return self.linger_until or content_due(self.began, self.size)
 
 
@@ -64,11 +64,6 @@ class HttpApplication:
     _sliced          stream id -> a large request that is handled in slices
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     """
-
-    __slots__ = (
-        "_arriving", "_date", "_flows", "_handled", "_peer", "_refused", "_reply", "_router", "_share", "_sliced",
-        "_undo_commands",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -128,7 +123,7 @@ class HttpApplication:
         command, response = stream.start((self, stream_id), self._share, now)
         if response is None:
             self._handled[stream_id] = stream
-            if stream.slices is not None:
+            if stream.steps is not None:
                 self._sliced[stream_id] = stream
         elif response.flow is None and request is not None and (stream.feeds or request.tunnel):
             self._arriving[stream_id] = stream
@@ -286,7 +281,7 @@ class HttpApplication:
 
     def _run_slice(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
         command, response = stream.next_slice(self._share, now)
-        if stream.slices is None:
+        if stream.steps is None:
             del self._sliced[stream_id]
         if response is not None:
             del self._handled[stream_id]

@@ -44,11 +44,6 @@ class HttpConnection:
     _held            bytes of content of unanswered requests
     """
 
-    __slots__ = (
-        "_date", "_exchanges", "_half_closed", "_held", "_now", "_out", "_patience", "_reader", "_reason", "_refused",
-        "_sliced", "_stream", "_undo_commands", "_unread", "_waiting", "closed",
-    )  # fmt: skip
-
     def __init__(self, context: ConnectionContext, peer: Peer, now: int) -> None:
         self._refused = context.refused
         self._reader = Reader(context.router, context.heads, peer)
@@ -141,7 +136,7 @@ class HttpConnection:
         command, response = outcome
         if command is not None:
             commands.append(command)
-        if exchange.slices is not None:
+        if exchange.steps is not None:
             self._sliced = exchange
             return
         self._sliced = None
@@ -282,8 +277,8 @@ class HttpConnection:
         reader = self._reader
         if self._undo_commands or (reader.behind and self._may_parse):
             return 0
-        if self._sliced is not None and self._sliced.slices is not None:
-            return self._sliced.slices.due
+        if self._sliced is not None and self._sliced.steps is not None:
+            return self._sliced.due
         late = self._patience.deadline(reader, len(self._exchanges) > 0)
         if self._stream is None:
             return late

@@ -22,8 +22,6 @@ class Documents:
     The readers of a live topic hold the same bytes object, whose hash is computed once.
     """
 
-    __slots__ = ("_kept",)
-
     def __init__(self) -> None:
         self._kept: dict[tuple[bytes, bool], bytes] = {}
 

@@ -30,7 +30,6 @@ class Flow(ABC):
     refusal     the word under which its end is counted; "": it has ended in order
     """
 
-    __slots__ = ("_commands", "over", "principal", "refusal", "ticket")
     uploads: bool = False
 
     def __init__(self, ticket: object, principal: Principal | None) -> None:

@@ -22,8 +22,6 @@ class FlowStreams:
     _gone      flows that have ended, and may still get events that have to be undone
     """
 
-    __slots__ = ("_flows", "_gone", "_paused", "_refused", "_reply")
-
     def __init__(self, reply: StreamReply, refused: Callable[[str, str], None]) -> None:
         self._reply = reply
         self._refused = refused

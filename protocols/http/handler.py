@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
@@ -22,11 +22,12 @@ from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request, inflate, is_compressed
 from protocols.http.response import Fields, Response
 from protocols.http.site import Site
-from protocols.http.slices import SlicedRequest, Steps
 from protocols.setting import ignore_grant
 
 Outcome = tuple[Command | None, Response | None]
 """A command without a response: `finish` makes the response. With a response: the request is answered at once."""
+Steps = Generator[Command | None, None, Response | None]
+"""The work on one request: yields a command or None where a slice ends; returns the response, None when an event makes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,11 @@ class Handler(ABC):
             command.principal = self.principal
         return command, response
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare) -> Steps | None:
         """The work on a complete request that is not done in one turn; None: `carry_out` does it at once."""
         if not self.sliced and not is_compressed(request):
             return None
-        return SlicedRequest(self._decoded(request, ticket, body_max, share), self.principal, now)
+        return self._decoded(request, ticket, body_max, share)
 
     def _decoded(self, request: Request, ticket: object, body_max: int, share: HostShare) -> Steps:
         if is_compressed(request):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from domain import limits
-from domain.access.principal import GATEWAY
+from domain.access.principal import GATEWAY, Principal
 from domain.command import Command
 from domain.event import Event
 from protocols.host_shares import HostShare
-from protocols.http.handler import Handler, Outcome
+from protocols.http.handler import Handler, Outcome, Steps
 from protocols.http.problem import RefusalError, no_proxy, unsent_answers
 from protocols.http.request import DISCARDED_BYTES_MAX, Request, head_fault, no_room
 from protocols.http.response import Response
 from protocols.http.router import Router
-from protocols.http.slices import SlicedRequest
 
 
 class RequestRun:
@@ -26,10 +25,15 @@ class RequestRun:
     origin       origin of another site whose page may read the response; b"" for none
     shared       bytes of its content that count against the bound of unfinished requests
     held         bytes of content that its command holds
-    slices       the work on it, while it is done in slices
+    steps        the work on it, while it is done in slices, which run as the connection's deadlines; None: it is not
+    due          monotonic ns of its next slice: at once, in the next turn that has time for its host
+    _principal   the sender of the commands that the slices make; None: access is not controlled
     """
 
-    __slots__ = ("content_max", "feeds", "handler", "head_only", "held", "origin", "refusal", "request", "shared", "slices")
+    __slots__ = (
+        "_principal", "content_max", "due", "feeds", "handler", "head_only", "held", "origin", "refusal", "request", "shared",
+        "steps",
+    )  # fmt: skip
 
     def __init__(self, request: Request | None) -> None:
         self.request = request
@@ -41,7 +45,9 @@ class RequestRun:
         self.origin = b""
         self.shared = 0
         self.held = 0
-        self.slices: SlicedRequest | None = None
+        self.steps: Steps | None = None
+        self.due: int
+        self._principal: Principal | None
 
     def judge(self, request: Request, router: Router) -> Handler | None:
         """Judge the complete head: sets `handler`, or `refusal`. Returns the handler of the target, also if that refuses it."""
@@ -68,12 +74,13 @@ class RequestRun:
         request, handler = self.request, self.handler
         if request is None or handler is None:
             return None, self.refusal
-        slices = handler.in_slices(request, ticket, self.content_max, share, now)
-        if slices is not None:
+        steps = handler.in_slices(request, ticket, self.content_max, share)
+        if steps is not None:
             uncounted = len(request.body) - self.shared
             if share.take(uncounted):
                 self.shared += uncounted
-                self.slices = slices
+                self.steps = steps
+                self._principal = handler.principal
                 return self.next_slice(share, now)
             self._copied(request, share)
             return None, no_room().response
@@ -86,17 +93,26 @@ class RequestRun:
 
     def next_slice(self, share: HostShare, now: int) -> Outcome:
         """Run one slice of the work on a large request. The response is None when an event has answered the request already."""
-        slices, request = self.slices, self.request
-        assert slices is not None
+        steps, request = self.steps, self.request
+        assert steps is not None
         assert request is not None
         before = share.held
-        command = slices.run(now)
-        self.shared += share.held - before
-        if not slices.over:
+        try:
+            command = next(steps)
+        except StopIteration as stop:
+            response: Response | None = stop.value
+        except RefusalError as refusal:
+            response = refusal.response
+        else:
+            self.shared += share.held - before
+            self.due = now
+            if command is not None and self._principal is not None:
+                command.principal = self._principal
             return command, None
-        self.slices = None
+        self.shared += share.held - before
+        self.steps = None
         self._copied(request, share)
-        return command, None if self.handler is None else slices.response
+        return None, None if self.handler is None else response
 
     def _copied(self, request: Request, share: HostShare) -> None:
         """The command has its own copy of the content; the run of a long poll lives for long."""

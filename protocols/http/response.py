@@ -46,8 +46,6 @@ class DateLine:
     _until_ns   monotonic ns at which the second of `_field` is over
     """
 
-    __slots__ = ("_field", "_until_ns", "_value", "_wall_ms")
-
     def __init__(self, wall_ms: Callable[[], int]) -> None:
         self._wall_ms = wall_ms
         self._until_ns = -1

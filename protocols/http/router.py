@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.host_shares import HostShares
 from protocols.http.handler import Handler, HandlerContext, Match, Outcome, Route
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
 from protocols.http.response import Response
-from protocols.http.site import Site
 
 REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
@@ -31,26 +29,20 @@ class Options(Handler):
 
 @final
 class Router:
-    """Finds handlers. Matches of targets without a query are cached, up to REMEMBERED_MAX."""
+    """Finds handlers. Matches of targets without a query are cached, up to REMEMBERED_MAX.
 
-    __slots__ = ("_context", "_patterns", "_remembered")
+    site      the hosts and web pages that are served
+    uploads   the bound of unfinished requests
+    """
 
     def __init__(self, context: HandlerContext) -> None:
         self._context = context
+        self.site = context.site
+        self.uploads = context.uploads
         self._patterns = [
             (route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in context.routes
         ]
         self._remembered: dict[bytes, Match] = {}
-
-    @property
-    def site(self) -> Site:
-        """The hosts and web pages that are served."""
-        return self._context.site
-
-    @property
-    def uploads(self) -> HostShares:
-        """The bound of unfinished requests."""
-        return self._context.uploads
 
     def find(self, request: Request) -> Handler:
         """The handler of a request. Raises RefusalError: 400 for a bad target, 404, 405 with Allow."""

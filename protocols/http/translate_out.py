@@ -10,7 +10,7 @@ import orjson
 
 from domain import limits
 from domain.event import Leased
-from domain.filter.path import path_of
+from domain.filter.path_matching import path_of
 from domain.message import property as properties
 from domain.message.record import Record
 from protocols.cloudevents import formats

@@ -48,12 +48,6 @@ _NOT_FOUND: Final[Headers] = [(b":status", b"404"), (b"content-length", b"0")]
 class Http2Connection:
     """Implements `protocols.adapter.Connection`. Times are monotonic ns."""
 
-    __slots__ = (
-        "_applications", "_draining", "_engine", "_eof", "_goaway", "_heard_at", "_inside_at", "_inside_count",
-        "_last_stream", "_later", "_names", "_opened_at", "_outline", "_pinged", "_requests", "_sent", "_stalls", "_tick_at",
-        "_tunnels", "_used", "closed", "spoken",
-    )  # fmt: skip
-
     def __init__(
         self,
         engine: EngineFactory,

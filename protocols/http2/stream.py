@@ -56,8 +56,6 @@ class Stalls:
     held_back   stream id -> (bytes, monotonic ns since which they are as many)
     """
 
-    __slots__ = ("held_back",)
-
     def __init__(self) -> None:
         self.held_back: dict[int, tuple[int, int]] = {}
 
@@ -89,11 +87,6 @@ class RequestStreams:
     share           its part of the bound of all uploads, from turn to turn
     answers         its part of the bound of all unread answers
     """
-
-    __slots__ = (
-        "_engine", "_refused", "_waiting_bytes", "answers", "finished", "idle_at", "now", "open", "queued", "served", "share",
-        "uploads_bytes",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -150,7 +143,7 @@ class RequestStreams:
             self._finish(stream_id)
 
     def reset(self, stream_id: int, code: int) -> None:
-        """Reset a stream."""
+        """Reset a stream with an error code of HTTP/2, and forget it. An unknown one is ignored."""
         stream = self.open.get(stream_id)
         if stream is not None:
             self.drop(stream_id, stream)

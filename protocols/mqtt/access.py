@@ -34,8 +34,6 @@ class ClientAuthentication:
     proof   Authentication Data of the server's last AUTH or CONNACK; b"" for none
     """
 
-    __slots__ = ("_attach", "_authority", "_config", "_entropy", "_exchange", "_output", "_peer", "proof", "terms")
-
     def __init__(self, setting: Setting, config: MqttSettings, peer: Peer, output: Output) -> None:
         self._authority = setting.authority
         self._entropy = setting.entropy
@@ -147,7 +145,6 @@ class ClientAuthentication:
 
 
 def _set_principal(command: Command, principal: Principal) -> Command:
-    """Set the principal of a command."""
     command.principal = principal
     return command
 

@@ -186,7 +186,7 @@ def encode_connect(packet: Connect) -> bytes:
 
 
 def decode_connack(body: bytes, version: int) -> Connack:
-    """The body of a CONNACK."""
+    """The body of a CONNACK -> its values. Raises PacketError."""
     if len(body) < 2 or body[0] > 1:
         raise PacketError(0x81, "not a CONNACK")
     if version != V5:

@@ -60,12 +60,6 @@ PINGRESP: Final = b"\xd0\x00"
 class MqttConnection:
     """One connection of one client, as `protocols.adapter.Connection` describes it."""
 
-    __slots__ = (
-        "_authentication", "_born_host", "_config", "_decoder", "_goodbye", "_inbound", "_incomplete_since_ns",
-        "_last_packet_ns", "_more", "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_upload",
-        "_waiting", "_waiting_fault", "_wall_ms", "closed", "reading",
-    )  # fmt: skip
-
     def __init__(self, setting: Setting, config: MqttSettings, peer: Peer, now: int, output: Output) -> None:
         self._config = config
         self._wall_ms = setting.wall_ms

@@ -26,8 +26,6 @@ class Goodbye:
     accepted   True: CONNACK has accepted the client
     """
 
-    __slots__ = ("_config", "_decoder", "_output", "accepted")
-
     def __init__(self, config: MqttSettings, decoder: Decoder, output: Output) -> None:
         self._config = config
         self._decoder = decoder

@@ -19,8 +19,6 @@ class InflatedForms:
     records are small, decompressed ones are not: 4 KB may become 4 MiB.
     """
 
-    __slots__ = ("_bytes", "_forms")
-
     def __init__(self) -> None:
         self._bytes = 0
         self._forms: OrderedDict[tuple[RoutedRecord, FormKey], tuple[bytes, bytes]] = OrderedDict()

@@ -40,12 +40,6 @@ class Output:
     _inflated          bodies decompressed for other clients, too
     """
 
-    __slots__ = (
-        "_aliases", "_bound", "_bytes_max", "_host", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0",
-        "_qos0_bytes", "_ready", "_ready_bytes", "_unread", "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max",
-        "version",
-    )  # fmt: skip
-
     def __init__(
         self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, unread: HostShares, host: str
     ) -> None:

@@ -220,7 +220,7 @@ class Decoder:
 
 
 def encode(packet: Packet, version: int) -> bytes:
-    """The bytes of any packet."""
+    """A packet of any type -> its bytes in the given protocol version."""
     if isinstance(packet, Publish):
         return encode_publish(packet, version)
     if isinstance(packet, Ack):

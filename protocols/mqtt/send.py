@@ -74,11 +74,6 @@ class Inbound:
     pending_bytes   bytes of the messages that were sent to the gateway and not answered yet
     """
 
-    __slots__ = (
-        "_aliases", "_born_host", "_client_id", "_config", "_in_flight_qos1", "_in_flight_qos2", "_output", "_qos_max",
-        "_refused", "_released", "_retains", "_routes", "_run", "_runs", "_terms", "_version", "_wall_ms", "pending_bytes",
-    )  # fmt: skip
-
     def __init__(
         self,
         config: MqttSettings,

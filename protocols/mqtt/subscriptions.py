@@ -29,8 +29,6 @@ class Subscribing:
     granted   QoS granted to each filter that was sent to the gateway, in order
     """
 
-    __slots__ = ("codes", "granted", "packet_id", "terms", "words")
-
     def __init__(self, packet_id: int, terms: Terms, codes: list[int], words: str, granted: list[int]) -> None:
         self.packet_id = packet_id
         self.terms = terms
@@ -58,8 +56,6 @@ class Subscribing:
 @final
 class Unsubscribing:
     """The ticket of an Unsubscribe command for `count` filters."""
-
-    __slots__ = ("count", "packet_id", "terms")
 
     def __init__(self, packet_id: int, terms: Terms, count: int) -> None:
         self.packet_id = packet_id

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, final
 
+from domain.refusal import Ending, Reason
 from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.remoting.client import NodeInfo
 from protocols.remoting.clients.header_cache import HeaderCache
 from protocols.remoting.connection import RemotingConnection
-from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins, without_tls
 from protocols.remoting.settings import RemotingSettings
 from protocols.setting import Setting
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "frame-length": Ending.MALFORMED,
+    "frame-header": Ending.MALFORMED,
+}
+"""The words for refusals and closed connections -> their reasons."""
 
 
 @final

@@ -67,8 +67,6 @@ class GroupMember:
 class Client:
     """The client of one connection."""
 
-    __slots__ = ("members", "node", "peer")
-
     def __init__(self, node: NodeInfo, peer: Peer) -> None:
         self.node = node
         self.peer = peer

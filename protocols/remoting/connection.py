@@ -59,11 +59,6 @@ class RemotingConnection(FramedTransport[Frame]):
     _unanswered         requests that wait for their reply
     """
 
-    __slots__ = (
-        "_client", "_header_cache", "_later", "_lease_returns", "_listing", "_namespace_checked", "_namespaces",
-        "_node", "_node_requests", "_readers", "_rendering", "_steps", "_unanswered",
-    )  # fmt: skip
-
     def __init__(self, node: NodeInfo, peer: Peer, header_cache: HeaderCache, now: int) -> None:
         config = node.config
         super().__init__(FrameDecoder(config.frame_bytes_max), config, node.uploads, node.unread, peer, now)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from domain.admin.broker import QueryNodeCounters, QueryNodePolicy, QueryRates
-from domain.admin.client import QueryClientPositions, QueryConnections, QueryProducers
-from domain.admin.group import DeleteGroup, ListGroups, ListRequestModes, QueryConsumedTopics, QueryGroup
-from domain.admin.lite import DispatchLite, QueryLiteNode, QueryLiteParent, QueryLiteTopic
-from domain.admin.position import ClonePositions, QueryBacklog, QueryTimeSpans
+from domain.admin.client import QueryClientPositions, QueryConnections, QueryProducers, QueryRunningInfo
+from domain.admin.group import CountWaitingMessages, DeleteGroup, ListGroups, ListRequestModes, QueryConsumedTopics, QueryGroup
+from domain.admin.lite import DispatchLite, QueryLiteClient, QueryLiteGroup, QueryLiteNode, QueryLiteParent, QueryLiteTopic
+from domain.admin.message import ViewMessage
+from domain.admin.position import ClonePositions, QueryBacklog, QueryProgress, QueryTimeSpans
 from domain.admin.replica import QueryReplica
 from domain.admin.topic import DeleteTopic, ListTopics, QueryBounds, QueryConsumers, QueryTopic, QueryTopicState
 from domain.admin.user import DeleteUser, ListUsers
 from domain.client.membership import QueryMembers
-from domain.nameserver.route import DropRoute, ListRoutes, PutSetting, QueryCluster, QueryRoute, QuerySettings, RenewBroker
+from domain.nameserver.route import (
+    DropRoute,
+    ListRoutes,
+    PutSetting,
+    QueryCluster,
+    QueryRoute,
+    QuerySettings,
+    RenewBroker,
+    UnregisterBroker,
+)
 from domain.transaction import RecallMessage
 from protocols.remoting import access, codes
 from protocols.remoting.clients import lite, member, offset, pull, query, receive, settle, transaction
 from protocols.remoting.nameserver import registration, route
 from protocols.remoting.nodes import extension
-from protocols.remoting.ticket import Reader, request, success
+from protocols.remoting.ticket import Reader, flag, number, request, success, text
 from protocols.remoting.tools import admin, inventory, node, relay, replicas, statistics
 
 READERS: Final[Mapping[int, Reader]] = {
@@ -34,7 +45,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_MAX_OFFSET: offset.bound,
     codes.GET_MIN_OFFSET: offset.bound,
     codes.GET_EARLIEST_TIME: offset.earliest,
-    codes.VIEW_MESSAGE: offset.view,
+    codes.VIEW_MESSAGE: request(ViewMessage, offset.view, number("offset")),
     codes.HEARTBEAT: member.heartbeat,
     codes.UNREGISTER_CLIENT: member.leave,
     codes.GET_MEMBERS: request(QueryMembers, member.members, "consumerGroup"),
@@ -58,9 +69,9 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_LITE_NODE: request(QueryLiteNode, lite.node),
     codes.GET_LITE_PARENT: request(QueryLiteParent, lite.parent, "topic"),
     codes.GET_LITE_TOPIC: request(QueryLiteTopic, lite.topic, "parentTopic", "liteTopic"),
-    codes.GET_LITE_CLIENT: lite.client,
-    codes.GET_LITE_GROUP: lite.group,
-    codes.DISPATCH_LITE: request(DispatchLite, success, "group", optional=("clientId",)),
+    codes.GET_LITE_CLIENT: request(QueryLiteClient, lite.client, "parentTopic", "group", "clientId", number("maxCount", 1_000)),
+    codes.GET_LITE_GROUP: request(QueryLiteGroup, lite.group, "group", text("liteTopic", ""), number("topK", 20)),
+    codes.DISPATCH_LITE: request(DispatchLite, success, "group", text("clientId", "")),
     codes.UPDATE_TOPIC: admin.put_topic,
     codes.UPDATE_TOPIC_LIST: admin.put_topics,
     codes.DELETE_TOPIC: request(DeleteTopic, success, "topic"),
@@ -68,7 +79,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_ALL_TOPICS: request(ListTopics, admin.topics),
     codes.GET_BROKER_SYSTEM_TOPICS: request(ListTopics, admin.system_topics),
     codes.GET_TOPIC_STATS: request(QueryTopicState, statistics.topic, "topic"),
-    codes.GET_PROGRESS: statistics.progress,
+    codes.GET_PROGRESS: request(partial(QueryProgress, times=True), statistics.progress, "consumerGroup", text("topic", "")),
     codes.UPDATE_GROUP: admin.put_group,
     codes.UPDATE_GROUP_LIST: admin.put_groups,
     codes.GET_GROUP: request(QueryGroup, admin.group, "group"),
@@ -76,9 +87,9 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.SET_READABLE: admin.set_readable,
     codes.DELETE_GROUP: request(DeleteGroup, success, "groupName"),
     codes.RESET_OFFSET: relay.reset,
-    codes.CLONE_OFFSETS: request(ClonePositions, success, "srcGroup", "destGroup", optional=("topic",)),
-    codes.GET_CONSUMER_STATUS: request(QueryClientPositions, relay.status, "topic", "group", optional=("clientAddr",)),
-    codes.GET_RUNNING_INFO: relay.running_info,
+    codes.CLONE_OFFSETS: request(ClonePositions, success, "srcGroup", "destGroup", text("topic", "")),
+    codes.GET_CONSUMER_STATUS: request(QueryClientPositions, relay.status, "topic", "group", text("clientAddr", "")),
+    codes.GET_RUNNING_INFO: request(QueryRunningInfo, relay.client_text, "consumerGroup", "clientId", flag("jstackEnable")),
     codes.CONSUME_DIRECTLY: relay.consume,
     codes.SEND_REPLY: relay.reply,
     codes.SEND_REPLY_V2: relay.reply,
@@ -89,13 +100,13 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_SUBSCRIPTION: statistics.subscription,
     codes.GET_TIME_SPANS: request(QueryTimeSpans, statistics.spans, "topic", "group"),
     codes.GET_RATES: request(QueryRates, statistics.rates, "statsName", "statsKey"),
-    codes.GET_BACKLOG: statistics.backlog,
+    codes.GET_BACKLOG: request(QueryBacklog, statistics.backlog, flag("isOrder")),
     codes.GET_ROWS: statistics.rows,
     codes.PEEK: statistics.peek,
     codes.GET_ALL_OFFSETS: request(QueryBacklog, inventory.positions),
     codes.QUERY_CORRECTION: inventory.corrections,
     codes.GET_ALL_MODES: request(ListRequestModes, inventory.modes),
-    codes.POLLING_INFO: inventory.waiting,
+    codes.POLLING_INFO: request(CountWaitingMessages, inventory.waiting, "consumerGroup", "topic", number("queueId", least=-1)),
     codes.GET_HA_STATUS: request(QueryReplica, replicas.status),
     codes.GET_BROKER_EPOCHS: request(QueryReplica, replicas.epochs),
     codes.GET_COLD_READS: inventory.cold_reads,
@@ -110,28 +121,28 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_TOPICS: request(ListRoutes, route.topics),
     codes.GET_TOPICS_OF_CLUSTER: request(ListRoutes, route.topics, "cluster"),
     codes.GET_SYSTEM_TOPICS: request(QueryCluster, route.system_topics),
-    codes.DELETE_TOPIC_ROUTE: request(DropRoute, success, "topic", optional=("clusterName",)),
+    codes.DELETE_TOPIC_ROUTE: request(DropRoute, success, "topic", text("clusterName", "")),
     codes.GET_UNIT_TOPICS: request(ListTopics, admin.unit_topics),
     codes.GET_UNIT_SUBSCRIBED: request(ListTopics, admin.unit_topics),
     codes.GET_UNIT_SUBSCRIBED_ALONE: request(ListTopics, admin.unit_topics),
     codes.GET_BROKER_MEMBERS: route.members,
     codes.PUT_KV: request(PutSetting, success, "namespace", "key", "value"),
     codes.GET_KV: request(QuerySettings, route.get_key, "namespace", "key"),
-    codes.DELETE_KV: route.delete_key,
+    codes.DELETE_KV: request(PutSetting, success, "namespace", "key"),
     codes.LIST_KV: request(QuerySettings, route.list_keys, "namespace"),
     codes.WIPE_WRITE: route.set_writable,
     codes.ADD_WRITE: route.set_writable,
     codes.GET_NAMESRV_CONFIG: route.configuration,
     codes.UPDATE_NAMESRV_CONFIG: route.configure,
     codes.REGISTER_BROKER: registration.register,
-    codes.UNREGISTER_BROKER: registration.unregister,
+    codes.UNREGISTER_BROKER: request(UnregisterBroker, success, "clusterName", "brokerName", number("brokerId"), "brokerAddr"),
     codes.QUERY_DATA_VERSION: registration.compare,
     codes.BROKER_HEARTBEAT: request(RenewBroker, success, "clusterName", "brokerName", "brokerAddr"),
     codes.CREATE_USER: access.create_user,
     codes.UPDATE_USER: access.update_user,
     codes.DELETE_USER: request(DeleteUser, success, "username"),
     codes.GET_USER: access.get_user,
-    codes.LIST_USER: request(ListUsers, access.list_users, optional=("filter",)),
+    codes.LIST_USER: request(ListUsers, access.list_users, text("filter", "")),
     codes.CREATE_ACL: access.put_policies,
     codes.UPDATE_ACL: access.put_policies,
     codes.DELETE_ACL: access.delete_policies,

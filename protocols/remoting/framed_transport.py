@@ -35,10 +35,6 @@ class FramedTransport(ABC, Generic[AnyFrame]):
     _answers         the part of `_unwritten` in the bound that all connections share
     """
 
-    __slots__ = (
-        "_active_ns", "_answers", "_config", "_frame_began_ns", "_frames", "_out", "_unwritten", "_upload", "closed", "reading",
-    )  # fmt: skip
-
     def __init__(
         self,
         frames: FrameBuffer[AnyFrame],

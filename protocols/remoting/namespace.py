@@ -71,8 +71,6 @@ class Namespaces:
     _waiting  opaque -> (request code, namespace) of each request that is not answered
     """
 
-    __slots__ = ("_decoder", "_space", "_waiting")
-
     def __init__(self) -> None:
         self._space = ""
         self._waiting: dict[int, tuple[int, str]] = {}

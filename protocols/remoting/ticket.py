@@ -180,17 +180,37 @@ def first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> b
     return ticket.reply(codes.SUCCESS)
 
 
-def request(command: Callable[..., Command], render: Render, *required: str, optional: Sequence[str] = ()) -> Reader:
-    """The reader of a request that becomes one command with the texts of these ext fields, in this order.
+Field = Callable[[Arguments], object]
+"""Reads one ext field of a request. Raises RequestError."""
 
-    An optional field that is absent is "". The texts are the `request_data` of the ticket.
+
+def text(name: str, absent: str | None = None) -> Field:
+    """A field that is read by `Arguments.text`."""
+    return lambda args: args.text(name, absent)
+
+
+def number(name: str, absent: int | None = None, least: int = -0x8000000000000000) -> Field:
+    """A field that is read by `Arguments.number`; a lower one than `least` becomes `least`."""
+    return lambda args: max(least, args.number(name, absent))
+
+
+def flag(name: str) -> Field:
+    """A field that is read by `Arguments.flag`."""
+    return lambda args: args.flag(name)
+
+
+def request(command: Callable[..., Command], render: Render, *fields: str | Field) -> Reader:
+    """The reader of a request that becomes one command with the values of these ext fields, in this order.
+
+    A name is that of a text, which has to be there. The values are the `request_data` of the ticket.
     """
+    readers = [text(each) if isinstance(each, str) else each for each in fields]
 
     def read(_client: Client, frame: Frame) -> Outcome:
-        if not required and not optional:
+        if not readers:
             return (command(Ticket(frame, render)),)
         args = Arguments(frame)
-        texts = (*(args.text(name) for name in required), *(args.text(name, "") for name in optional))
-        return (command(Ticket(frame, render, texts), *texts),)
+        values = tuple([each(args) for each in readers])
+        return (command(Ticket(frame, render, values), *values),)
 
     return read

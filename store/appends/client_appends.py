@@ -25,8 +25,6 @@ from store.transaction.open_transactions import OpenTransactions
 class Outbox:
     """Turns messages into their stored form: delayed messages and half messages go to topics that no client reads."""
 
-    __slots__ = ("_accompaniment", "_clock", "_timers", "_transactions")
-
     def __init__(self, timers: WheelTimers, accompaniment: Accompaniment, transactions: OpenTransactions, clock: Clock) -> None:
         self._timers = timers
         self._accompaniment = accompaniment
@@ -65,8 +63,6 @@ class Outbox:
 @final
 class ClientAppends:
     """Appends of clients: refused when the store takes no writes, parked when the message is not readable yet."""
-
-    __slots__ = ("_outbox", "_state", "_writer")
 
     def __init__(self, writer: StoreWriter, outbox: Outbox, state: StateView) -> None:
         self._writer = writer

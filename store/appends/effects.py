@@ -39,8 +39,6 @@ _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
 class StateEffects:
     """Applies state changes: to the state view, to metadata and index, and, during recovery, to the lease ledger."""
 
-    __slots__ = ("_index", "_ledger", "_metadata", "_state")
-
     def __init__(self, state: StateView, metadata: Catalogue, index: QueueIndex, ledger: JournaledTables) -> None:
         self._state = state
         self._metadata = metadata
@@ -124,8 +122,6 @@ class StateEffects:
 @final
 class BatchEffects:
     """Applies the effects of batches."""
-
-    __slots__ = ("_appender", "_commit", "_events", "_index", "_listeners", "_segments", "_state", "_wheel")
 
     def __init__(
         self,

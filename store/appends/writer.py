@@ -21,8 +21,6 @@ from store.queue.queue import Queue
 class StoreWriter:
     """Appends messages and state changes at the level that each kind of write has."""
 
-    __slots__ = ("_admission", "_appender", "_commit", "_flushed_default")
-
     def __init__(self, appender: Appender, admission: WriteAdmission, commit: GroupCommit, durability: Durability) -> None:
         """`durability`: the store's default level."""
         self._appender = appender

@@ -121,11 +121,6 @@ class Checkpointer:
         self._waiters.clear()
         return Points(self.last, self.older, self._serial)
 
-    @property
-    def running(self) -> bool:
-        """True while a checkpoint is being written."""
-        return self._running
-
     def check(self) -> None:
         """Begin a checkpoint when enough has been written, or enough time has passed, since the last one."""
         behind = self._commit.covered - self.last.position

@@ -44,8 +44,6 @@ def pack_names(names: list[bytes]) -> bytes:
 class ColumnReader:
     """Reads the columns of a frame, one after the other. The frame's checksum has been checked."""
 
-    __slots__ = ("_at", "_data")
-
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0

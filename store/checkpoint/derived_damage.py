@@ -11,14 +11,13 @@ from typing import Final, TypeVar, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
+from domain.set_aside import ASIDE
 from domain.store.store_event import StoreEventKind
 from store.events import StoreEvents
 
 T = TypeVar("T")
 
 CHECKPOINTS: Final = "checkpoint"
-ASIDE: Final = "set-aside"
-"""Folder of files that were set aside."""
 REBUILD: Final = "rebuild"
 """File that exists while the next start has to build everything again; it holds the reason."""
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from domain.errors import StoreError, lacks_descriptor
 from domain.message.crc32 import crc32
 from domain.ports import Disk
+from domain.set_aside import ASIDE
 from domain.store.store_event import StoreEventKind
 from store.checkpoint import derived_damage, snapshot
 from store.events import StoreEvents
@@ -35,7 +36,6 @@ class Point(NamedTuple):
     """A checkpoint.
 
     position      log position below which all records are in the index
-    index_end     end of the index
     state         log position below which all state is in the snapshot, 0 when there is none
     index_first   place of the first block that the index needs
     table         place of the index up to which the snapshot has a table of the blocks; 0 without one
@@ -92,7 +92,7 @@ def find(disk: Disk, events: StoreEvents) -> Points:
     )
     for name, fault in faults:
         derived_damage.set_aside(disk, f"{FOLDER}/{name}")
-        cause = f"{fault}; the checkpoint is set aside in {derived_damage.ASIDE}/, {instead}"
+        cause = f"{fault}; the checkpoint is set aside in {ASIDE}/, {instead}"
         events.notify(StoreEventKind.REBUILT, f"{FOLDER}/{name}", cause)
     return Points(found, older if isinstance(older, Point) else NONE, serial)
 

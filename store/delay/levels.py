@@ -28,8 +28,6 @@ class DelayLevels:
     offsets   next offset to deliver, by queue id
     """
 
-    __slots__ = ("_index", "_inherited_below", "_inherited_delay_ms", "offsets")
-
     def __init__(self, index: QueueIndex) -> None:
         self._index = index
         self.offsets = [0] * len(parking.LEVELS_MS)

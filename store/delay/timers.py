@@ -84,8 +84,6 @@ class BucketLoad:
     base_ms   begin of the bucket in epoch ms; no timer of it is due before
     """
 
-    __slots__ = ("_end", "_index", "_offset", "_queue", "base_ms")
-
     def __init__(self, index: QueueIndex, queue: Queue) -> None:
         self._index = index
         self._queue = queue

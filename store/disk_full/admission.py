@@ -22,8 +22,6 @@ class WriteAdmission:
     _closing     why nothing is taken since `close`, None before
     """
 
-    __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_log_full", "free_ratio", "full")
-
     def __init__(self, commit: GroupCommit, config: StoreSettings, disk: Disk, events: StoreEvents) -> None:
         self._commit = commit
         self._config = config

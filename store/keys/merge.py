@@ -25,8 +25,6 @@ class Merge:
     _block    rows of each source that one step reads
     """
 
-    __slots__ = ("_at", "_block", "run", "sources")
-
     def __init__(self, disk: Disk, sources: Sequence[Sorted]) -> None:
         """Open the file of the new run, and empty it. Raises OSError."""
         self.sources = sources

@@ -18,8 +18,6 @@ ATTEMPTS_IN_ALL_MAX: Final = 16_384
 class Attempts:
     """The queues of each attempt: (group, topic, attempt id) -> queue ids, the oldest attempt first."""
 
-    __slots__ = ("_queues",)
-
     def __init__(self) -> None:
         self._queues: dict[tuple[str, str, str], list[int]] = {}
 

@@ -99,8 +99,6 @@ class Candidates:
 class AllCandidates:
     """The candidates of all groups in large topics: `places` by (group, topic)."""
 
-    __slots__ = ("places",)
-
     def __init__(self) -> None:
         self.places: dict[tuple[str, str], Candidates] = {}
 

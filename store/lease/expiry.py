@@ -24,8 +24,6 @@ class LeaseSchedule:
     _due      time -> tables, each at index `expiry_place`; an empty time is removed when it is the earliest
     """
 
-    __slots__ = ("_due", "_times", "count")
-
     def __init__(self) -> None:
         self.count = 0
         self._due: dict[int, list[LeaseTable]] = {}

@@ -93,8 +93,6 @@ class IdleTables:
     _found    place of the last hit of `find`: successive keys are often neighbours
     """
 
-    __slots__ = ("_chunks", "_firsts", "_found", "count")
-
     def __init__(self) -> None:
         self.count = 0
         self._chunks: list[Chunk] = []

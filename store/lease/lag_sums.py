@@ -47,8 +47,6 @@ class RowSums:
              other chunks, of pairs with a live table, and of pairs with a position beyond the end of its queue
     """
 
-    __slots__ = ("others", "queues")
-
     def __init__(self, queues: list[QueueSum], others: list[tuple[int, int]]) -> None:
         self.queues = queues
         self.others = others

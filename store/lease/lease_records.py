@@ -47,8 +47,6 @@ class LeaseSource:
     hidden_ms   length of the lease to nobody of a record that cannot be read
     """
 
-    __slots__ = ("_clock", "_durability", "_ledger", "_metadata", "_reader", "_writer", "broker", "hidden_ms")
-
     def __init__(
         self,
         reader: RecordReader,

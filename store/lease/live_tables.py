@@ -15,8 +15,6 @@ PARTS: Final = 64
 class LiveTables:
     """Mapping of (group, topic, queue id) -> live table."""
 
-    __slots__ = ("_parts",)
-
     def __init__(self) -> None:
         self._parts: list[dict[Place, LeaseTable]] = [{} for _ in range(PARTS)]
 

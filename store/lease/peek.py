@@ -24,8 +24,6 @@ from store.queue.queue import Queue
 class LeasePeek:
     """The `domain.store.outlook.Outlook` port over the lease tables. Creates and changes no table."""
 
-    __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
-
     def __init__(
         self, ledger: JournaledTables, index: QueueIndex, clock: Clock, source: LeaseSource, events: StoreEvents
     ) -> None:

@@ -45,8 +45,6 @@ class PullProgressTable:
     _places     (group, member) -> places that the member pulls from, with or without receivers
     """
 
-    __slots__ = ("_places", "_progress")
-
     def __init__(self) -> None:
         self._progress: dict[Place, PullProgress] = {}
         self._places: dict[tuple[str, str], dict[Place, None]] = {}

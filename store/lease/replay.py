@@ -24,8 +24,6 @@ class LeaseReplay:
     _waiting   state key -> (value, base of its segment) of the last whole value and the later ones
     """
 
-    __slots__ = ("_anchor", "_omit", "_tables", "_waiting")
-
     def __init__(
         self, tables: LeaseTables, omit: Callable[[LeaseTable], None], anchor: Callable[[LeaseTable, int], None]
     ) -> None:

@@ -52,8 +52,6 @@ class LeaseTables:
     _serial      number of tables that have become live
     """
 
-    __slots__ = ("_activated", "_serial", "live", "removals", "rows", "schedule")
-
     def __init__(self, activated: Callable[[LeaseTable], None]) -> None:
         """`activated(table)` is called with an idle table that becomes live and has to be journaled in this turn."""
         self._activated = activated

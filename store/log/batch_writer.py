@@ -22,11 +22,6 @@ class BatchWriter:
     _rolling        True: the segment has its filler, and the next segment does not exist yet
     """
 
-    __slots__ = (
-        "_cache", "_rolling", "behind_batch", "recent", "segments", "state_bytes", "writer", "writes", "written",
-        "written_bytes",
-    )  # fmt: skip
-
     def __init__(self, segments: Segments, cache: TailCache) -> None:
         self.segments = segments
         self._cache = cache

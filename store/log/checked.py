@@ -23,8 +23,6 @@ class CheckedRanges:
     _begins    positions at which checked parts begin, ascending; they begin and end at batches
     """
 
-    __slots__ = ("_begins", "_ends", "_segments", "failed", "suspects")
-
     def __init__(self, suspects: SuspectedSegments) -> None:
         self._segments = suspects.segments
         self.suspects = suspects

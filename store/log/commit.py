@@ -34,8 +34,6 @@ HELD_BYTES_MAX: Final = 1024 * 1024
 class SyncWaiters:
     """Callbacks that wait, without an append, for the durability of the log up to a position."""
 
-    __slots__ = ("_events", "_waiting")
-
     def __init__(self, events: StoreEvents) -> None:
         self._events = events
         self._waiting: list[tuple[int, Callable[[], None]]] = []

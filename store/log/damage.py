@@ -26,8 +26,6 @@ class SuspectedSegments:
     bases   their bases, in the order of the reads
     """
 
-    __slots__ = ("bases", "segments")
-
     def __init__(self, segments: Segments) -> None:
         self.segments = segments
         self.bases: dict[int, None] = {}

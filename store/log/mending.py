@@ -11,14 +11,14 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, File
 from domain.replication.ports import DamagedPart, ReplicaDataError
+from domain.turn import STORE_TASK_COST
 from store.log import batch
 from store.log.copying import salvaged
 from store.log.segment import Segment, Segments
 from store.steps import Turns
 
 _COPY_BYTES: Final = 256 * 1024
-_COPY_COST: Final = 4_096
-"""Cost of a copy of _COPY_BYTES in visits (`store.steps.COST_MAX`): one per turn."""
+"""Bytes of one copy: one per turn."""
 
 Ended = Callable[[Failure | None], None]
 
@@ -89,7 +89,7 @@ class SegmentMending:
             size = min(_COPY_BYTES, end - at)
             data = _bytes(segment, at, size)
             file.append(data + bytes(size - len(data)))
-            yield _COPY_COST
+            yield STORE_TASK_COST
 
     def add(self, data: bytes) -> None:
         """Mending.add."""

@@ -14,8 +14,6 @@ class TailCache:
     first   no record before this position is here
     """
 
-    __slots__ = ("_batches", "_bytes", "_limit", "first", "records")
-
     def __init__(self, limit: int) -> None:
         self.records: dict[int, bytes] = {}
         self.first = 0
@@ -49,8 +47,6 @@ class RecentBytes:
     _parts       the parts, b"" for a forgotten one
     _gone        number of forgotten parts at the begin of the lists
     """
-
-    __slots__ = ("_bytes", "_gone", "_parts", "_positions")
 
     def __init__(self) -> None:
         self._positions: list[int] = []

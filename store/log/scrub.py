@@ -15,7 +15,7 @@ DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
 """Limit on remembered damaged parts; further ones are reported at each pass."""
 _COST_BYTES: Final = 64
-"""Bytes that cost as much as a visit (`store.steps.COST_MAX`)."""
+"""Bytes that cost as much as a visit (`domain.turn.STORE_TASK_COST`)."""
 
 
 @final
@@ -28,25 +28,6 @@ class Scrubber:
     _pass_s         seconds since the begin of this pass
     _waits          True from the end of a pass to the begin of the next one
     """
-
-    __slots__ = (
-        "_at",
-        "_bytes_min",
-        "_days",
-        "_durable",
-        "_found",
-        "_incarnation",
-        "_notified",
-        "_owed",
-        "_pass_min_s",
-        "_pass_s",
-        "_segments",
-        "_waits",
-        "checked_bytes",
-        "damaged",
-        "passes",
-        "suspects",
-    )  # fmt: skip
 
     def __init__(
         self,

@@ -28,8 +28,6 @@ class Segment:
     newest_ms   time of the write of its last batch, in epoch ms; 0 when not known yet
     """
 
-    __slots__ = ("_owner", "base", "end", "handle", "newest_ms")
-
     def __init__(self, owner: Segments, base: int, end: int) -> None:
         self._owner = owner
         self.base = base

@@ -25,8 +25,6 @@ class SyncDelay:
     _without_delay   remaining syncs that begin at once
     """
 
-    __slots__ = ("_delay_ns", "_expected", "_without_delay")
-
     def __init__(self) -> None:
         self._expected = 0
         self._delay_ns = 0

@@ -28,8 +28,6 @@ class SyncWork:
     since_ns   monotonic ns of the begin of the running one; 0: none runs
     """
 
-    __slots__ = ("count", "ns", "since_ns")
-
     def __init__(self) -> None:
         self.count = 0
         self.ns = 0
@@ -60,8 +58,6 @@ class SyncWork:
 @final
 class UnsyncedBatches:
     """Written batches, in log order, with appends that wait for a sync."""
-
-    __slots__ = ("_ends", "appends")
 
     def __init__(self) -> None:
         self.appends = 0

@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
-from store.checkpoint import derived_damage
+from domain.set_aside import ASIDE
 from store.checkpoint import points as checkpoints
 from store.log import batch, promise
 from store.log.copying import COPY_BYTES, salvaged, write_copy
@@ -47,7 +47,7 @@ class Repair:
     def __init__(self, disk: Disk, name: str, incarnation: int, progress: Progress) -> None:
         """`name` of the folder in `set-aside`; `incarnation` is the log's new identity, 1 to 2^63 - 1."""
         self._disk = disk
-        self._folder = f"{derived_damage.ASIDE}/{name}"
+        self._folder = f"{ASIDE}/{name}"
         self._incarnation = incarnation
         self._progress = progress
         self._done: list[str] = []

@@ -89,7 +89,7 @@ class StoreParts:
             "timers_delivered_total": self.wheel.delivered,
             "transactions_open": len(self.open_transactions),
             "transactions_ended_total": self.open_transactions.ended,
-            "transactions_checked_total": self.open_transactions.checked,
+            "transactions_checked_total": self.open_transactions.checks.sent,
             "latest_refused_total": self.accompaniment.refused,
             "timers_recalled_total": self.recall.recalled,
             "state_keys": self.state.count(),

@@ -75,8 +75,6 @@ class RowGroups:
     _rows   place of a group -> its encoded rows, the group that was read first in front
     """
 
-    __slots__ = ("_files", "_rows")
-
     def __init__(self, files: Segments) -> None:
         self._files = files
         self._rows: dict[int, bytes] = {}
@@ -102,10 +100,7 @@ class RowGroups:
 
 @final
 class BlockFiles:
-    """Appends blocks, reads their rows by groups, and notes damage of the index.
-
-    last_records   base of a file -> the highest log position that a block in it refers to
-    """
+    """Appends blocks, reads their rows by groups, and notes damage of the index."""
 
     def __init__(self, disk: Disk, file_bytes: int, first: int, end: int) -> None:
         """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.

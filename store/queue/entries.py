@@ -24,8 +24,6 @@ class TopicMap:
 
     """
 
-    __slots__ = ("_names", "_parts")
-
     def __init__(self) -> None:
         self._parts: list[dict[str, TopicEntry]] = [{} for _ in range(_PARTS)]
         self._names: SortedSet[str] = SortedSet()

@@ -21,8 +21,6 @@ class Tails:
     _parts    the places, from part number `_first` on; None for an empty part
     """
 
-    __slots__ = ("_counts", "_first", "_next", "_parts")
-
     def __init__(self) -> None:
         self._parts: list[list[Queue | None] | None] = []
         self._counts: list[int] = []

@@ -13,8 +13,6 @@ from store.queue.queue import Queue
 class HotLog:
     """The newest `hot_bytes` of the log."""
 
-    __slots__ = ("_commit", "_hot_bytes", "_index")
-
     def __init__(self, index: QueueIndex, commit: GroupCommit, hot_bytes: int) -> None:
         self._index = index
         self._commit = commit

@@ -20,8 +20,6 @@ _WHAT: Final = "a listener of the store"
 class StoreListeners:
     """The listeners of all queues. One that raises costs the others nothing."""
 
-    __slots__ = ("_events", "all", "lite")
-
     def __init__(self, events: StoreEvents) -> None:
         self._events = events
         self.all: list[StoreListener] = []

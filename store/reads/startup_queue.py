@@ -17,8 +17,6 @@ class StartupQueue:
     holding   calls have to wait: `add` them
     """
 
-    __slots__ = ("_calls", "_events", "holding", "repairs")
-
     def __init__(self, events: StoreEvents, repairs: RepairWaits) -> None:
         self._events = events
         self.repairs = repairs

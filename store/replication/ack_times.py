@@ -14,8 +14,6 @@ _MICROSECOND_NS: Final = 1_000
 class AckTimes:
     """Samples since the last `take_us`. The cost does not depend on the number of messages."""
 
-    __slots__ = ("_clock", "_count", "_position", "_since_ns", "_sum_ns", "_taken_ns", "_watched")
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._watched = False
@@ -56,8 +54,6 @@ class AckTimes:
 @final
 class PathTimes:
     """Samples of each follower. `replica`: its id."""
-
-    __slots__ = ("_clock", "_of")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

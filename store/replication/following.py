@@ -1,4 +1,4 @@
-"""A follower of a store group: it cuts its log at the end of the part common with the leader's, and appends the leader's."""
+"""A follower of a store group: it truncates its log to the history common with its leader's, and appends the leader's."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Following:
         self._end(f"{event.reason.value} (epoch {event.epoch})")
 
     def accepted(self, event: FollowAccepted) -> None:
-        """Cut the log where the leader continues it, or restart it if the leader cannot."""
+        """Truncate the log where the leader continues it, or restart it if the leader cannot."""
         self.heard_ns = self._clock.monotonic_ns()
         log, cut = self._log, event.cut
         if self._closed or self._cutting or event.epoch != self._epoch or cut > log.written:

@@ -16,11 +16,11 @@ from domain.ports import Clock, Timer
 from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LeaderLog
 from store.replication.ack_times import AckTimes, PathTimes
-from store.replication.eras import NOTHING, common_end
 from store.replication.members import SyncStateSet
 from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
 from store.replication.progress import WINDOW_BYTES, ReplicaProgress
+from store.replication.replica_log.eras import NOTHING, common_end
 from store.replication.set_review import LOST_NS, SetReview, member_of
 
 PART_BYTES: Final = 1024 * 1024

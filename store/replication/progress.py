@@ -31,12 +31,6 @@ class ReplicaProgress:
     due_ns       time of the next part from the disk
     """
 
-    __slots__ = (
-        "confirmed", "connection", "due_ns", "has_room", "id", "incarnation", "lost_ns", "moved_ns", "proven", "rate", "sent",
-        "sent_ns",
-        "serves", "synced", "written",
-    )  # fmt: skip
-
     def __init__(self, replica: int, incarnation: int, now_ns: int) -> None:
         self.id = replica
         self.incarnation = incarnation

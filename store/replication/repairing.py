@@ -42,8 +42,6 @@ class RepairCounts:
     given      parts given to other replicas
     """
 
-    __slots__ = ("failures", "given", "parts", "size")
-
     def __init__(self) -> None:
         self.parts = 0
         self.size = 0

@@ -144,7 +144,7 @@ class Catalogue:
         self._followers: list[Callable[[str], None]] = []
 
     def topic(self, name: str) -> Topic | None:
-        """One topic."""
+        """A topic by its name; None: it is not configured."""
         known = self._recent.get(name)
         if known is not None:
             return known
@@ -186,7 +186,7 @@ class Catalogue:
         return found
 
     def topic_count(self) -> int:
-        """Number of topics."""
+        """Number of topics that are configured."""
         return self._entries.configured
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
@@ -206,7 +206,7 @@ class Catalogue:
         self._followers.append(changed)
 
     def group(self, name: str) -> Group | None:
-        """One group."""
+        """A group by its name; None: it is not configured."""
         return self._groups.get(name)
 
     def groups(self) -> list[Group]:

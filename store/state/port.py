@@ -20,7 +20,6 @@ _WHAT: Final = "the answer of a question to the state"
 class StoredState:
     """`domain.store.store_ports.State`.
 
-    append      append changes to the log
     unapplied   (space, key) of changes that are accepted and not durable yet
     repairs     long values that cannot be read wait for a repair
     """

@@ -27,8 +27,6 @@ class RowCounts:
     _counts   base -> number of rows
     """
 
-    __slots__ = ("_bases", "_counts", "total")
-
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._counts: dict[int, int] = {}

@@ -31,8 +31,6 @@ class SortedSet(Generic[T]):
     _firsts   first item of each list
     """
 
-    __slots__ = ("_firsts", "_lists")
-
     def __init__(self) -> None:
         self._lists: list[list[T]] = []
         self._firsts: list[T] = []

@@ -16,8 +16,6 @@ class StateValues:
     _anchors   key of a value in memory -> base of the segment that holds its newest record
     """
 
-    __slots__ = ("_anchors", "_values")
-
     def __init__(self) -> None:
         self._values: list[dict[bytes, bytes | int]] = [{} for _ in range(_PARTS)]
         self._anchors: list[dict[bytes, int]] = [{} for _ in range(_PARTS)]

@@ -41,8 +41,6 @@ class Space:
     removed   keys removed by their prefix, whose values are not forgotten yet
     """
 
-    __slots__ = ("bytes", "keys", "removed", "values")
-
     def __init__(self) -> None:
         self.bytes = 0
         self.values = StateValues()

@@ -23,10 +23,7 @@ class ChecksWithoutProducer:
 
     _waiting          producer group -> transaction ids
     _arrived_groups   groups with a new producer, whose checks are repeated
-    _ask              repeats checks; it calls `add` for those that find no producer again
     """
-
-    __slots__ = ("_arrived_groups", "_ask", "_clock", "_stopped", "_timer", "_waiting")
 
     def __init__(self, clock: Clock, ask: Callable[[Sequence[Name]], None]) -> None:
         """`ask(names)` repeats the checks of these transactions; it calls `add` for those that find no producer again."""

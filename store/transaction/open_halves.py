@@ -20,6 +20,7 @@ _HEAP_SLACK: Final = 1_024
 class OpenHalves:
     """Open transactions, accepted ones included, whether durable or not. Iteration gives the offsets, ascending.
 
+    ended       transactions decided since the start, those given up included
     _open       offset in the half queue -> open transaction, ascending
     _by_name    (producer group, transaction id) -> offset
     _outcomes   (producer group, transaction id) -> outcome of decided transactions, oldest first
@@ -27,6 +28,7 @@ class OpenHalves:
     """
 
     def __init__(self) -> None:
+        self.ended = 0
         self._open: dict[int, Half] = {}
         self._by_name: dict[tuple[str, str], int] = {}
         self._outcomes: dict[tuple[str, str], str] = {}
@@ -75,6 +77,7 @@ class OpenHalves:
     def end(self, offset: int, outcome: str) -> StateChange:
         """Remove a transaction that is decided, and remember its outcome; the change for the log."""
         opened = self._open[offset]
+        self.ended += 1
         if len(self._outcomes) >= ENDED_MAX:
             del self._outcomes[next(iter(self._outcomes))]
         self._outcomes[(opened.group, opened.message_id)] = outcome

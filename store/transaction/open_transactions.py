@@ -1,4 +1,4 @@
-"""Open transactions: the undecided ones, the times of their checks, and the storing of decisions. All derived from the log.
+"""Open transactions: the undecided ones, and the storing of decisions. All derived from the log.
 
 An open transaction is one key of the state space `@half`: the offset of its half message in the half queue. One commit writes
 the message and the key. Another one removes the key and, when the decision is to commit, writes the real message; so a
@@ -15,7 +15,7 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import TRANSACTIONS_OPEN_MAX
 from domain.message.message import Message, Placed
 from domain.message.record import Record
-from domain.ports import Clock, Timer
+from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
 from store.appends.writer import StoreWriter
@@ -25,14 +25,13 @@ from store.queue.index import QueueIndex
 from store.queue.row import Row
 from store.state.view import HALF, StateView
 from store.transaction import half
-from store.transaction.checks_without_producer import ChecksWithoutProducer
+from store.transaction.checks import TransactionChecks
 from store.transaction.open_halves import OpenHalves
+from store.transaction.stored_halves import StoredHalves
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
-"""Half messages and bytes of one round of checks, or of one step of copying forward."""
-_RECHECK_MS: Final = 1_000
-"""The timer sleeps at most this long: the wall clock may jump."""
+"""Half messages and bytes of one step of copying forward."""
 
 
 @final
@@ -40,9 +39,6 @@ class OpenTransactions:
     """The `Transactions` port, and the copies that retention needs.
 
     check_policy  times and number of the checks of a transaction
-    checked       checks sent since the start
-    ended         transactions decided since the start
-    _unanswered   checks that found no producer
     """
 
     def __init__(
@@ -62,41 +58,40 @@ class OpenTransactions:
         self._reader = reader
         self._state = state
         self._writer = writer
-        self._listeners: list[TransactionListener] = []
         self._open = OpenHalves()
-        self._unanswered = ChecksWithoutProducer(clock, self._repeat_checks)
-        self._timer: Timer | None = None
-        self._stopped = False
-        self.checked = self.ended = 0
+        self._stored = StoredHalves(index, reader, writer)
+        self.checks = TransactionChecks(self._open, self._stored, clock, writer, check_policy)
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def ended(self) -> int:
+        """Transactions decided since the start, those given up included."""
+        return self._open.ended
 
     def start(self) -> None:
         """Load the open transactions, after recovery. Checks sent before count as unanswered: their answer may be lost."""
         for key, value in self._state.scan(HALF, b""):
             opened, offset = half.decode(value), int.from_bytes(key, "big")
-            if self._is_lost(offset):
+            if self._stored.is_lost(offset):
                 continue
             self._open.add(offset, opened)
             if opened.checks:
-                self._unanswered.add(opened.group, opened.message_id)
-        self._arm()
+                self.checks.without_producer.add(opened.group, opened.message_id)
+        self.checks.arm()
 
     def stop(self) -> None:
         """Stop checking: the store is closed."""
-        self._stopped = True
-        self._unanswered.stop()
-        if self._timer is not None:
-            self._timer.cancel()
+        self.checks.stop()
 
     def listen(self, listener: TransactionListener) -> None:
         """Transactions.listen."""
-        self._listeners.append(listener)
+        self.checks.listen(listener)
 
     def present(self, group: str) -> None:
         """Transactions.present."""
-        self._unanswered.present(group)
+        self.checks.without_producer.present(group)
 
     def begin(self, messages: Sequence[Message]) -> list[StateChange] | Failure:
         """Open transactions for half messages (`half.prepared`); returns the changes for the commit that appends them.
@@ -114,17 +109,11 @@ class OpenTransactions:
             before = self._open.named(opened.group, opened.message_id)
             if before >= 0:
                 changes.append(self._open.remove(before))
-                self._unanswered.forget(opened.group, opened.message_id)
+                self.checks.without_producer.forget(opened.group, opened.message_id)
             changes.append(self._open.add(offset, opened))
             offset += 1
-        self._arm()
+        self.checks.arm()
         return changes
-
-    def _end(self, offset: int, outcome: str) -> StateChange:
-        opened = self._open[offset]
-        self._unanswered.forget(opened.group, opened.message_id)
-        self.ended += 1
-        return self._open.end(offset, outcome)
 
     # Decisions
 
@@ -163,7 +152,7 @@ class OpenTransactions:
             answer(Failure(ErrorCode.NOT_ALLOWED, f"the half message at {at} was not sent by producer group {group}"))
             return
         try:
-            row = self._row(at)
+            row = self._stored.row(at)
             if row is None or (at == offset and position not in (-1, row[0])):
                 answer(Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no half message of offset {offset} is stored at {position}"))
                 return
@@ -173,16 +162,16 @@ class OpenTransactions:
             return
         if messages and not self._index.has_topic(messages[0].topic):
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {messages[0].topic} is no more: the message was dropped")
-            self._writer.put((), (self._end(at, "rolled back"),), lambda result: answer(failure))
+            self._writer.put((), (self.checks.end(at, "rolled back"),), lambda result: answer(failure))
             return
         accompanied = [change for message in messages for change in self._accompaniment.changes_of(message)]
-        self._writer.put(messages, (*accompanied, self._end(at, wanted)), answer)
+        self._writer.put(messages, (*accompanied, self.checks.end(at, wanted)), answer)
 
     def topic(self, group: str, message_id: str, offset: int, done: Callable[[str | Failure], None]) -> None:
         """Transactions.topic."""
         at = self._find(group, message_id, offset)
         try:
-            row = self._row(at) if at >= 0 else None
+            row = self._stored.row(at) if at >= 0 else None
             data = b"" if row is None else self._reader.fetch([row])[0]
         except (OSError, StoreError) as error:
             done(Failure(ErrorCode.INTERNAL, f"the half message cannot be read: {error}"))
@@ -192,108 +181,6 @@ class OpenTransactions:
     def _find(self, group: str, message_id: str, offset: int) -> int:
         """The offset of the open half message that a decision refers to, -1 when it is not open."""
         return offset if self._open.get(offset) is not None else self._open.named(group, message_id)
-
-    def _row(self, offset: int) -> Row | None:
-        """The index row of a half message; None when it is not readable, or was lost."""
-        queue = self._writer.half_queue()
-        self._index.refresh(queue)
-        rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []
-        return rows[0] if rows and not self._reader.is_lost(rows[0]) else None
-
-    def _is_lost(self, offset: int) -> bool:
-        """True when the half message at `offset` was lost in a gap of the log."""
-        queue = self._writer.half_queue()
-        rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []
-        return bool(rows) and self._reader.is_lost(rows[0])
-
-    # Checks
-
-    def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        next_ms = self._open.next_ms()
-        if next_ms and not self._stopped:
-            wait = min(max(next_ms - self._clock.wall_ms(), 1), _RECHECK_MS)
-            self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
-
-    def _fire(self) -> None:
-        self._timer = None
-        if self._writer.refusal() is None:
-            self._check_due(self._clock.wall_ms())
-        self._arm()
-
-    def _due(self, now_ms: int) -> list[tuple[int, Row]]:
-        due: list[tuple[int, Row]] = []
-        while len(due) < BATCH_HALVES and (offset := self._open.due(now_ms)) >= 0:
-            self._open.check_at(offset, now_ms + self.check_policy.interval_ms)
-            row = self._row(offset)
-            if row is not None:
-                due.append((offset, row))
-        return due
-
-    def _readable(self, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, bytes]]:
-        """(offset, record) of the half messages that can be read: one that is damaged holds back no other."""
-        try:
-            records = self._reader.fetch([row for _, row in rows])
-        except (OSError, StoreError):
-            found: list[tuple[int, bytes]] = []
-        else:
-            return [(offset, data) for (offset, _), data in zip(rows, records, strict=True)]
-        for offset, row in rows:
-            try:
-                found.append((offset, self._reader.fetch([row])[0]))
-            except (OSError, StoreError):
-                continue
-        return found
-
-    def _check_due(self, now_ms: int) -> None:
-        """Check the transactions that are due; give up those that have had `count_max` checks."""
-        try:
-            due = self._due(now_ms)
-        except (OSError, StoreError):
-            return
-        messages: list[Message] = []
-        changes: list[StateChange] = []
-        asked: list[tuple[int, bytes]] = []
-        for offset, data in self._readable(due):
-            opened = self._open[offset]
-            if opened.checks >= self.check_policy.count_max:
-                messages.append(half.given_up(data))
-                changes.append(self._end(offset, "given up"))
-                continue
-            opened.checks += 1
-            changes.append(self._open.change(offset))
-            asked.append((offset, data))
-
-        def written(result: list[Placed] | Failure) -> None:
-            if not isinstance(result, Failure):
-                for offset, data in asked:
-                    self._ask(offset, data)
-
-        if changes:
-            self._writer.put(messages, changes, written)
-
-    def _ask(self, offset: int, data: bytes) -> None:
-        opened = self._open.get(offset)
-        if opened is not None and not self._stopped:
-            self.checked += 1
-            delivered = [listener.undecided(opened.group, half.as_sent(data), opened.checks) for listener in self._listeners]
-            if not any(delivered):
-                self._unanswered.add(opened.group, opened.message_id)
-
-    def _repeat_checks(self, names: Sequence[tuple[str, str]]) -> None:
-        """Repeat checks without counting them. The next regular check is due one interval from now."""
-        offsets = [offset for name in names if (offset := self._open.named(*name)) >= 0]
-        try:
-            rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
-        except (OSError, StoreError):
-            return
-        next_ms = self._clock.wall_ms() + self.check_policy.interval_ms
-        for offset, data in self._readable(rows):
-            self._open.check_at(offset, next_ms)
-            self._ask(offset, data)
-        self._arm()
 
     # Retention
 
@@ -307,7 +194,7 @@ class OpenTransactions:
         rows: list[Row] = []
         size = 0
         for offset in self._open:
-            row = self._row(offset)
+            row = self._stored.row(offset)
             if row is None or row[0] >= position or len(rows) >= BATCH_HALVES or size >= BATCH_BYTES:
                 break
             old.append(offset)

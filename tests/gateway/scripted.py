@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from domain.command import Command, Disconnected
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
+from tests.simulation.kit.network import OpenTransport
 
 
-class FakeTransport:
-    """Keeps what is written, and what was asked of it. `host` is "" when the peer has reset the connection already."""
+class FakeTransport(OpenTransport):
+    """Keeps what is written, and what was asked of it. `host` is "" when the peer has reset the connection already.
 
-    def __init__(self, host: str = "10.1.2.3") -> None:
-        self._host = host
+    `port`: the local one
+    """
+
+    def __init__(self, host: str = "10.1.2.3", port: int = 1883) -> None:
+        super().__init__((host, 4567), ("127.0.0.1", port))
+        if not host:
+            del self._names["peername"]
         self.writes: list[bytes] = []
         self.reading = True
         self.closing = False
         self.aborted = False
-        self.output_bytes_max = 0
+        self.output_bytes_max: int | None = 0
         self.unwritten = 0
 
     def write(self, data: bytes) -> None:
         self.writes.append(bytes(data))
-
-    def writelines(self, list_of_data: Sequence[bytes]) -> None:
-        self.writes.append(b"".join(list_of_data))
 
     def pause_reading(self) -> None:
         assert self.reading
@@ -42,16 +44,11 @@ class FakeTransport:
     def abort(self) -> None:
         self.aborted = True
 
-    def set_write_buffer_limits(self, high: int) -> None:
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self.output_bytes_max = high
 
     def get_write_buffer_size(self) -> int:
         return self.unwritten
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        if name == "peername" and not self._host:
-            return default
-        return {"peername": (self._host, 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)
 
 
 class ScriptedConnection:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from tests.interop.cluster.one_process import ONE_PROCESS
 from tests.interop.cluster.spread import VARIABLE
+from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient, build
 
 
@@ -25,3 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
     """The Java client of RocketMQ; all modules of a worker share its process of mqadmin."""
     return build(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """One node for all tests of a file."""
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        yield running

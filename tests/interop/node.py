@@ -219,15 +219,20 @@ class Node:
                 if self._spread is not None:
                     self._spread.end(signal.SIGKILL)
                 return False
-            try:
-                self.admin("/readyz")
-            except (urllib.error.URLError, OSError):
+            if not self.serves():
                 time.sleep(0.02)
-            else:
-                if self._spread is None or self._spread.ready(self._ports):
-                    return True
+            elif self._spread is None or self._spread.ready(self._ports):
+                return True
         self.kill()
         return False
+
+    def serves(self) -> bool:
+        """True when the node takes requests, as its /readyz says."""
+        try:
+            self.admin("/readyz")
+        except OSError:
+            return False
+        return True
 
     def _end(self, number: int) -> int:
         process, self._process = self._process, None

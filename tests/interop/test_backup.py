@@ -3,17 +3,14 @@ acknowledged before the backup began is missing, messages, sessions, positions a
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import queue
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
@@ -22,6 +19,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from gateway.client.client import Client
+from tests.interop.http_api import acknowledge, body_of, call, receive
 from tests.interop.node import ROOT, Node
 from tests.interop.warm import headgate
 from tests.patience import until
@@ -30,6 +28,7 @@ pytestmark = pytest.mark.interop
 TOPIC = "orders"
 CONSUMED = 20
 DELAY_MS = 60_000
+INVISIBLE_MS = 600_000
 
 
 def run(*arguments: str) -> str:
@@ -38,24 +37,11 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def post(node: Node, path: str, body: bytes, headers: dict[str, str] | None = None) -> Any:
-    url = f"http://127.0.0.1:{node.port('http')}{path}"
-    request = urllib.request.Request(url, body, {"Content-Type": "application/octet-stream", **(headers or {})}, method="POST")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.loads(answer.read() or b"null")
-
-
-def receive(node: Node, group: str, most: int = 32) -> list[tuple[str, bytes]]:
-    """(receipt, body) of the next messages of a group; the leases are long."""
-    found = post(node, f"/v1/groups/{group}/topics/{TOPIC}:receive?max={most}&wait_ms=1000&invisible_ms=600000", b"")
-    return [(each["receipt"], base64.b64decode(each["body"])) for each in (found or {"messages": []})["messages"]]
-
-
 def received(node: Node, group: str) -> list[bytes]:
     """All bodies that are left for a group."""
     bodies: list[bytes] = []
-    while found := receive(node, group):
-        bodies += [body for _, body in found]
+    while found := receive(node, group, TOPIC, invisible_ms=INVISIBLE_MS):
+        bodies += map(body_of, found)
     return bodies
 
 
@@ -83,7 +69,7 @@ class Load:
         self._mqtt, _ = mqtt(node, "sender", True)
         self._remoting = Client(f"127.0.0.1:{node.port('nameserver')}")
         senders: list[tuple[str, Callable[[bytes], object]]] = [
-            ("http", lambda body: post(node, f"/v1/topics/{TOPIC}/messages", body)),
+            ("http", lambda body: call(node, f"/v1/topics/{TOPIC}/messages", body)),
             ("mqtt", self._publish),
             ("remoting", lambda body: self._remoting.send(TOPIC, body)),
         ]
@@ -136,11 +122,9 @@ def test_two_backups_under_load_a_kill_and_a_restore(tmp_path: Path) -> None:
         load.wait_for(300)
         client.disconnect()
         client.loop_stop()
-        post(node, f"/v1/topics/{TOPIC}/messages?delay_ms={DELAY_MS}", b"timer")
-        taken = receive(node, "half", CONSUMED)
-        receipts = json.dumps({"receipts": [receipt for receipt, _ in taken]}).encode()
-        results = post(node, f"/v1/groups/half/topics/{TOPIC}:ack", receipts, {"Content-Type": "application/json"})["results"]
-        assert all(each["ok"] for each in results)
+        call(node, f"/v1/topics/{TOPIC}/messages?delay_ms={DELAY_MS}", b"timer")
+        taken = receive(node, "half", TOPIC, CONSUMED, invisible_ms=INVISIBLE_MS)
+        assert all(each["ok"] for each in acknowledge(node, "half", TOPIC, [each["receipt"] for each in taken]))
         admin = ("--admin", f"127.0.0.1:{node.port('admin')}", "--json")
         first = json.loads(run("backup", str(target), *admin))
         load.wait_for(600)
@@ -163,7 +147,7 @@ def test_two_backups_under_load_a_kill_and_a_restore(tmp_path: Path) -> None:
         assert before <= bodies <= load.sent
         assert len(got) == len(bodies) + timers, "nothing comes twice"
         left = received(new, "half")
-        done = {body for _, body in taken}
+        done = {*map(body_of, taken)}
         assert done & set(left) == set(), "what was settled stays settled"
         assert set(left) | done >= bodies
         client, present = mqtt(new, "absent", False, messages)

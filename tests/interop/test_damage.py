@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
+from tests.interop.http_api import body_of, call, receive
 from tests.interop.node import Node
 from tests.interop.warm import headgate
 
@@ -18,25 +17,15 @@ COUNT = 60
 
 def post(node: Node, number: int) -> int:
     """Send one message to `orders` by HTTP; its offset."""
-    url = f"http://127.0.0.1:{node.port('http')}/v1/topics/orders/messages"
-    request = urllib.request.Request(url, b"order %d" % number, {"Content-Type": "application/octet-stream"}, method="POST")
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        assert answer.status == 201
-        return int(json.load(answer)["offset"])
+    return int(call(node, "/v1/topics/orders/messages", b"order %d" % number)["offset"])
 
 
 def received(node: Node, group: str) -> set[bytes]:
     """All bodies that a new group of `orders` gets."""
     found: set[bytes] = set()
-    base = f"http://127.0.0.1:{node.port('http')}/v1/groups/{group}/topics/orders:receive"
-    while True:
-        url = f"{base}?max=1&wait_ms=500"
-        headers = {"Accept": "application/octet-stream", "Content-Type": "application/octet-stream"}
-        request = urllib.request.Request(url, b"", headers, method="POST")
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            if answer.status == 204:
-                return found
-            found.add(answer.read())
+    while messages := receive(node, group, "orders", 1, 500):
+        found |= {*map(body_of, messages)}
+    return found
 
 
 def refused(node: Node) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +48,6 @@ class Told:
 def grpc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """First words of a command line that runs the gRPC SDK."""
     return compiled(tmp_path_factory.mktemp("grpc"))
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, grpc: list[str]) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

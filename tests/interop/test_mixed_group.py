@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import signal
 import subprocess
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.interop.http_api import acknowledge, body_of, call, receive
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
 from tests.interop.remoting.test_go import client
@@ -35,27 +33,18 @@ def node(tmp_path: Path, client: Path) -> Iterator[Node]:
 class Receiver(threading.Thread):
     """Receives a few messages at a time and acknowledges each."""
 
-    def __init__(self, node: Node, place: str) -> None:
+    def __init__(self, node: Node, group: str, topic: str) -> None:
         super().__init__(daemon=True)
-        self._node = node
-        self._place = place
+        self._node, self._group, self._topic = node, group, topic
         self.over = False
         self.got: list[str] = []
 
     def run(self) -> None:
         while not self.over:
-            answer = post(self._node, f"{self._place}:receive?max=4&wait_ms=1000&invisible_ms=60000", b"")
-            for message in json.loads(answer)["messages"] if answer else ():
-                self.got.append(base64.b64decode(message["body"]).decode())
+            for message in receive(self._node, self._group, self._topic, 4):
+                self.got.append(body_of(message).decode())
                 time.sleep(0.005)
-                post(self._node, f"{self._place}:ack", json.dumps({"receipts": [message["receipt"]]}).encode())
-
-
-def post(node: Node, path: str, body: bytes) -> bytes:
-    """Send a POST. Returns the body of the answer."""
-    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=40) as answer:
-        return bytes(answer.read())
+                acknowledge(self._node, self._group, self._topic, [message["receipt"]])
 
 
 def lag(node: Node, group: str) -> str:
@@ -65,7 +54,7 @@ def lag(node: Node, group: str) -> str:
 
 def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, tmp_path: Path) -> None:
     for number in range(20):
-        post(node, "/v1/topics/Mixed/messages", f"early{number}".encode())
+        call(node, "/v1/topics/Mixed/messages", f"early{number}".encode())
     arguments = [
         str(client), "mixed", f"127.0.0.1:{node.port('nameserver')}", "Mixed", f"127.0.0.1:{node.port('remoting')}",
     ]  # fmt: skip
@@ -81,10 +70,10 @@ def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, 
         reader.start()
         try:
             until(lambda: len(pushed) > 0, 60)
-            receiver = Receiver(node, "/v1/groups/cg_Mixed/topics/Mixed")
+            receiver = Receiver(node, "cg_Mixed", "Mixed")
             receiver.start()
             for number in range(COUNT):
-                post(node, "/v1/topics/Mixed/messages", str(number).encode())
+                call(node, "/v1/topics/Mixed/messages", str(number).encode())
             wanted = {f"early{number}" for number in range(20)} | {str(number) for number in range(COUNT)}
             until(lambda: wanted <= {*pushed, *receiver.got}, 60)
             until(lambda: lag(node, "cg_Mixed").endswith(" 0.0"), 40)
@@ -106,7 +95,7 @@ def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaCl
     command = [*java.command("MixedLite"), f"127.0.0.1:{node.port('nameserver')}", "Mixed", "cg_Mixed"]
     wanted = [f"m{number}" for number in range(20)]
     for body in wanted:
-        post(node, "/v1/topics/Mixed/messages", body.encode())
+        call(node, "/v1/topics/Mixed/messages", body.encode())
     pulled: list[str] = []
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(tmp_path)}
@@ -124,17 +113,16 @@ def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaCl
             while len(taken) < 4:
                 wanted.append(f"m{len(wanted)}")
                 assert len(wanted) < 100
-                post(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
-                answer = post(node, "/v1/groups/cg_Mixed/topics/Mixed:receive?max=4&wait_ms=0&invisible_ms=20000", b"")
-                taken += [base64.b64decode(each["body"]).decode() for each in json.loads(answer)["messages"]] if answer else []
+                call(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
+                taken += [body_of(each).decode() for each in receive(node, "cg_Mixed", "Mixed", 4, 0, 20_000)]
             process.send_signal(signal.SIGCONT)
             for number in range(len(wanted), 60):
                 wanted.append(f"m{number}")
-                post(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
+                call(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
             until(lambda: set(wanted) - set(taken) <= set(pulled), 60)
             until(lambda: set(wanted) <= set(pulled), 60)
             for number in range(24):
-                post(node, "/v1/topics/Mixed/messages", f"last{number}".encode())
+                call(node, "/v1/topics/Mixed/messages", f"last{number}".encode())
             until(lambda: lag(node, "cg_Mixed").endswith(" 0.0"), 60)
             process.stdin.write("\n")
             process.stdin.close()

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import queue
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from protocols.cloudevents.instant import rfc3339, rfc3339_ms
 from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import make_topic
+from tests.interop.http_api import body_of, call, receive, request
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 from tests.interop.remoting.java import build
 from tests.patience import until
@@ -36,28 +34,6 @@ EVENT = {
 RUN_S = 120
 
 
-class Listener:
-    """A paho client of MQTT 5 or 3.1.1 that listens to everything below a topic."""
-
-    def __init__(self, node: Node, version: int, topic: str = "model") -> None:
-        self.heard: queue.Queue[paho.MQTTMessage] = queue.Queue()
-        ready: queue.Queue[object] = queue.Queue()
-        self.client = paho.Client(CallbackAPIVersion.VERSION2, f"listener-{topic}-{version}", protocol=version)  # type: ignore[arg-type]
-        self.client.on_message = lambda *about: self.heard.put(about[-1])
-        self.client.on_subscribe = lambda *about: ready.put(about)
-        self.client.connect("127.0.0.1", node.port("mqtt"))
-        self.client.loop_start()
-        self.client.subscribe(f"{topic}/#", 1)
-        ready.get(timeout=20)
-
-    def next(self) -> paho.MQTTMessage:
-        return self.heard.get(timeout=30)
-
-    def stop(self) -> None:
-        self.client.disconnect()
-        self.client.loop_stop()
-
-
 def user_properties(message: paho.MQTTMessage) -> dict[str, str]:
     """The user properties of a message."""
     return dict(getattr(message.properties, "UserProperty", []))
@@ -65,16 +41,13 @@ def user_properties(message: paho.MQTTMessage) -> dict[str, str]:
 
 def post_event(node: Node, path: str, **more: str) -> None:
     text = json.dumps({**EVENT, **more, "datacontenttype": "application/json", "data": {"a": 1}}).encode()
-    fields = {"Content-Type": "application/cloudevents+json"}
-    asked = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}/ce/{path}", text, fields, method="POST")
-    with urllib.request.urlopen(asked, timeout=20) as answer:
-        assert answer.status == 204
+    assert request(node, "POST", f"/ce/{path}", text, content_type="application/cloudevents+json")[0] == 204
 
 
 def test_an_event_by_http_and_a_traced_message_reach_everybody_whole(tmp_path: Path) -> None:
     with Node(tmp_path / "node") as node:
         make_topic(node, "model", "NORMAL")
-        five, three = Listener(node, paho.MQTTv5), Listener(node, paho.MQTTv311)
+        five, three = PahoClient(node, "five", "model/#"), PahoClient(node, "three", "model/#", version=paho.MQTTv311)
         post_event(node, "model")
         names = (f"127.0.0.1:{node.port('grpc')}", "model", "model-group")
         done = subprocess.run(
@@ -92,8 +65,8 @@ def test_an_event_by_http_and_a_traced_message_reach_everybody_whole(tmp_path: P
         assert traced.payload == b"traced"
         assert user_properties(traced) == {"traceparent": SDK_CONTEXT, "tracestate": "a=b", "mq-tag": "A", "mq-key": "k1"}
         assert json.loads(three.next().payload) == {**EVENT, "datacontenttype": "application/json", "data": {"a": 1}}
-        five.stop()
-        three.stop()
+        five.leave()
+        three.leave()
 
 
 @pytest.fixture(params=["remoting", "gRPC"])
@@ -120,9 +93,7 @@ def seen_by_java(output: str) -> dict[str, tuple[str, str, dict[str, str]]]:
 
 def read_queues(node: Node, topic: str) -> list[dict[str, Any]]:
     """What a reader by offset gets of a topic of one queue."""
-    url = f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}/queues/0"
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        found: list[dict[str, Any]] = json.load(answer)["messages"]
+    found: list[dict[str, Any]] = json.loads(request(node, "GET", f"/v1/topics/{topic}/queues/0")[1])["messages"]
     return found
 
 
@@ -131,26 +102,21 @@ def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_p
     port, command = echo
     with Node(tmp_path / "node") as node:
         for topic in ("model", "again"):
-            put = f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}"
-            asked = urllib.request.Request(put, b'{"queues": 1}', {"Content-Type": "application/json"}, method="PUT")
-            urllib.request.urlopen(asked, timeout=20).close()
-        back = Listener(node, paho.MQTTv5, "again")
+            put = request(node, "PUT", f"/v1/topics/{topic}", b'{"queues": 1}', content_type="application/json")
+            assert put[0] < 300, put
+        back = PahoClient(node, "back", "again/#")
         now_ms = time.time_ns() // 1_000_000
         expires = rfc3339(now_ms + 600_000)
-        brief = f"http://127.0.0.1:{node.port('http')}/v1/topics/model/messages?ttl_ms=1500"
-        urllib.request.urlopen(urllib.request.Request(brief, b"brief", method="POST"), timeout=20).close()
+        call(node, "/v1/topics/model/messages?ttl_ms=1500", b"brief")
         post_event(node, "model", expirytime=expires)
-        sender = paho.Client(CallbackAPIVersion.VERSION2, "sender", protocol=paho.MQTTv5)
-        sender.connect("127.0.0.1", node.port("mqtt"))
-        sender.loop_start()
+        sender = PahoClient(node, "sender")
         about = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         about.ContentType = "text/csv"
         about.MessageExpiryInterval = 600
         about.UserProperty = [("traceparent", SDK_CONTEXT), ("tracestate", "a=b,c=d"), ("colour", "red"), ("mq-key", "k1 k2")]
-        sender.publish("model", b"1;2", 1, retain=True, properties=about).wait_for_publish(20)
-        sender.disconnect()
-        sender.loop_stop()
-        until(lambda: b"brief" not in [base64.b64decode(one["body"]) for one in read_queues(node, "model")], 20)
+        sender.publish("model", b"1;2", retain=True, properties=about)
+        sender.leave()
+        until(lambda: b"brief" not in [body_of(one) for one in read_queues(node, "model")], 20)
 
         done = subprocess.run(
             [*command, f"127.0.0.1:{node.port(port)}", "model", "again", "2"],
@@ -183,12 +149,12 @@ def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_p
         assert vars(other.properties)["ContentType"] == "text/csv"
         for message in (event, other):
             assert 600 - RUN_S <= vars(message.properties)["MessageExpiryInterval"] <= 600
-        back.stop()
-        late = Listener(node, paho.MQTTv311, "again")
+        back.leave()
+        late = PahoClient(node, "late", "again/#", version=paho.MQTTv311)
         kept = late.next()
         assert (kept.payload, kept.retain) == (b"1;2", True), "Java sent it with mqttRetain"
-        late.stop()
-        told = {base64.b64decode(one["body"]): one for one in read_queues(node, "again")}
+        late.leave()
+        told = {body_of(one): one for one in read_queues(node, "again")}
         assert told[b'{"a": 1}']["attributes"] == {**EVENT, "datacontenttype": "application/json", "expirytime": expires}
         assert (told[b"1;2"]["contentType"], told[b"1;2"]["key"]) == ("text/csv", "k1 k2")
         assert told[b'{"a": 1}']["expiresAt"] == expires
@@ -198,17 +164,12 @@ def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_p
 def test_an_event_by_paho_is_that_of_http(tmp_path: Path) -> None:
     with Node(tmp_path) as node:
         make_topic(node, "model", "NORMAL")
-        sender = paho.Client(CallbackAPIVersion.VERSION2, "sender", protocol=paho.MQTTv5)
-        sender.connect("127.0.0.1", node.port("mqtt"))
-        sender.loop_start()
+        sender = PahoClient(node, "sender")
         about = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         about.ContentType = "application/json"
         about.UserProperty = list(EVENT.items())
-        sender.publish("model", b'{"a": 1}', 1, properties=about).wait_for_publish(20)
-        sender.disconnect()
-        sender.loop_stop()
-        url = f"http://127.0.0.1:{node.port('http')}/v1/groups/g/topics/model:receive?wait_ms=5000"
-        with urllib.request.urlopen(urllib.request.Request(url, b"", method="POST"), timeout=20) as answer:
-            (message,) = json.load(answer)["messages"]
+        sender.publish("model", b'{"a": 1}', properties=about)
+        sender.leave()
+        (message,) = receive(node, "g", "model", wait_ms=5_000)
         assert message["attributes"] == {**EVENT, "datacontenttype": "application/json"}
         assert (message["key"], message["tag"], message["contentType"]) == ("e1", "com.example.made", "application/json")

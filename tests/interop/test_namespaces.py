@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,12 +14,6 @@ TOPIC = "Shared"
 COUNT = 6
 BODIES = {"0", "1", "2", "3", "4", "half"}
 CLIENTS = (("v1", "shop"), ("v2", "yard"), ("none", "nowhere"))
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

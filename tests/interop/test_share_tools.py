@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
-from tests.interop.test_statistics import Share, connected, left
 from tests.patience import until
 
 pytestmark = pytest.mark.interop
@@ -18,24 +18,18 @@ COUNT = 12
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def members(node: Node) -> Iterator[list[Share]]:
+def members(node: Node) -> Iterator[list[PahoClient]]:
     """Two members and a publisher. The second member acknowledges nothing: its messages stay in flight."""
-    source = connected(node, "source")
-    source.client.publish(f"{TOPIC}/first", b"before", qos=1).wait_for_publish(10)
-    shares = [connected(node, "quick"), connected(node, "busy")]
+    source = PahoClient(node, "source")
+    source.publish(f"{TOPIC}/first", b"before")
+    shares = [PahoClient(node, "quick"), PahoClient(node, "busy")]
     shares[1].client.manual_ack_set(True)
     for share in shares:
         share.client.subscribe(f"$share/{GROUP}/{TOPIC}/#", qos=1)
     time.sleep(1)
     yield [*shares, source]
     for share in (*shares, source):
-        left(share)
+        share.leave()
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +45,22 @@ def admin(java: JavaClient, node: Node) -> Callable[[str], str]:
     return run
 
 
-def shared_out(members: list[Share], first: int) -> list[int]:
+def shared_out(members: list[PahoClient], first: int) -> list[int]:
     """Number of messages that each member gets of COUNT."""
 
     def came() -> int:
-        return sum(len(member.seen) for member in members[:2])
+        return sum(len(member.got) for member in members[:2])
 
-    before = [len(member.seen) for member in members[:2]]
+    before = [len(member.got) for member in members[:2]]
     for number in range(first, first + COUNT):
-        members[2].client.publish(f"{TOPIC}/x", b"%d" % number, qos=1).wait_for_publish(10)
+        members[2].publish(f"{TOPIC}/x", b"%d" % number)
         wanted = sum(before) + number - first + 1
         until(lambda: came() >= wanted, 60, lambda: f"message {number}")  # noqa: B023 - called at once
         time.sleep(0.05)
-    return [len(member.seen) - was for member, was in zip(members[:2], before, strict=True)]
+    return [len(member.got) - was for member, was in zip(members[:2], before, strict=True)]
 
 
-def test_members_positions_and_strategies(admin: Callable[[str], str], members: list[Share]) -> None:
+def test_members_positions_and_strategies(admin: Callable[[str], str], members: list[PahoClient]) -> None:
     """One test, because each step depends on the one before."""
     text = admin(f"consumerConnection -g {GROUP}")
     for wanted in ("quick", "busy", "127.0.0.1:", TOPIC, "CONSUME_POP"):

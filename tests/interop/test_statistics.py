@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from tests.interop.grpc.java import compiled
 from tests.interop.grpc.member import Member
 from tests.interop.grpc.setup import make_topic
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient, build
 from tests.patience import until
@@ -29,29 +26,9 @@ GROUPS = ("cg_Counted", "cg_grpc", "cg_mqtt")
 """Groups of a remoting client, a gRPC client, and an MQTT client with a shared subscription."""
 
 
-@dataclass
-class Share:
-    """A member of cg_mqtt, and the messages that it has received."""
-
-    client: paho.Client
-    seen: list[bytes] = field(default_factory=list)
-
-
-def connected(node: Node, name: str) -> Share:
-    client = paho.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=MQTTProtocolVersion.MQTTv5)
-    share = Share(client)
-    client.on_message = lambda *arguments: share.seen.append(arguments[2].payload)
-    there = threading.Event()
-    client.on_connect = lambda *_: there.set()
-    client.connect("127.0.0.1", node.port("mqtt"))
-    client.loop_start()
-    assert there.wait(10)
-    return share
-
-
-def publish(share: Share, count: int) -> None:
+def publish(share: PahoClient, count: int) -> None:
     for at in range(count):
-        share.client.publish(f"{TOPIC}/room", f"mqtt {at}", qos=1).wait_for_publish(10)
+        share.publish(f"{TOPIC}/room", b"mqtt %d" % at)
 
 
 class Remoting:
@@ -127,7 +104,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Fac
             }
 
         make_topic(node, TOPIC, "NORMAL")
-        share = connected(node, "share")
+        share = PahoClient(node, "share")
         for pattern in (f"{TOPIC}/#", TOPIC):
             share.client.subscribe(f"$share/cg_mqtt/{pattern}", qos=1)
         remoting = Remoting(java, nameserver)
@@ -136,23 +113,18 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Fac
                 publish(share, EACH)
                 count = stored(3 * EACH)
                 member.until(lambda lines: sum(line[0] == "seen" for line in lines) >= count)
-                until(lambda: len(share.seen) >= count, 60, lambda: f"{len(share.seen)} messages at the MQTT member")
+                until(lambda: len(share.got) >= count, 60, lambda: f"{len(share.got)} messages at the MQTT member")
                 until(lambda: remoting.seen() >= count, 60, lambda: f"{remoting.seen()} messages at the remoting member")
                 time.sleep(1)
                 there = Facts(ask(), count, 0)
         finally:
             remoting.end()
-            left(share)
-        late = connected(node, "late")
+            share.leave()
+        late = PahoClient(node, "late")
         publish(late, MORE)
-        left(late)
+        late.leave()
         assert stored(count + MORE) == count + MORE
         yield there, Facts(ask(), count + MORE, MORE)
-
-
-def left(share: Share) -> None:
-    share.client.disconnect()
-    share.client.loop_stop()
 
 
 def rows(text: str, first: str) -> list[list[str]]:

@@ -2,76 +2,59 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from tests.interop.http.curl import CURL, VERSIONS
+from tests.interop.http_api import request
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
 RECORDS = 2_000
-EVENT = {"ce-specversion": "1.0", "ce-id": "7", "ce-source": "/s", "ce-type": "t", "prefer": "return=representation"}
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("once")) as running:
-        yield running
-
-
-def post(node: Node, method: str, path: str, body: bytes, fields: dict[str, str]) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", node.port("http"), timeout=20)
-    connection.request(method, path, body, {"content-type": "application/json", **fields})
-    answer = connection.getresponse()
-    return answer.status, answer.read()
+JSON = {"content-type": "application/json"}
+EVENT = {
+    "ce-specversion": "1.0", "ce-id": "7", "ce-source": "/s", "ce-type": "t", "prefer": "return=representation", **JSON
+}  # fmt: skip
 
 
 def count(node: Node, topic: str) -> int:
     """Messages that the topic has had."""
-    _, body = post(node, "GET", f"/v1/topics/{topic}/queues", b"", {})
+    _, body = request(node, "GET", f"/v1/topics/{topic}/queues")
     return sum(queue["max"] for queue in json.loads(body)["queues"])
 
 
 def publish(node: Node, qos: int, body: bytes) -> int:
     """Publish with a key; the reason code of the answer."""
-    reasons: list[int] = []
-    client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-    client.on_publish = lambda _client, _data, _mid, reason, _properties: reasons.append(reason.value)
-    client.connect("127.0.0.1", node.port("mqtt"))
-    client.loop_start()
+    client = PahoClient(node, "sender")
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.UserProperty = [("idempotency-key", f"m{qos}")]
-    client.publish("once-mqtt", body, qos=qos, properties=properties).wait_for_publish(20)
-    client.disconnect()
-    client.loop_stop()
-    return reasons[0]
+    reason = client.publish("once-mqtt", body, qos, properties=properties)
+    client.leave()
+    return reason
 
 
 def test_http_events_and_mqtt(node: Node) -> None:
-    assert post(node, "PUT", "/v1/topics/once-events", b'{"attributes": {"deduplication": "event"}}', {})[0] == 204
-    key = {"idempotency-key": '"k1"'}
-    first = post(node, "POST", "/v1/topics/once-http/messages", b'{"a": 1}', key)
-    event = post(node, "POST", "/ce/once-events", b'{"a": 1}', EVENT)
+    assert request(node, "PUT", "/v1/topics/once-events", b'{"attributes": {"deduplication": "event"}}', **JSON)[0] == 204
+    key = {"idempotency-key": '"k1"', **JSON}
+    first = request(node, "POST", "/v1/topics/once-http/messages", b'{"a": 1}', **key)
+    event = request(node, "POST", "/ce/once-events", b'{"a": 1}', **EVENT)
     assert (first[0], event[0]) == (201, 200)
     assert [publish(node, qos, b"x") for qos in (1, 2)] == [0, 0]
     for killed in (False, True):
         if killed:
             node.kill()
             node.start()
-        assert post(node, "POST", "/v1/topics/once-http/messages", b'{"a": 1}', key) == first
-        assert post(node, "POST", "/v1/topics/once-http/messages", b'{"a": 2}', key)[0] == 422
-        assert post(node, "POST", "/ce/once-events", b'{"a": 1}', EVENT) == event
+        assert request(node, "POST", "/v1/topics/once-http/messages", b'{"a": 1}', **key) == first
+        assert request(node, "POST", "/v1/topics/once-http/messages", b'{"a": 2}', **key)[0] == 422
+        assert request(node, "POST", "/ce/once-events", b'{"a": 1}', **EVENT) == event
         assert [publish(node, qos, b"x") for qos in (1, 2)] == [0, 0]
         assert publish(node, 1, b"other") == 0x83
     assert [count(node, topic) for topic in ("once-http", "once-events", "once-mqtt")] == [1, 1, 2]
@@ -82,7 +65,7 @@ def test_http_events_and_mqtt(node: Node) -> None:
 def test_records_of_an_upload(node: Node, version: str, tmp_path: Path) -> None:
     """An upload by curl that the node does not survive, and the same file again: as many messages as records."""
     topic = f"once-upload{VERSIONS.index(version)}"
-    post(node, "PUT", f"/v1/topics/{topic}", b"{}", {})
+    request(node, "PUT", f"/v1/topics/{topic}", b"{}", **JSON)
     file = tmp_path / "records"
     file.write_text("".join(json.dumps({"text": f"m{at}", "idempotencyKey": f"k{at}"}) + "\n" for at in range(RECORDS)))
     url = f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}/messages:stream"
@@ -114,6 +97,6 @@ def test_records_of_an_upload(node: Node, version: str, tmp_path: Path) -> None:
 
 
 def test_the_java_sdk_sends_a_message_again(java: JavaClient, node: Node) -> None:
-    assert post(node, "PUT", "/v1/topics/Java-clients-once", b'{"attributes": {"deduplication": "id"}}', {})[0] == 204
+    assert request(node, "PUT", "/v1/topics/Java-clients-once", b'{"attributes": {"deduplication": "id"}}', **JSON)[0] == 204
     java.scenario("once", f"127.0.0.1:{node.port('nameserver')}")
     assert count(node, "Java-clients-once") == 2

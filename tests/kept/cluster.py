@@ -15,7 +15,7 @@ from domain.command import Command
 from domain.controller.controller_list import SetControllers
 from domain.store.store_event import unheard
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
-from store.replication.replica_log.follower import open_follower
+from store.replication.replica_log.follower_log import open_follower
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.node import Files, disk_of
 from tests.kept.shown import shown

@@ -16,10 +16,11 @@ from domain.message.record import Record
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import ReadResult, StatePairs
 from domain.store.store_request import ReadRequest
-from gateway.node.composition import compose
+from gateway.node.composition import StorePlace, compose
 from gateway.node.settings import Config
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.shown import shown
+from tests.place import place_of
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
@@ -74,9 +75,8 @@ class KeptNode:
         self.disk = disk_of(files, self.clock)
         self.client = EventRecorder()
         entropy = SeededEntropy(random.Random(seed))
-        self.parts = compose(
-            Config(tables={"store": STORE}), PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 20, report=self._heard
-        )
+        place = place_of(Config(tables={"store": STORE}), PORTS, "10.0.0.1", self.clock, entropy)
+        self.parts = compose(place, StorePlace(self.disk, 1 << 20, self._heard))
         self.run(500)
 
     def _heard(self, event: StoreEvent) -> None:

@@ -14,7 +14,7 @@ from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
-from gateway.node.composition import Parts, compose
+from gateway.node.composition import Parts, StorePlace, compose
 from gateway.node.settings import Config
 from gateway.runtime.compiled import in_use
 from gateway.runtime.datagrams.pump import DatagramPump
@@ -24,6 +24,7 @@ from tests.neighbours.asker import CoapAsker, GrpcAsker, HttpAsker, InternalClie
 from tests.neighbours.calls import counter
 from tests.neighbours.loop import TurnClock
 from tests.neighbours.socket import PeerDatagrams, PeerStream
+from tests.place import place_of
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
 from tests.simulation.world import PORTS
@@ -84,8 +85,8 @@ class SharedNode:
         self._counter = counter()
         self.clock = TurnClock(self._counter.calls)
         self.disk = MemoryDisk(self.clock, sync_ms=1.0)
-        entropy = SeededEntropy(1)
-        self.parts: Parts = compose(config or Config(), PORTS, "10.0.0.1", self.disk, self.clock, entropy, HOT_BYTES)
+        place = place_of(config or Config(), PORTS, "10.0.0.1", self.clock, SeededEntropy(1))
+        self.parts: Parts = compose(place, StorePlace(self.disk, HOT_BYTES))
         limits = self.parts.limits
         connections_max = (config or Config()).connections_max
         self._context = ConnectionContext(

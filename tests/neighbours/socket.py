@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from gateway.connection.pump import Pump
+from tests.simulation.kit.network import OpenTransport
 
 READS_PER_TURN = 32
 """Reads of one socket in one turn of the real loop, as long as each fills the buffer."""
@@ -19,7 +19,7 @@ RECEIVED_BYTES_KEPT = 64 * 1024
 DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024
 
 
-class PeerStream:
+class PeerStream(OpenTransport):
     """One stream connection: for the peer `send`, `hang_up` and what it has received, for the pump its transport.
 
     pump         the node's end
@@ -32,8 +32,8 @@ class PeerStream:
     """
 
     def __init__(self, pump: Pump, host: str, port: int) -> None:
+        super().__init__((host, port), ("10.0.0.1", 1))
         self.pump = pump
-        self._names = {"peername": (host, port), "sockname": ("10.0.0.1", 1)}
         self._arriving: deque[bytes] = deque()
         self.arriving = 0
         self._eof = False
@@ -128,16 +128,14 @@ class PeerStream:
             self._stalled = True
             self.pump.pause_writing()
 
-    def writelines(self, list_of_data: Sequence[bytes]) -> None:
-        self.write(b"".join(list_of_data))
-
     def pause_reading(self) -> None:
         self._node_reads = False
 
     def resume_reading(self) -> None:
         self._node_reads = True
 
-    def set_write_buffer_limits(self, high: int) -> None:
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high is not None
         self._high = high
 
     def half_close(self) -> None:
@@ -156,9 +154,6 @@ class PeerStream:
 
     def get_write_buffer_size(self) -> int:
         return self.unread
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._names.get(name, default)
 
 
 class PeerDatagrams:

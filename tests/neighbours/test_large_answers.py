@@ -17,8 +17,8 @@ from domain.message.message import Message
 from domain.topic import attribute
 from domain.topic.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.topic.topic import Group, Topic
+from domain.turn import READ_BYTES
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.waiting.read_turns import BYTES_PER_TURN
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.neighbours.grpc_peer import GrpcPeer, Operator
@@ -33,7 +33,7 @@ VALUE = b"x" * 1_000_000
 CONNECTIONS = 4
 REQUESTS = 12
 """Requests of one connection: they fit its first slice."""
-TURN_BYTES_MAX = 2 * (BYTES_PER_TURN + limits.PULL_BYTES_MAX)
+TURN_BYTES_MAX = 2 * (READ_BYTES + limits.PULL_BYTES_MAX)
 """Bytes of messages that one turn answers with: those of the last read come on top. A simulated turn is parts of two real ones:
 timers that its sockets set run in it.
 """

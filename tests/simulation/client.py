@@ -1,4 +1,4 @@
-"""A blocking MQTT 5 client; it connects only when it is told to."""
+"""A blocking MQTT client, by default of version 5; it connects only when it is told to."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from domain.limits import MQTT_PACKET_BYTES_MAX
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
 from protocols.mqtt.packet import Decoder, Packet, encode
-from protocols.mqtt.property import Properties
+from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from tests.simulation.kit.links import Link
 from tests.simulation.world import World
 
-V5 = 5
+V311, V5 = 4, 5
 PUBACK = 4
 NEVER_S = 0xFFFFFFFF
 
@@ -35,8 +35,8 @@ class MqttClient:
     user: str | None = None
     password: bytes | None = None
 
-    def __init__(self, world: World, name: str) -> None:
-        self.world, self.name = world, name
+    def __init__(self, world: World, name: str, version: int = V5) -> None:
+        self.world, self.name, self.version = world, name, version
         self.link: Link | None = None
         self.taken: list[Publish] = []
         self._heard: list[Packet] = []
@@ -44,7 +44,7 @@ class MqttClient:
 
     def connected(self, link: Link) -> None:
         self.link = link
-        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, V5, client=True)
+        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, self.version, client=True)
 
     def lost(self) -> None:
         self.link = None
@@ -52,29 +52,35 @@ class MqttClient:
     def received(self, data: bytes) -> None:
         for packet in self._decoder.feed(data):
             if isinstance(packet, Publish):
-                self.taken.append(packet)
+                self.arrived(packet)
                 if packet.qos == 1:
                     self.put(Ack(PUBACK, packet.packet_id))
             else:
                 self._heard.append(packet)
 
+    def arrived(self, packet: Publish) -> None:
+        """A message was published to the client."""
+        self.taken.append(packet)
+
     def put(self, packet: Packet) -> None:
         """Send one packet."""
         assert self.link is not None
-        self.link.send(encode(packet, V5))
+        self.link.send(encode(packet, self.version))
 
-    def _until(self, kind: type[Packet]) -> Packet:
-        self.world.clock.run_until(lambda: any(isinstance(packet, kind) for packet in self._heard), 10_000)
-        (found,) = (packet for packet in self._heard if isinstance(packet, kind))
+    def ask(self, packet: Packet, *kinds: type[Packet]) -> Packet | None:
+        """Send a packet -> the one answer of these kinds; None: the node has closed the connection."""
         self._heard.clear()
-        return found
+        self.put(packet)
+        self.world.clock.run_until(lambda: self.link is None or any(isinstance(each, kinds) for each in self._heard), 10_000)
+        found = [each for each in self._heard if isinstance(each, kinds)]
+        assert len(found) < 2, found
+        return found[0] if found else None
 
     def connect(self, clean: bool = False, expiry_s: int = NEVER_S, will: Will | None = None) -> bool:
         """Connect. Returns whether the node has resumed a session."""
         self.world.dial("mqtt", self)
-        assert self.link is not None
-        self.put(Connect(V5, self.name, clean, 0, will, self.user, self.password, numbers(session_expiry=expiry_s)))
-        found = self._until(Connack)
+        about = numbers(session_expiry=expiry_s) if self.version == V5 else NONE
+        found = self.ask(Connect(self.version, self.name, clean, 0, will, self.user, self.password, about), Connack)
         assert isinstance(found, Connack)
         assert found.code == 0
         return found.present
@@ -82,8 +88,7 @@ class MqttClient:
     def subscribe(self, pattern: str, qos: int = 1) -> None:
         """Subscribe, and wait for the answer."""
         self._next_id += 1
-        self.put(Subscribe(self._next_id, [(pattern, qos)]))
-        found = self._until(Suback)
+        found = self.ask(Subscribe(self._next_id, [(pattern, qos)]), Suback)
         assert isinstance(found, Suback)
         assert found.codes == bytes([qos])
 
@@ -91,8 +96,7 @@ class MqttClient:
         """Publish at QoS 1, and wait for the acknowledgement."""
         self._next_id += 1
         about = numbers(message_expiry=expiry_s) if expiry_s else Properties()
-        self.put(Publish(topic.encode(), body, 1, retain, False, self._next_id, about))
-        self._until(Ack)
+        assert self.ask(Publish(topic.encode(), body, 1, retain, False, self._next_id, about), Ack) is not None
 
     def leave(self, expiry_s: int | None = None) -> None:
         """Send DISCONNECT, with a new session expiry if one is given."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS
 from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts
@@ -42,6 +43,7 @@ class SimulatedGateway:
             lives,
             chance.choice((VERSIONS, (UNSIZED,))),
             lambda _why, clients: end_clients(self.links, clients),
+            Traffic,
         )
         self._nodes = [
             NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss, forwarder=each) for each in forwarders.each

@@ -8,19 +8,12 @@ from __future__ import annotations
 import base64
 import json
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.address import host_bytes
-from domain.command import Command
-from domain.errors import Failure
-from domain.event import Event
-from domain.limits import MQTT_PACKET_BYTES_MAX
 from domain.message import property as properties
-from gateway.connection.client_connection import ClientConnection
 from protocols import marks
-from protocols.adapter import Peer
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent, is_json_type
 from protocols.cloudevents.instant import rfc3339, rfc3339_ms
@@ -28,15 +21,14 @@ from protocols.coap.message import media, option
 from protocols.coap.message import message as coap
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt import property as props
-from protocols.mqtt.connect import Connack, Connect
-from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
+from tests.protocols.coap.broker import Devices
 from tests.simulation.caller import Caller, records
+from tests.simulation.client import V5, MqttClient
 from tests.simulation.http_caller import HttpCaller
-from tests.simulation.kit.links import Link
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Publisher, Receiver
 from tests.simulation.world import World
@@ -258,52 +250,31 @@ class Grpc(Speaker):
         return out
 
 
-class Mqtt(Speaker):
+class Mqtt(MqttClient, Speaker):
     """One client of a version, with a subscription to the topic and all paths below it. `events`: it speaks CloudEvents."""
 
     def __init__(self, world: World, version: int, events: bool = False) -> None:
-        self._world, self._version, self._events = world, version, events
-        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, version, client=True)
-        self._answers: list[Packet] = []
+        super().__init__(world, f"mqtt-{version}-{events}", version)
         self._arrived: list[tuple[int, Publish]] = []
         self._serial = 0
-        self._link: Link | None = None
-        world.dial("mqtt", self)
-        self._ask(Connect(version, f"mqtt-{version}-{events}", True, 0, None, None, None, NONE), Connack)
-        self._ask(Subscribe(1, [(f"{TOPIC}/#", QOS_1_AS_PUBLISHED if version == 5 else 1)]), Suback)
-
-    def connected(self, link: Link) -> None:
-        self._link = link
+        self.connect(clean=True, expiry_s=0)
+        self.ask(Subscribe(1, [(f"{TOPIC}/#", QOS_1_AS_PUBLISHED if version == V5 else 1)]), Suback)
 
     def lost(self) -> None:
         raise AssertionError("the node has closed the connection")
 
-    def received(self, data: bytes) -> None:
-        for packet in self._decoder.feed(data):
-            if isinstance(packet, Publish):
-                self._arrived.append((self._world.clock.wall_ms(), packet))
-                self._put(Ack(4, packet.packet_id))
-            else:
-                self._answers.append(packet)
-
-    def _put(self, packet: Packet) -> None:
-        assert self._link is not None
-        self._link.send(encode(packet, self._version))
-
-    def _ask(self, packet: Packet, kind: type[Packet]) -> Packet:
-        self._answers.clear()
-        self._put(packet)
-        self._world.clock.run_until(lambda: any(isinstance(each, kind) for each in self._answers), WAIT_MS)
-        return self._answers[0]
+    def arrived(self, packet: Publish) -> None:
+        """Record when a message arrived: its expiry is relative to that."""
+        self._arrived.append((self.world.clock.wall_ms(), packet))
 
     def send(self, said: Said) -> None:
         self._serial = self._serial % 60_000 + 1
         body, about = said.body, NONE
-        if self._version == 5:
+        if self.version == V5:
             about = self._about(said)
         elif said.get(EVENT):
             body = json_event(said)
-        answer = self._ask(Publish(path_of(said).encode(), body, 1, bool(said.get(LATEST)), False, self._serial, about), Ack)
+        answer = self.ask(Publish(path_of(said).encode(), body, 1, bool(said.get(LATEST)), False, self._serial, about), Ack)
         assert isinstance(answer, Ack)
         assert answer.code == 0, answer.code
 
@@ -322,19 +293,19 @@ class Mqtt(Speaker):
             if said.get(DELIVERY):
                 pairs["deliverytime"] = rfc3339(said.get(DELIVERY))
         if said.get(EXPIRY) and not said.get(EVENT):
-            out.numbers[props.MESSAGE_EXPIRY] = round((said.get(EXPIRY) - self._world.clock.wall_ms()) / 1000)
+            out.numbers[props.MESSAGE_EXPIRY] = round((said.get(EXPIRY) - self.world.clock.wall_ms()) / 1000)
         out.user = list(pairs.items())
         return out
 
     def heard(self) -> list[Said]:
-        self._world.clock.run_for(50)
+        self.world.clock.run_for(50)
         arrived, self._arrived = self._arrived, []
         return [self._said(packet, at_ms) for at_ms, packet in arrived]
 
     def _said(self, packet: Publish, at_ms: int) -> Said:
-        latest = True if packet.retain and self._version == 5 else None
+        latest = True if packet.retain and self.version == V5 else None
         path = kept(path_below_the_topic=below(packet.topic.decode()), latest_value=latest)
-        if self._version != 5:
+        if self.version != V5:
             if b'"specversion"' in packet.body:
                 found = from_json_event(packet.body)
                 return Said(found.body, {**found.fields, **path})
@@ -367,54 +338,7 @@ class Coap(Speaker):
     def __init__(self, world: World) -> None:
         self._world = world
         assert world.parts is not None
-        self._endpoint = world.parts.adapters.datagrams["coap"].bind(world.clock.monotonic_ns())
-        self._gate = world.parts.gate
-        self._connection = ClientConnection("coap", self, shared=True)
-        self._peer = Peer("192.0.2.7", 40_000, host_bytes("192.0.2.7", 40_000))
-        self._serial = 0
-
-    def answer(self, event: Event) -> None:
-        self._endpoint.answer(event, self._world.clock.monotonic_ns())
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError
-
-    def revoke_access(self, failure: Failure) -> None:
-        raise AssertionError
-
-    def close(self) -> None:
-        raise AssertionError
-
-    def _ask(self, code: int, pairs: list[tuple[int, bytes]], body: bytes = b"") -> coap.Packet:
-        self._serial += 1
-        token = self._serial.to_bytes(4, "big")
-        now = self._world.clock.monotonic_ns()
-        self._handle(self._endpoint.receive(coap.encode(0, code, self._serial, token, coap.join(pairs), body), self._peer, now))
-        found: list[coap.Packet] = []
-
-        def answered() -> bool:
-            moment = self._world.clock.monotonic_ns()
-            due = self._endpoint.deadline()
-            if due is not None and due <= moment:
-                self._handle(self._endpoint.expire(moment))
-            for data, _ in self._endpoint.outgoing():
-                packet = coap.decode(data)
-                if packet is not None and packet.code and packet.token == token:
-                    found.append(packet)
-            return bool(found)
-
-        for _ in range(1_000):
-            if answered():
-                break
-            self._world.clock.run_for(5)
-        if found[0].code == coap.UNAUTHORIZED:
-            [echo] = [value for number, value in options(found[0]) if number == option.ECHO]
-            return self._ask(code, [*[pair for pair in pairs if pair[0] != option.ECHO], (option.ECHO, echo)], body)
-        return found[0]
-
-    def _handle(self, commands: Sequence[Command]) -> None:
-        for command in commands:
-            self._gate.handle(self._connection, command)
+        self._device = Devices(world.parts, world.clock).device(host="192.0.2.7")
 
     def send(self, said: Said) -> None:
         now_ms = self._world.clock.wall_ms()
@@ -425,24 +349,22 @@ class Coap(Speaker):
             "delay_ms": str(delay_ms) if said.get(DELIVERY) else "",
             "ttl_ms": str(said.get(EXPIRY) - now_ms - delay_ms) if said.get(EXPIRY) else "",
         }  # fmt: skip
-        pairs = [(option.URI_PATH, level.encode()) for level in ("mq", *path_of(said).split("/"))]
-        pairs += [(option.URI_QUERY, f"{name}={value}".encode()) for name, value in queries.items() if value]
-        if said.get(TYPE):
-            pairs.append((option.CONTENT_FORMAT, coap.uint(media.content_format(said.get(TYPE)))))
+        query = [f"{name}={value}" for name, value in queries.items() if value]
+        kind = [(option.CONTENT_FORMAT, coap.uint(media.content_format(said.get(TYPE))))] if said.get(TYPE) else []
         code, done = (coap.PUT, (coap.CREATED, coap.CHANGED)) if said.get(LATEST) else (coap.POST, (coap.CREATED,))
-        assert self._ask(code, pairs, said.body).code in done
+        assert self._device.response(code, f"mq/{path_of(said)}", said.body, kind, query).code in done
 
     def heard(self) -> list[Said]:
         self._world.clock.run_for(50)
-        place = [(option.URI_PATH, b"mq"), (option.URI_PATH, TOPIC.encode())]
+        place = f"mq/{TOPIC}"
         out: list[Said] = []
         while True:
-            answer = self._ask(coap.GET, [*place, (option.URI_QUERY, b"group=coap-devices")])
+            answer = self._device.response(coap.GET, place, b"", [], ["group=coap-devices"])
             if answer.code == coap.NOT_FOUND:
                 return out
-            found = dict(options(answer))
-            lease = [(option.URI_QUERY, value) for number, value in options(answer) if number == option.LOCATION_QUERY]
-            assert self._ask(coap.DELETE, [*place, *lease]).code == coap.DELETED
+            found = dict(answer.options)
+            lease = [value.decode() for number, value in answer.options if number == option.LOCATION_QUERY]
+            assert self._device.response(coap.DELETE, place, b"", [], lease).code == coap.DELETED
             kind, age = found.get(option.CONTENT_FORMAT), found.get(option.MAX_AGE)
             out.append(Said(answer.payload, kept(
                 content_type=media.content_type(int.from_bytes(kind, "big")) if kind is not None else "",
@@ -451,13 +373,7 @@ class Coap(Speaker):
 
     def put(self, path: str, body: bytes, query: str) -> int:
         """PUT a latest value, with one query. Returns the code of the answer."""
-        levels = [(option.URI_PATH, level.encode()) for level in ("mq", *path.split("/"))]
-        return self._ask(coap.PUT, [*levels, (option.URI_QUERY, query.encode())], body).code
-
-
-def options(packet: coap.Packet) -> list[tuple[int, bytes]]:
-    """The options of a packet."""
-    return list(packet.options)
+        return self._device.response(coap.PUT, f"mq/{path}", body, [], [query]).code
 
 
 class Http(Speaker):

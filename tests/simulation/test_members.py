@@ -1,4 +1,4 @@
-"""Members of a group on a whole node: notices of changed members, allocation of queues, and broadcasting."""
+"""Members of a group on a whole node: who they are after a kill, and the allocation of queues among them."""
 
 from __future__ import annotations
 

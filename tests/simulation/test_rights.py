@@ -49,15 +49,13 @@ class AliceOverMqtt(MqttClient):
     user, password = "alice", b"secret"
 
     def publish_code(self, path: str) -> int:
-        self.put(Publish(path.encode(), b"body", 1, False, False, 7, NONE))
-        found = self._until(Ack)
+        found = self.ask(Publish(path.encode(), b"body", 1, False, False, 7, NONE), Ack)
         assert isinstance(found, Ack)
         assert found.kind == PUBACK
         return found.code
 
     def subscribe_code(self, pattern: str) -> int:
-        self.put(Subscribe(9, [(pattern, 1)], NONE))
-        found = self._until(Suback)
+        found = self.ask(Subscribe(9, [(pattern, 1)], NONE), Suback)
         assert isinstance(found, Suback)
         return found.codes[0]
 

@@ -16,10 +16,11 @@ from domain.store.store_request import ReadRequest
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.composition import Parts, compose
+from gateway.node.composition import Parts, StorePlace, compose
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
+from tests.place import place_of
 from tests.simulation.gateways import SimulatedGateways
 from tests.simulation.kit.clock import ProcessClock, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
@@ -69,8 +70,8 @@ class World:
         """Compose a node with the files on the disk."""
         self.life = ProcessClock(self.clock)
         disk = self.disk = self.disk.killed(self.life)
-        entropy = SeededEntropy(self.chance)
-        self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)
+        place = place_of(self.config, PORTS, "10.0.0.1", self.life, SeededEntropy(self.chance))
+        self.parts = compose(place, StorePlace(disk, 1 << 30, self._heard))
         self._connection_context = ConnectionContext(
             Traced(self.clock, self.ledger, self.parts.gate), self.life, CounterRegistry(), ConnectionLimits(10_000),
             unfinished_bytes=self.parts.unfinished_bytes,

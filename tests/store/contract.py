@@ -141,6 +141,8 @@ class MessageStoreContract:
         assert again.pop_ms > first.pop_ms
         expired = driver.settle("g", "t", first.messages[1])[0]
         assert code_of(expired) is ErrorCode.RECEIPT_EXPIRED
+        [late] = sure(driver.call(driver.store.leases.extend, "g", "t", [first.messages[1].receipt], 60_000))
+        assert code_of(late) is ErrorCode.RECEIPT_EXPIRED, "who was too slow takes nothing from the new holder"
         assert driver.settle("g", "t", *again.messages) == [None]
         assert driver.settle("g", "t", *again.messages) == [None], "settling twice is success"
         assert driver.call(driver.store.positions.offset, "g", "t", 0) == 2

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from domain.message.message import Message
 from domain.store.store_ports import StateChange
+from domain.turn import STORE_TASK_COST
 from store.checkpoint import checkpointer, snapshot
 from store.checkpoint.columns import ColumnReader
 from store.deletion.compaction import SNAPSHOT_TABLES
@@ -19,7 +20,6 @@ from store.settings import StoreSettings
 from store.state import change
 from store.state.sorted_set import SortedSet
 from store.state.view import EMPTY, LEASE
-from store.steps import COST_MAX
 from tests.store.driver import Driver
 from tests.stored_state import value_of
 
@@ -308,7 +308,7 @@ def test_the_next_offsets_of_a_deleted_topic_are_forgotten_in_slices_and_with_on
     assert state.get(EMPTY, b"t2\x0013") == b"18"
     driver.topic("t", read_queues=MANY, write_queues=MANY)
     assert offset_of_first(driver, "t", 13) == 0
-    assert [cost for cost in state.forget_removed() if cost > COST_MAX + 1_024] == []
+    assert [cost for cost in state.forget_removed() if cost > STORE_TASK_COST + 1_024] == []
     driver.clock.run_for(5_000)
     assert state.size(EMPTY)[0] == MANY
     assert offset_of_first(driver, "t2", 13) == 18

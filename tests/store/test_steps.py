@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from store.steps import COST_MAX, SLICE_NS, Turns
+from domain.turn import STORE_TASK_COST, STORE_TASK_NS
+from store.steps import Turns
 from tests.simulation.kit.clock import VirtualClock
 
 FAULT = OSError(errno.EIO, "Input/output error")
@@ -41,8 +42,8 @@ def test_work_that_takes_longer_than_it_costs_pauses_too() -> None:
     def steps() -> Iterator[int]:
         for number in range(8):
             runs.append(number)
-            stage.clock.now_ns += SLICE_NS // 2
-            yield COST_MAX // 16
+            stage.clock.now_ns += STORE_TASK_NS // 2
+            yield STORE_TASK_COST // 16
 
     stage.turns.run(steps(), lambda: runs.append(-1), lambda _: None)
     assert runs == [0, 1]
@@ -52,21 +53,39 @@ def test_work_that_takes_longer_than_it_costs_pauses_too() -> None:
 
 def test_cheap_work_ends_in_its_first_turn() -> None:
     stage = Stage()
-    stage.run(1, 2, COST_MAX - 4)
-    assert (stage.log, stage.turns.busy) == ([1, 2, COST_MAX - 4, "done"], False)
+    stage.run(1, 2, STORE_TASK_COST - 4)
+    assert (stage.log, stage.turns.busy) == ([1, 2, STORE_TASK_COST - 4, "done"], False)
 
 
 def test_dear_work_pauses_and_goes_on_where_it_was() -> None:
     stage = Stage()
-    stage.run(COST_MAX - 1, 1, 5, COST_MAX, 7)
-    assert (stage.log, stage.turns.busy) == ([COST_MAX - 1, 1], True)
+    stage.run(STORE_TASK_COST - 1, 1, 5, STORE_TASK_COST, 7)
+    assert (stage.log, stage.turns.busy) == ([STORE_TASK_COST - 1, 1], True)
     stage.clock.run_for(1)
-    assert stage.log[2:] == [5, COST_MAX]
+    assert stage.log[2:] == [5, STORE_TASK_COST]
     stage.clock.run_for(1)
     assert (stage.log[4:], stage.turns.busy) == ([7, "done"], False)
 
 
-@pytest.mark.parametrize("costs", [(), (1,), (COST_MAX,), (COST_MAX, 1)])
+def test_another_task_goes_between_the_turns_of_a_long_one() -> None:
+    stage = Stage()
+    stage.run(*[STORE_TASK_COST] * 3)
+    other = Turns(stage.clock)
+    log = stage.log
+
+    def steps() -> Iterator[int]:
+        for _ in range(2):
+            log.append("other")
+            yield STORE_TASK_COST
+
+    other.run(steps(), lambda: log.append("other done"), lambda _: None)
+    stage.clock.run_for(10)
+    assert log == [
+        STORE_TASK_COST, "other", STORE_TASK_COST, "other", STORE_TASK_COST, "other done", "done",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("costs", [(), (1,), (STORE_TASK_COST,), (STORE_TASK_COST, 1)])
 def test_an_error_of_the_disk_ends_the_work(costs: tuple[int, ...]) -> None:
     stage = Stage()
     stage.run(*costs, error=FAULT)
@@ -76,17 +95,17 @@ def test_an_error_of_the_disk_ends_the_work(costs: tuple[int, ...]) -> None:
 
 def test_after_a_stop_the_work_does_not_go_on() -> None:
     stage = Stage()
-    stage.run(COST_MAX, 1)
+    stage.run(STORE_TASK_COST, 1)
     stage.turns.stop()
     stage.clock.run_for(10)
-    assert stage.log == [COST_MAX]
+    assert stage.log == [STORE_TASK_COST]
     stage.run(2)
-    assert stage.log == [COST_MAX]
+    assert stage.log == [STORE_TASK_COST]
 
 
 def test_other_work_follows() -> None:
     stage = Stage()
-    stage.run(COST_MAX)
+    stage.run(STORE_TASK_COST)
     stage.clock.run_for(1)
     stage.run(3)
-    assert stage.log == [COST_MAX, "done", 3, "done"]
+    assert stage.log == [STORE_TASK_COST, "done", 3, "done"]

@@ -14,6 +14,7 @@ BINDINGS = (
     "protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks", "protocols.websocket_frame",
 )  # fmt: skip
 
+FAN_IN = "gateway.usecase.waiting.fan_in"
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
@@ -180,10 +181,13 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "gateway.apache.users",
-        ("domain", "protocols.remoting", "gateway.access", "gateway.link", "gateway.brokers", "gateway.apache"),
+        ("domain", "protocols.remoting", "gateway.access", "gateway.link", "gateway.brokers", "gateway.apache", FAN_IN),
     ),
-    ("gateway.apache", ("domain", "protocols.remoting", "gateway.link", "gateway.brokers", "gateway.apache", *CONNECTION)),
-    ("gateway.brokers", ("domain", "protocols.remoting", "gateway.link", "gateway.brokers")),
+    (
+        "gateway.apache",
+        ("domain", "protocols.remoting", "gateway.link", "gateway.brokers", "gateway.apache", FAN_IN, *CONNECTION),
+    ),
+    ("gateway.brokers", ("domain", "protocols.remoting", "gateway.link", "gateway.brokers", FAN_IN)),
     ("gateway.link.servers", ("domain.address",)),
     ("gateway.link.dialer", ("domain", "gateway.link.wire")),
     ("gateway.link.sinks", ("domain", "gateway.link.sinks")),

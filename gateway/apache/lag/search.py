@@ -19,7 +19,9 @@ from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.document import value_in
 from gateway.brokers.refusal import BrokerAnswerError
 from gateway.brokers.route import names_from, route_from
+from gateway.link.link import Answered
 from gateway.link.request import Request
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -101,7 +103,7 @@ class GroupSearch:
             except BrokerAnswerError:
                 pass
         if holders:
-            TopicReaders(self._servers, topic, holders, partial(self._read, topic, holders)).ask()
+            ask_readers(self._servers, topic, holders, partial(self._read, topic, holders))
         else:
             self._later()
 
@@ -112,34 +114,17 @@ class GroupSearch:
         self._later()
 
 
-@final
-class TopicReaders:
-    """Asks all brokers that have a topic for the groups that read it."""
+def ask_readers(servers: Brokers, topic: str, holders: Sequence[str], done: Readers) -> None:
+    """Ask all brokers that have a topic for the groups that read it; `done` gets these, and True when all have answered."""
 
-    def __init__(self, servers: Brokers, topic: str, holders: Sequence[str], done: Readers) -> None:
-        """`done` gets the groups, and True when all brokers have answered."""
-        self._servers = servers
-        self._topic = topic
-        self._holders = holders
-        self._done = done
-        self._groups: set[str] = set()
-        self._silent = 0
-        self._left = len(holders)
+    def ask(broker: str, answered: Answered) -> None:
+        servers.ask(broker, Request(codes.GET_CONSUMERS, {"topic": topic, "bname": broker}), answered)
 
-    def ask(self) -> None:
-        """Ask them."""
-        for broker in self._holders:
-            request = Request(codes.GET_CONSUMERS, {"topic": self._topic, "bname": broker})
-            self._servers.ask(broker, request, self._answered)
+    def asked(answers: dict[tuple[str], Frame], _: Failure | None) -> None:
+        bodies = [answer.body for answer in answers.values() if answer.code == codes.SUCCESS]
+        done({group for body in bodies for group in groups_in(body)}, len(bodies) == len(holders))
 
-    def _answered(self, answer: Frame | Failure) -> None:
-        if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
-            self._groups |= groups_in(answer.body)
-        else:
-            self._silent += 1
-        self._left -= 1
-        if not self._left:
-            self._done(self._groups, not self._silent)
+    FanIn(ask, asked).start((broker,) for broker in holders)
 
 
 def is_read(topic: str) -> bool:

@@ -77,7 +77,6 @@ class ClusterLagWalk:
 
     oldest_ns   LagWalk.oldest_ns, from `result` on
     _known      all pairs, with the results of earlier walks
-    _pairs      pairs of this walk
     _found      number of messages, and the store time of the oldest in epoch ms, 0: unknown
     """
 

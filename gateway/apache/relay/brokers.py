@@ -22,7 +22,6 @@ class RelayBrokers:
     """Brokers learned from replies of name servers. A port stays with the address of its broker.
 
     host       host of this gateway in the addresses that clients get
-    cluster    brokers of other clusters are left out; "": those of all clusters are served
     _sets      name of a broker -> broker id -> address
     _ports     address of a broker -> port
     _pins      port -> address
@@ -30,11 +29,8 @@ class RelayBrokers:
     _logged    texts that were logged already
     """
 
-    def __init__(
-        self, host: str, settings: RelaySettings, cluster: str, kept: Mapping[str, int], keep: Callable[[str, int], None]
-    ) -> None:
+    def __init__(self, host: str, settings: RelaySettings, kept: Mapping[str, int], keep: Callable[[str, int], None]) -> None:
         """`kept`: the ports of earlier runs, address -> port; `keep`: called with the address and the port of a new one."""
-        self.cluster = cluster
         self.host = host
         self._settings = settings
         self._kept = dict(kept)
@@ -51,14 +47,9 @@ class RelayBrokers:
         """Address of a broker -> the port of this gateway at which it is served."""
         return self._ports
 
-    def learn(self, name: str, cluster: str, addresses: Mapping[int, str]) -> bool:
-        """Take the addresses of a broker from a name server: broker id -> address. False: it is of another cluster."""
-        if self.cluster and cluster != self.cluster:
-            self._notify(f"broker {name[:80]} says that it is of cluster {cluster[:80]!r}, and not of "
-                       f"{self.cluster!r}: it is not served to clients")  # fmt: skip
-            return False
+    def learn(self, name: str, addresses: Mapping[int, str]) -> None:
+        """Take the addresses of a broker from a name server: broker id -> address."""
         self._sets[name] = dict(addresses)
-        return True
 
     def forget_others(self, names: set[str]) -> None:
         """Drop the brokers that are not in `names`."""

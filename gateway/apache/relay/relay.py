@@ -39,9 +39,9 @@ class Relay:
         """Learn all brokers: the port of each is opened before a client queries a route."""
         found = sorted(brokers, key=lambda each: each.broker)
         for each in found:
-            if self.servers.brokers.learn(each.broker, each.cluster, each.addresses):
-                for _, where in sorted(each.addresses.items()):
-                    self.servers.brokers.reached_at(where)
+            self.servers.brokers.learn(each.broker, each.addresses)
+            for _, where in sorted(each.addresses.items()):
+                self.servers.brokers.reached_at(where)
         if found:
             self.servers.brokers.forget_others({each.broker for each in found})
 

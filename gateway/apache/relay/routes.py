@@ -26,15 +26,14 @@ class RoutedBroker:
     addresses  broker id -> address
     """
 
-    __slots__ = ("addresses", "bean", "cluster", "name")
+    __slots__ = ("addresses", "bean", "name")
 
     def __init__(self, bean: dict[str, object]) -> None:
-        name, cluster, addresses = bean.get("brokerName"), bean.get("cluster"), bean.get("brokerAddrs")
+        name, addresses = bean.get("brokerName"), bean.get("brokerAddrs")
         if not isinstance(name, str) or not isinstance(addresses, dict):
             raise RouteError("a broker in it has no name or no addresses")
         self.bean = bean
         self.name = name
-        self.cluster = cluster if isinstance(cluster, str) else ""
         self.addresses: dict[int, str] = {}
         for each, where in addresses.items():
             if not str(each).removeprefix("-").isdecimal() or not isinstance(where, str):
@@ -74,26 +73,6 @@ def brokers_of(found: dict[str, object]) -> list[RoutedBroker]:
             raise RouteError("a broker in it is not a JSON object")
         brokers.append(RoutedBroker(each))
     return brokers
-
-
-def drop(found: dict[str, object], names: set[str]) -> None:
-    """Remove the brokers called `names`, with their queues, from a parsed reply."""
-    for key in ("brokerDatas", "queueDatas"):
-        value = found.get(key)
-        if isinstance(value, list):
-            found[key] = [each for each in value if not (isinstance(each, dict) and each.get("brokerName") in names)]
-    table = found.get("brokerAddrTable")
-    if isinstance(table, dict):
-        for name in names:
-            table.pop(name, None)
-    clusters = found.get("clusterAddrTable")
-    if isinstance(clusters, dict):
-        for cluster, members in list(clusters.items()):
-            kept = [each for each in members if each not in names] if isinstance(members, list) else members
-            if kept:
-                clusters[cluster] = kept
-            else:
-                del clusters[cluster]
 
 
 def rewritten(found: dict[str, object], brokers: list[RoutedBroker], at: Callable[[str], str]) -> bytes:

@@ -103,10 +103,8 @@ class RelayServers:
         except routes.RouteError as fault:
             log.warning("a name server's answer about brokers was not given on: %s", fault)
             return routes.refusal(frame, f"the name server's answer cannot be read: {fault}")
-        strange = {each.name for each in brokers if not self.brokers.learn(each.name, each.cluster, each.addresses)}
-        if strange:
-            routes.drop(found, strange)
-            brokers = [each for each in brokers if each.name not in strange]
+        for each in brokers:
+            self.brokers.learn(each.name, each.addresses)
         at: Callable[[str], str] = self.brokers.reached_at
         if not self._settings.broker_ports and code == codes.GET_ROUTE and not direct:
             at = self._own

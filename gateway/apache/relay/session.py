@@ -9,8 +9,7 @@ from domain.limits import SECOND_NS
 from gateway.apache.relay import stored
 from gateway.apache.relay.asked import AskedOfClient
 from gateway.apache.relay.fan import Fan, Fans
-from gateway.apache.relay.servers import NAMESERVER, RelayServers
-from gateway.apache.relay.target import (
+from gateway.apache.relay.named_broker import (
     FROM_BROKERS,
     TO_ALL_BROKERS,
     TO_ALL_NAMESERVERS,
@@ -19,6 +18,7 @@ from gateway.apache.relay.target import (
     named_broker,
     names_brokers,
 )
+from gateway.apache.relay.servers import NAMESERVER, RelayServers
 from gateway.apache.relay.uplink import FULL_BYTES, Uplink
 from gateway.connection.client_connection import ClientConnection
 from protocols.host_shares import HostShare

@@ -12,6 +12,7 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.document import value_in
 from gateway.link.request import Request
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -156,35 +157,34 @@ class CapabilityFinding:
     def __init__(self, servers: Brokers, cluster: ClusterMap) -> None:
         self._servers = servers
         self._cluster = cluster
-        self._done: Callable[[ClusterCapabilities], None]
-        self._found: dict[str, BrokerCapabilities] = {}
-        self._left = 0
 
     def start(self, done: Callable[[ClusterCapabilities], None]) -> None:
         """Start the query. `done` gets the capabilities, once each broker has answered or failed."""
-        self._done = done
-        brokers = list(self._cluster.brokers)
-        self._left = len(brokers)
-        for broker in brokers:
-            request = Request(codes.GET_BROKER_CONFIG, {"bname": broker})
-            self._servers.ask(broker, request, lambda answer, broker=broker: self._configured(broker, answer))  # type: ignore[misc]
-        if not brokers:
-            self._done(ClusterCapabilities("", ()))
 
-    def _configured(self, broker: str, answer: Frame | Failure) -> None:
+        def asked(found: dict[tuple[str], BrokerCapabilities], _: Failure | None) -> None:
+            clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
+            done(ClusterCapabilities(", ".join(clusters), [found[broker] for broker in sorted(found)]))
+
+        FanIn(self._ask, asked).start((broker,) for broker in list(self._cluster.brokers))
+
+    def _ask(self, broker: str, done: Callable[[BrokerCapabilities], None]) -> None:
+        request = Request(codes.GET_BROKER_CONFIG, {"bname": broker})
+        self._servers.ask(broker, request, lambda answer: self._configured(broker, answer, done))
+
+    def _configured(self, broker: str, answer: Frame | Failure, done: Callable[[BrokerCapabilities], None]) -> None:
         if isinstance(answer, Failure):
-            self._end(BrokerCapabilities(broker, "", {}, answer.text, silent=True))
+            done(BrokerCapabilities(broker, "", {}, answer.text, silent=True))
             return
         if answer.code == codes.NO_PERMISSION:
             # Who is known, and may not read the settings, may be allowed to send and to receive.
             refuses = DENIED not in answer.remark
-            self._end(BrokerCapabilities(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
+            done(BrokerCapabilities(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
             return
         settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
         request = Request(codes.GET_RUNTIME_INFO, {"bname": broker})
-        self._servers.ask(broker, request, lambda found: self._notified(broker, settings, found))
+        self._servers.ask(broker, request, lambda found: done(self._capabilities(broker, settings, found)))
 
-    def _notified(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> None:
+    def _capabilities(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> BrokerCapabilities:
         version = "" if isinstance(answer, Failure) or answer.code != codes.SUCCESS else version_from(answer.body)
         listed = self._cluster.brokers.get(broker)
         fault = ""
@@ -193,14 +193,7 @@ class CapabilityFinding:
             if said and wanted and said != wanted:
                 fault = f"it says that its {name} is {said}, and the name servers say {wanted}"
                 self._servers.refuse(broker, fault)
-        self._end(BrokerCapabilities(broker, version, settings, fault))
-
-    def _end(self, facts: BrokerCapabilities) -> None:
-        self._found[facts.broker] = facts
-        self._left -= 1
-        if not self._left:
-            clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
-            self._done(ClusterCapabilities(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
+        return BrokerCapabilities(broker, version, settings, fault)
 
 
 def properties_from(body: bytes) -> dict[str, str]:

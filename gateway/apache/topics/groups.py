@@ -14,6 +14,7 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap, Known
 from gateway.brokers.refusal import BrokerAnswerError, refusal
 from gateway.link.request import Request
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -51,50 +52,44 @@ class GroupQuestion:
         self._name = name
         self._brokers = brokers
         self._done = done
-        self._found: dict[str, Group] = {}
-        self._without: list[str] = []
-        self._failure: Failure | None = None
-        self._left = len(brokers)
 
     def ask(self) -> None:
         """Ask the brokers."""
         if not self._brokers:
             self._done(Failure(ErrorCode.STORE_UNAVAILABLE, "no broker of the cluster answers"))
-        for broker in self._brokers:
-            self._ask(broker)
-
-    def _ask(self, broker: str) -> None:
-        request = Request(codes.GET_GROUP, {"group": self._name, "bname": broker})
-        self._servers.ask(broker, request, lambda answer: self._answered(broker, answer))
-
-    def _answered(self, broker: str, answer: Frame | Failure) -> None:
-        if isinstance(answer, Failure):
-            self._failure = answer
-        elif lacks_group(answer):
-            self._without.append(broker)
-        elif answer.code in (codes.NOT_SUPPORTED, codes.NO_PERMISSION):
-            # A broker before 5.0, or one that does not report it: it creates groups on first use.
-            self._found[broker] = Group(self._name)
-        elif answer.code != codes.SUCCESS:
-            self._failure = refusal(broker, answer)
-        else:
-            try:
-                self._found[broker] = group_from(self._name, answer.body)
-            except BrokerAnswerError as error:
-                text = f"broker {broker} told group {self._name} with {error}"
-                self._failure = Failure(ErrorCode.STORE_UNAVAILABLE, text)
-        self._left -= 1
-        if not self._left:
-            self._end()
-
-    def _end(self) -> None:
-        if not self._found:
-            # Another broker that did not answer may know it.
-            self._done(self._failure)
             return
-        group = self._found[min(self._found)]
+        FanIn(self._ask, self._asked).start((broker,) for broker in self._brokers)
+
+    def _ask(self, broker: str, answered: Callable[[Group | None | Failure], None]) -> None:
+        request = Request(codes.GET_GROUP, {"group": self._name, "bname": broker})
+        self._servers.ask(broker, request, lambda answer: answered(self._group(broker, answer)))
+
+    def _group(self, broker: str, answer: Frame | Failure) -> Group | None | Failure:
+        """The group at `broker`; None: the broker does not have it."""
+        if isinstance(answer, Failure):
+            return answer
+        if lacks_group(answer):
+            return None
+        if answer.code in (codes.NOT_SUPPORTED, codes.NO_PERMISSION):
+            # A broker before 5.0, or one that does not report it: it creates groups on first use.
+            return Group(self._name)
+        if answer.code != codes.SUCCESS:
+            return refusal(broker, answer)
+        try:
+            return group_from(self._name, answer.body)
+        except BrokerAnswerError as error:
+            return Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} told group {self._name} with {error}")
+
+    def _asked(self, answers: dict[tuple[str], Group | None], failure: Failure | None) -> None:
+        found = {broker: group for (broker,), group in answers.items() if group is not None}
+        if not found:
+            # Another broker that did not answer may know it.
+            self._done(failure)
+            return
+        group = found[min(found)]
         request = group_request(group)
-        self._servers.ask_all([(broker, request) for broker in self._without], lambda failure: self._done(failure or group))
+        without = [(broker, request) for (broker,), known in answers.items() if known is None]
+        self._servers.ask_all(without, lambda failure: self._done(failure or group))
 
 
 @final

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container
-from functools import partial
 from typing import Final, final
 
 from domain.errors import Failure
@@ -17,6 +16,7 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.refusal import BrokerAnswerError
 from gateway.link.request import Request
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -105,20 +105,16 @@ class ClusterUsers:
         if not brokers:
             self._judge(brokers, {"": "no broker of the cluster is known"})
             return
-        faults: dict[str, str] = {}
-        left = len(brokers)
 
-        def done(broker: str, fault: str) -> None:
-            nonlocal left
-            left -= 1
-            if fault:
-                faults[broker] = fault
-            if not left and not self._stopped:
-                self._judge(brokers, faults)
-
-        for broker in brokers:
+        def ask(broker: str, answered: Callable[[str], None]) -> None:
             self._links.locate(broker, self._servers.address(broker))
-            self._ask(broker, {}, partial(done, broker))
+            self._ask(broker, {}, answered)
+
+        def asked(faults: dict[tuple[str], str], _: Failure | None) -> None:
+            if not self._stopped:
+                self._judge(brokers, {broker: fault for (broker,), fault in faults.items() if fault})
+
+        FanIn(ask, asked).start((broker,) for broker in brokers)
 
     def _ask(self, broker: str, answers: dict[str, bytes], done: Callable[[str], None]) -> None:
         """Send the queries that a broker has not answered yet. `done` gets the reason of a failure, "" when it answered all."""

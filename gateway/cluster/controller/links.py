@@ -30,7 +30,7 @@ Founded = Callable[[frozenset[int]], None]
 
 @final
 class ControllerLinks:
-    """`controller.member.ports.Peers`, over remoting.
+    """`controller.member.member.Peers`, over remoting.
 
     book       addresses of all controllers, sent in greetings; empty while they are those of the settings
     """

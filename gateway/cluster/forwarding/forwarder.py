@@ -51,10 +51,12 @@ class Forwarder:
         node: str,
         life: bytes,
         on_store_lost: StoreLost,
+        traffic: OwnTraffic,
         versions: tuple[int, ...] = VERSIONS,
         first: Forwarder | None = None,
     ) -> None:
-        """`life`: 16 random bytes that identify this stream. `versions`: of the frames, the newest first.
+        """`life`: 16 random bytes that identify this stream. `traffic`: that of the gateway, over all its connections; it is
+        reported to the store's node. `versions`: of the frames, the newest first.
 
         `first`: the forwarder over another connection to the same store, which keeps the copies; None: this one.
         """
@@ -76,7 +78,7 @@ class Forwarder:
         self.forwarded = ForwarderClients(clock, self._give_back)
         self._clients, self._numbered = self.forwarded.of, self.forwarded.numbered
         self._client_number = _OWN
-        self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
+        self._traffic = traffic
         self._reported = Traffic()
         self._principals: PrincipalNumbers
         self._kinds = COMMAND_KINDS.of
@@ -140,7 +142,7 @@ class Forwarder:
             self._forget(f"the store does not know what it has got: {error}")
             raise
         self._stream_with = welcome.life
-        self.traffic.with_store(welcome.life)
+        self._traffic.with_store(welcome.life)
         self.linked = True
         unwatched, self._unwatched = self._unwatched, []
         for connection, watch in unwatched:
@@ -176,10 +178,10 @@ class Forwarder:
         self._clock.call_at(now + TICK_NS, self._tick)
 
     def _tell_traffic(self) -> None:
-        now = self.traffic.now()
+        now = self._traffic.now()
         if now != self._reported and self._stream.version != UNSIZED:
             self._reported = now
-            self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self.traffic.life, *now)])
+            self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self._traffic.life, *now)])
 
     def _begin(self) -> None:
         """Start a new stream, which the store's node does not know."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from domain.client.mqtt_session import Attach
@@ -12,6 +12,7 @@ from domain.message.crc32 import crc32
 from domain.ports import Clock
 from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX, Forwarder, StoreLost
 from gateway.cluster.forwarding.space_copies import SpaceCopies
+from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from protocols.remoting.nodes.forwarding.greeting import Welcome
@@ -28,13 +29,21 @@ class Forwarders:
     """
 
     def __init__(
-        self, clock: Clock, cluster: str, node: str, lives: Sequence[bytes], versions: tuple[int, ...], on_store_lost: StoreLost
+        self,
+        clock: Clock,
+        cluster: str,
+        node: str,
+        lives: Sequence[bytes],
+        versions: tuple[int, ...],
+        on_store_lost: StoreLost,
+        counted: Callable[[], Traffic],
     ) -> None:
-        """`lives`: 16 random bytes for each connection."""
-        first = Forwarder(clock, cluster, node, lives[0], on_store_lost, versions)
+        """`lives`: 16 random bytes for each connection. `counted`: as in `OwnTraffic`."""
+        traffic = OwnTraffic(lives[0], counted)
+        first = Forwarder(clock, cluster, node, lives[0], on_store_lost, traffic, versions)
         names = [f"{node} connection {number}" for number in range(2, len(lives) + 1)]
         others = [
-            Forwarder(clock, cluster, name, life, on_store_lost, versions, first)
+            Forwarder(clock, cluster, name, life, on_store_lost, traffic, versions, first)
             for name, life in zip(names, lives[1:], strict=True)
         ]
         self.each: Sequence[Forwarder] = [first, *others]

@@ -30,25 +30,25 @@ class Traffic(NamedTuple):
 class OwnTraffic:
     """Traffic of a gateway since the start of the store's process.
 
-    life      16 bytes that identify the gateway's process
-    counted   returns the counts of its ports since its own start
+    life       16 bytes that identify the gateway's process
+    _counted   returns the counts of its ports since its own start
     """
 
-    def __init__(self, life: bytes) -> None:
+    def __init__(self, life: bytes, counted: Callable[[], Traffic]) -> None:
         self.life = life
-        self.counted: Callable[[], Traffic] = Traffic
+        self._counted = counted
         self._before = Traffic()
         self._store_life = ""
 
     def with_store(self, store_life: str) -> None:
         """A connection to the store's process with this life is open: set the start of the count if the life is new."""
         if self._store_life not in ("", store_life):
-            self._before = self.counted()
+            self._before = self._counted()
         self._store_life = store_life
 
     def now(self) -> Traffic:
         """Traffic of this gateway since the current life of the store's process began."""
-        return self.counted().less(self._before)
+        return self._counted().less(self._before)
 
 
 @final

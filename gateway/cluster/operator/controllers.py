@@ -96,7 +96,7 @@ class ClusterControllers:
         return self._led(codes.CHANGE_CONTROLLERS, b"", asking.controllers_changed, fields)
 
     def controller(self, address: str) -> ControllerSeen:
-        """One controller."""
+        """The state of the controller at `address`, or why it does not answer. Raises AccessError."""
         return self._see(address)
 
     def _see(self, address: str) -> ControllerSeen:

@@ -43,7 +43,6 @@ class DamagedStart:
         self._done = done
         self._group: StoreGroup | None = None
         self._repairing = Repairing(damaged.parts, self._others, clock, counts, self._notified)
-        self._mends = False
         self._until_ns = 0
         self._timer: Timer | None = None
         self._ended = False
@@ -86,7 +85,6 @@ class DamagedStart:
         elif not self._damaged.parts.damaged():
             self._abandon_damaged(group)
         else:
-            self._mends = True
             self._until_ns = self._clock.monotonic_ns() + MEND_NS
             self._repairing.start()
             self._poll()

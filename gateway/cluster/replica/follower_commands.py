@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, final
 
-from domain.command import Command
 from domain.replication.message import (
     Follow,
     FollowAccepted,
@@ -22,7 +21,7 @@ from domain.replication.message import (
 from domain.replication.ports import PartRefusedError
 from gateway.cluster.replica.term_owner import TermOwner
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from store.replication.repairing import RepairCounts
 
 log: Final = logging.getLogger("headgate.replica")
@@ -60,10 +59,7 @@ class FollowerCommands:
         self._repairs = repairs
         self._broke = broke
         self._connections: dict[ClientConnection, ConnectedFollower] = {}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Follow, LogHeld, ReadLog."""
-        return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
+        self.verbs: Verbs = {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
 
     def _follow(self, connection: ClientConnection, command: Follow) -> None:
         leading = self._term.leading

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from domain.admin.replica import ReplicaState
-from domain.command import Command
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
@@ -32,7 +31,7 @@ from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.promoting_state import PromotingState
 from gateway.cluster.replica.registering_state import RegisteringState, ReplicaPlace, facts_of
 from gateway.cluster.replica.restarting_state import RestartingState
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from store.replication.leading import Leading
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
@@ -116,6 +115,7 @@ class ReplicaTerm:
         self._owner: FollowingState | LeadingState = self._following
         self._led: LeadingState | None = None
         self._state: State = self._registering
+        self.verbs: Verbs = self._commands.verbs
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
@@ -318,7 +318,3 @@ class ReplicaTerm:
     def parts(self) -> MendableLog | None:
         """See TermOwner."""
         return None if self._closed else self._owner.parts
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Verbs of FollowerCommands."""
-        return self._commands.verbs()

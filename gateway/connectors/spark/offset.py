@@ -43,7 +43,7 @@ def encode(position: Mapping[QueueRoute, int]) -> dict[str, dict[str, int]]:
 
 
 def document(position: Mapping[QueueRoute, int], epochs: Mapping[QueueRoute, Epoch]) -> Document:
-    """A position -> its document."""
+    """A position and the epochs of its offsets -> the document that Spark stores."""
     return {"v": VERSION, "q": encode(position), "e": _encode_epochs(position, epochs)}
 
 

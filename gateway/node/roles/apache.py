@@ -33,8 +33,8 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.queue_choice import CHOICES, MakeChoice
 from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import StoreSide, open_store
+from gateway.node.client_side import ClientPlace, ClientSide, counters_of
+from gateway.node.composition import StorePlace, StoreSide, open_store
 from gateway.node.entry_points import load_named
 from gateway.node.roles.cluster_access import ClusterAccess, has_cluster_users
 from gateway.node.roles.installed_roles import RoleContext
@@ -46,6 +46,7 @@ from gateway.node.roles.state_node import StateNode
 from gateway.node.roles.store import StoreRole
 from gateway.node.settings import Config, refuse_exposed
 from gateway.node.storage import of_cluster, state_address
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
@@ -89,12 +90,13 @@ class ApacheRole(Role):
         self._protocols = context.protocols
         self._entropy = SystemEntropy()
         self._relays = GATEWAY in config.role_set
-        self._state = self._state_node(context.health)
+        counters = counters_of(context.protocols, clock)
+        self._state = self._state_node(context.health, counters)
         self._make_choice = _strategy(self._settings.send)
         self._reached = ServerAccess(self._settings.servers)
         self._sign = self._reached.kept_sign(clock)
         self._servers = self._connections(self._reached.servers.endpoints)
-        self._inner = StoreRole(context, self._store_side)
+        self._inner = StoreRole(context, self._store_side, counters)
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
@@ -105,7 +107,7 @@ class ApacheRole(Role):
         """Connections to servers of the cluster, signed with the key of this node."""
         return Brokers(nameservers, self._reached.dialer(), self._clock, self._entropy, self._sign)
 
-    def _state_node(self, health: Health) -> StateNode | None:
+    def _state_node(self, health: Health, counters: CounterRegistry) -> StateNode | None:
         """None: the state is in this node's data directory."""
         config = self._config
         address = state_address(config)
@@ -115,7 +117,7 @@ class ApacheRole(Role):
                     f"roles is {config.roles}: store.state names the state node {address.address}, so this process is "
                     "no store: start it with --roles gateway"
                 )
-            return StateNode(config, address, self._clock, self._entropy, health)
+            return StateNode(config, address, self._clock, self._entropy, health, counters)
         if not self._relays and config.role_set != {STORE}:
             raise ConfigError(f"roles is {config.roles}: a state node of a cluster has the role store alone")
         if not config.controlled:
@@ -131,14 +133,11 @@ class ApacheRole(Role):
         """Wait for the cluster, for ever; then serve. Raises ConfigError and StoreError."""
         await self._inner.open(ports, host)
 
-    async def _store_side(self, local: LocalStore, ports: Mapping[str, int], host: str) -> StoreSide:
+    async def _store_side(self, local: LocalStore, place: ClientPlace) -> StoreSide:
         config, clock, state = self._config, self._clock, self._state
         if state is not None:
             await state.open()
-        host_bytes = self._protocols.store_host(host, ports)
-        store = local.opened(
-            lambda: open_store(config, host_bytes, local.disk, clock, self._entropy, hot_bytes(), local.report)
-        )  # fmt: skip
+        store = local.opened(lambda: open_store(place, StorePlace(local.disk, hot_bytes(), local.report)))
         self._cluster = ClusterMap(self._servers, clock, store.state)
         metadata = RocketmqMetadata(self._servers, self._cluster, clock, (config.cluster, config.broker))
         self._cluster.start()
@@ -156,7 +155,7 @@ class ApacheRole(Role):
         self._store = RocketmqStore(
             self._servers, self._cluster, metadata, store, choice, facts, clock, client_id
         )  # fmt: skip
-        self._relay = await self._relayed(ports, host) if self._relays else None
+        self._relay = await self._relayed(place.ports, place.host) if self._relays else None
         return StoreSide(
             store=self._store,
             front=self._store.before,
@@ -239,7 +238,7 @@ class ApacheRole(Role):
         def keep(address: str, port: int) -> None:
             state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
 
-        brokers = RelayBrokers(host, settings, "", kept, keep)
+        brokers = RelayBrokers(host, settings, kept, keep)
         dialer = self._reached.dialer(unwritten_bytes_max=FULL_BYTES)
         nameservers = self._reached.servers.endpoints
         return Relay(RelayServers(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX))
@@ -254,7 +253,7 @@ class ApacheRole(Role):
             self._cluster.follow(self._relay_brokers)
             self._relay_brokers("")
         if self._state is not None:
-            self._state.begin(end_clients, self._inner.parts.counter_registry)
+            self._state.begin(end_clients)
         self._poll()
 
     def _relay_brokers(self, topic: str) -> None:

@@ -9,8 +9,8 @@ from controller.member import identity as identities
 from controller.member.founding import Founding
 from domain.address import endpoint_text
 from domain.errors import ConfigError
-from gateway.cluster.controller.controlling import Controlling
-from gateway.cluster.controller.joining import GroupJoining
+from gateway.cluster.controller.controller_requests import ControllerRequests
+from gateway.cluster.controller.group_joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.cluster.controller.settings import ControllerSettings
 from gateway.node.roles.installed_roles import RoleContext
@@ -29,7 +29,7 @@ class ControllerRole(SinglePurposeRole):
     controlling   what it answers, and its member of the group; once opened
     """
 
-    controlling: Controlling
+    controlling: ControllerRequests
     links: ControllerLinks
     joining: GroupJoining
 
@@ -38,14 +38,14 @@ class ControllerRole(SinglePurposeRole):
         settings = place.config.part(ControllerSettings, "controller")
         if not settings.peers:
             raise ConfigError('controller.peers is empty: name all controllers, this one too, as in ["10.0.0.5:9878"]')
-        clock, entropy = place.clock, place.entropy
+        clock, entropy, disk = place.clock, place.entropy, place.directory.disk
         access = ServerAccess(settings.servers)
         endpoints = access.servers.endpoints
         dialer, sign = access.dialer(), access.kept_sign(clock)
         store = place.open_store()
-        identity = identities.load(place.disk, entropy)
+        identity = identities.load(disk, entropy)
         founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
-        self.joining = GroupJoining(place.disk, clock, entropy, founding, endpoints, dialer, sign)
+        self.joining = GroupJoining(disk, clock, entropy, founding, endpoints, dialer, sign)
         self.controlling, self.links = self.joining.controlling, self.joining.links
         return place.side(store, REFUSED, self.controlling, is_controller=True)
 

@@ -47,5 +47,5 @@ def compose_follower(
     presence = Presence(clock.wall_ms(), figures)
     verbs = AllowedCommands(REFUSED, reading, presence, Replicas(replica, reads.figures), code=ErrorCode.STORE_UNAVAILABLE)
     gate = gate_before(verbs, access, clock)
-    side = make_client_side(place, ClientSide, CommandPath(gate), ClientUsers(records, access), place.counters())
+    side = make_client_side(place, ClientSide, CommandPath(place, gate), ClientUsers(records, access))
     return side, reading, presence

@@ -13,11 +13,10 @@ from domain.command import Command
 from domain.errors import ConfigError, Failure
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
-from gateway.connection.handler import Handler
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.connection.handler import CommandEntry, Handler
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, counters_of, make_client_side
 from gateway.node.composition import CHANNELS
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.node_connections import NodeConnections
@@ -25,9 +24,8 @@ from gateway.node.roles.role import EndClients, OpenPort, Role
 from gateway.node.roles.role_names import NAMESERVER
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import refuse_exposed
-from gateway.observe.counters import CounterRegistry
+from gateway.observe.counters import ProtocolCounters
 from gateway.observe.metrics import Snapshot
-from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
 
 log = logging.getLogger("headgate.node")
@@ -37,9 +35,9 @@ log = logging.getLogger("headgate.node")
 class ChannelsFirst:
     """A handler that takes channels apart here, so that each is a connection of its own for the handler behind."""
 
-    def __init__(self, channels: Channels, handler: Handler) -> None:
-        channels.handler = handler
-        self._within = channels.verbs()[ChannelCommand]
+    def __init__(self, counters: ProtocolCounters, handler: Handler) -> None:
+        """`counters`: of the protocol inside."""
+        self._within = Channels(counters, CommandEntry(handler)).verbs[ChannelCommand]
         self._handle = handler.handle
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
@@ -50,9 +48,7 @@ class ChannelsFirst:
             self._handle(connection, command)
 
 
-def compose_gateway(
-    place: ClientPlace, controlled: bool, forwarder: Handler, records: AccessRecords, counters: CounterRegistry
-) -> ClientSide:
+def compose_gateway(place: ClientPlace, controlled: bool, forwarder: Handler, records: AccessRecords) -> ClientSide:
     """Make the adapters, and what checks credentials: rights and rates are the store's concern. Raises ConfigError.
 
     controlled   True: the store controls access
@@ -60,8 +56,8 @@ def compose_gateway(
     """
     config, wall_ms = place.config, place.clock.wall_ms
     access = Access(records, access_of(config), wall_ms, config.cluster) if controlled else None
-    path = CommandPath(ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder), forwards=True)
-    return make_client_side(place, ClientSide, path, ClientUsers(records, access, elsewhere=True), counters)
+    path = CommandPath(place, ChannelsFirst(place.counters.of(CHANNELS), forwarder), forwards=True)
+    return make_client_side(place, ClientSide, path, ClientUsers(records, access, elsewhere=True))
 
 
 @final
@@ -84,10 +80,10 @@ class GatewayRole(Role):
         self._protocols = context.protocols
         names = context.parts.get(NAMESERVER)
         counters = None if names is None else names.client_side.counter_registry
-        self._counters = counters or CounterRegistry(context.protocols.words, clock.wall_ms)
+        self._counters = counters or counters_of(context.protocols, clock)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
-        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed, self._counters)
 
     @property
     def client_side(self) -> ClientSide:
@@ -113,11 +109,9 @@ class GatewayRole(Role):
             refuse_exposed(self._config)
         place = ClientPlace(
             config=self._config, ports=ports, host=host, broker=facts.broker, clock=self._clock, entropy=self._entropy,
-            protocols=self._protocols,
+            protocols=self._protocols, counters=self._counters,
         )  # fmt: skip
-        records, counters = self._store.records, self._counters
-        side = self._side = compose_gateway(place, facts.controlled, forwarders.handler, records, counters)
-        forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(side.counter_registry.all()))
+        self._side = compose_gateway(place, facts.controlled, forwarders.handler, self._store.records)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """See Role. Clients have to connect again when the store is lost: `end_clients` ends their connections."""

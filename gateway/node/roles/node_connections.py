@@ -12,6 +12,7 @@ from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
+from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.link.servers import Servers
 from gateway.node.client_side import access_of
@@ -19,6 +20,8 @@ from gateway.node.roles.role import EndClients
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config
+from gateway.observe.counters import CounterRegistry
+from gateway.observe.sys_values import traffic_of
 from protocols.remoting.nodes.node_dialog import NodeDialog
 
 CHECK_S: Final = 0.01
@@ -45,16 +48,22 @@ class NodeConnections:
         clock: Clock,
         entropy: Entropy,
         changed: Callable[[], None],
+        counters: CounterRegistry,
     ) -> None:
         """Raises ConfigError when the key or the authorities cannot be read.
 
-        changed   called when a connection is there, and when it is not any more
+        changed    called when a connection is there, and when it is not any more
+        counters   of the ports of this process, whose traffic the node adds up
         """
         self._access = ServerAccess(servers)
         self._end_clients: EndClients | None = None
         lives = [entropy.token(16) for _ in range(address.connections)]
         name = config.advertise or config.host
-        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions, self._lost)
+
+        def counted() -> Traffic:
+            return Traffic(*traffic_of(counters.all()))
+
+        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions, self._lost, counted)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
         patience_s = address.patience_s
         dialer = self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, final
 
 from domain.address import endpoint_text
-from domain.command import Command
 from domain.controller.health import UNMEASURED
 from domain.errors import StoreError
 from domain.replication.message import (
@@ -22,7 +21,7 @@ from domain.replication.message import (
 )
 from domain.replication.ports import LeaderStore
 from gateway.access.authority import Access
-from gateway.cluster.registration.registering import SlaveRegistration
+from gateway.cluster.registration.broker_registration import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.identity import KnownControllers, ReplicaIdentity
@@ -31,7 +30,7 @@ from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientPlace, ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide, counters_of
 from gateway.node.composition import StoreSide
 from gateway.node.roles.follower_composition import MIB, compose_follower
 from gateway.node.roles.installed_roles import RoleContext
@@ -41,14 +40,13 @@ from gateway.node.roles.role import MakeStoreSide, Role, ServeReaders
 from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
-from gateway.node.settings import Config
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import processor_ns
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from protocols.http2.adapter import choose
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
@@ -87,6 +85,7 @@ class ReplicaRole(SinglePurposeRole):
         self._network = PeerNetwork(access.dialer(), access.kept_sign(context.clock), context.clock, SystemEntropy())
         self._address = ""
         self._run = self._network.entropy.token(8).hex()
+        self.verbs: Verbs = dict.fromkeys((Follow, LogHeld, ReadLog), self._of_term)
 
     def made(self, place: SinglePurposePlace) -> SinglePurposeSide:
         """The port, and users in a store of its own. Raises ConfigError and StoreError."""
@@ -112,46 +111,32 @@ class ReplicaRole(SinglePurposeRole):
         self.replica.hand_over(lambda: None if done.done() else done.set_result(None))
         await asyncio.wait([done], timeout=HAND_OVER_S)
 
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """UseCase.verbs."""
-        return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
-
-    def _follow(self, connection: ClientConnection, command: Follow) -> None:
-        if self.replica is None:
-            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
-        else:
-            self.replica.verbs()[Follow](connection, command)
-
-    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
+    def _of_term(self, connection: ClientConnection, command: Follow | LogHeld | ReadLog) -> None:
+        """Pass a command of another replica to the present life of this one."""
         if self.replica is not None:
-            self.replica.verbs()[LogHeld](connection, command)
-
-    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
-        if self.replica is None:
+            self.replica.verbs[type(command)](connection, command)
+        elif isinstance(command, Follow):
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
+        elif isinstance(command, ReadLog):
             connection.answer(LogPartRefused(command.ticket, PartRefusal.NOT_OPEN))
-        else:
-            self.replica.verbs()[ReadLog](connection, command)
 
-    def store_maker(self, config: Config) -> MakeStoreSide:
+    def store_maker(self) -> MakeStoreSide:
         """Role.store_maker: the store of the group, once this replica is elected."""
+        return self.lead
 
-        def make(local: LocalStore, ports: Mapping[str, int], host: str) -> Awaitable[StoreSide]:
-            return self.lead(config, ports, host, local)
-
-        return make
-
-    async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
+    async def lead(self, local: LocalStore, clients: ClientPlace) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
 
         If the term of the replica ends before that, `over` is called, and this call keeps waiting until it is cancelled.
         """
         try:
-            return await self._led(config, ports, host, local)
+            return await self._led(local, clients)
         finally:
             self._stand_down()
             self._reading = self._presence = None
 
-    async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
+    async def _led(self, local: LocalStore, clients: ClientPlace) -> StoreSide:
+        config, ports, host = clients.config, clients.ports, clients.host
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
         network, skew_ms = self._network, self._settings.clock_skew_max_ms
         opening = self._opening = ReplicaLogOpening(config, local, self._protocols.store_host(host, ports), network, skew_ms)
@@ -178,7 +163,7 @@ class ReplicaRole(SinglePurposeRole):
         readers = None
         if self._serves(ports):
             readers = ReaderEvents(
-                renewed=lambda: self._serve(config, ports, host, replica),
+                renewed=lambda: self._serve(clients, replica),
                 followed=lambda epoch: slave.follows(replica.own, epoch),
                 promoting=self._stand_down,
             )
@@ -214,12 +199,10 @@ class ReplicaRole(SinglePurposeRole):
         """True when this replica serves readers while it follows."""
         return self._settings.serve_readers and READERS in ports
 
-    def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaTerm) -> None:
+    def _serve(self, clients: ClientPlace, replica: ReplicaTerm) -> None:
         """Serve readers from what the replica has now."""
-        place = ClientPlace(
-            config=config, ports=ports, host=host, broker=config.broker, clock=self._clock, entropy=self._network.entropy,
-            protocols=self._protocols,
-        )  # fmt: skip
+        counters = counters_of(self._protocols, self._clock)
+        place = replace(clients, entropy=self._network.entropy, counters=counters)
         served, self._reading, self._presence = compose_follower(place, replica.reads, replica)
         self._offer(served)
 

@@ -10,10 +10,9 @@ from domain.errors import Failure
 from domain.store.backup import Backups
 from gateway.access.authority import Access
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.client_side import ClientSide
+from gateway.node.client_side import ClientPlace, ClientSide
 from gateway.node.composition import StoreSide
 from gateway.node.roles.local_store import LocalStore
-from gateway.node.settings import Config
 from gateway.observe.metrics import Snapshot
 
 EndClients = Callable[[str, Sequence[ClientConnection]], None]
@@ -22,8 +21,8 @@ EndClients = Callable[[str, Sequence[ClientConnection]], None]
 OpenPort = Callable[[str, int], int]
 """(name of a listener, port or 0 for any) -> the port, which is served as the listener's. Raises ConfigError: it is taken."""
 
-MakeStoreSide = Callable[[LocalStore, Mapping[str, int], str], Awaitable[StoreSide]]
-"""(data directory, ports in use, host that routes carry) -> the store that the use cases work over."""
+MakeStoreSide = Callable[[LocalStore, ClientPlace], Awaitable[StoreSide]]
+"""(data directory, environment of the side of clients) -> the store that the use cases work over."""
 
 ServeReaders = Callable[[ClientSide | None], None]
 """Serves readers with a side from now on; None: serves none."""
@@ -84,8 +83,8 @@ class Role(Protocol):
     def abandon(self) -> None:
         """The start has failed: free what was taken."""
 
-    def store_maker(self, config: Config) -> MakeStoreSide | None:
-        """The function that makes the store of the role with `config`; None: that role opens its own store."""
+    def store_maker(self) -> MakeStoreSide | None:
+        """The function that makes the store of the role `store` in this process; None: that role opens its own store."""
         return None
 
     def serve_readers(self, serve: ServeReaders) -> None:

@@ -7,14 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from domain.ports import Disk
 from domain.store.backup import Backups
 from domain.store.message_store import MessageStore
-from domain.store.store_event import Report
 from gateway.access.administration import Administration
 from gateway.access.bootstrap import open_access
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, gate_before, make_client_side
-from gateway.node.composition import open_store
+from gateway.node.client_side import (
+    ClientPlace,
+    ClientSide,
+    ClientUsers,
+    CommandPath,
+    access_of,
+    counters_of,
+    gate_before,
+    make_client_side,
+)
+from gateway.node.composition import StorePlace, open_store
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import Role
@@ -40,13 +47,11 @@ class SinglePurposeSide(ClientSide):
 class SinglePurposePlace(ClientPlace):
     """The environment of such a process, with its data directory."""
 
-    disk: Disk
-    report: Report
+    directory: StorePlace
 
     def open_store(self) -> MessageStore:
         """Open the store of users and policies. Raises ConfigError and StoreError."""
-        store_host = self.protocols.store_host(self.host, self.ports)
-        return open_store(self.config, store_host, self.disk, self.clock, self.entropy, hot_bytes(), self.report)
+        return open_store(self, self.directory)
 
     def side(
         self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False, is_replica: bool = False
@@ -63,7 +68,7 @@ class SinglePurposePlace(ClientPlace):
         gate = gate_before(verbs, access, clock)
         place = replace(self, is_controller=is_controller, is_replica=is_replica)
         kind = partial(SinglePurposeSide, store=store)
-        return make_client_side(place, kind, CommandPath(gate), ClientUsers(records, access), self.counters())
+        return make_client_side(place, kind, CommandPath(place, gate), ClientUsers(records, access))
 
 
 class SinglePurposeRole(Role):
@@ -97,8 +102,10 @@ class SinglePurposeRole(Role):
         """Open the store, and make the parts. Raises ConfigError for wrong settings, StoreError when the store fails."""
         local = self._local
         place = SinglePurposePlace(
-            config=self.config, ports=ports, host=host, broker=self.config.broker, disk=local.disk,
-            clock=self._clock, entropy=SystemEntropy(), protocols=self._protocols, report=local.report,
+            config=self.config, ports=ports, host=host, broker=self.config.broker, clock=self._clock,
+            entropy=SystemEntropy(), protocols=self._protocols,
+            counters=counters_of(self._protocols, self._clock),
+            directory=StorePlace(local.disk, hot_bytes(), local.report),
         )  # fmt: skip
         self.side = local.opened(lambda: self.made(place))
 

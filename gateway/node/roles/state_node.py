@@ -9,8 +9,7 @@ from domain.errors import ConfigError, Failure
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.cluster.forwarding.state_first import StateFirst
-from gateway.cluster.forwarding.traffic import Traffic
+from gateway.cluster.forwarding.state_routing import StateRouting
 from gateway.connection.handler import Handler
 from gateway.node.client_side import access_of
 from gateway.node.roles.node_connections import NodeConnections
@@ -19,7 +18,6 @@ from gateway.node.roles.store_address import StateAddress
 from gateway.node.settings import Config, refuse_exposed
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
-from gateway.observe.sys_values import traffic_of
 
 log = logging.getLogger("headgate.node")
 
@@ -31,12 +29,20 @@ class StateNode:
     Once it has been reached, this gateway goes on without it: with the users that it knows, and without state.
     """
 
-    def __init__(self, config: Config, address: StateAddress, clock: Clock, entropy: Entropy, health: Health) -> None:
-        """Raises ConfigError when the key or the authorities cannot be read."""
+    def __init__(
+        self,
+        config: Config,
+        address: StateAddress,
+        clock: Clock,
+        entropy: Entropy,
+        health: Health,
+        counters: CounterRegistry,
+    ) -> None:
+        """Raises ConfigError when the key or the authorities cannot be read. `counters`: of the ports of this process."""
         self._config = config
         self._clock = clock
         self._health = health
-        self._connections = NodeConnections(config, address.of_node(), address.servers, clock, entropy, self._changed)
+        self._connections = NodeConnections(config, address.of_node(), address.servers, clock, entropy, self._changed, counters)
         self._forwarders = self._connections.forwarders
         self._opening = True
 
@@ -80,12 +86,11 @@ class StateNode:
 
     def before(self, handler: Handler) -> Handler:
         """What takes the commands of clients: those that need state are given to the state node, all others to `handler`."""
-        return StateFirst(self._forwarders.handler, handler)
+        return StateRouting(self._forwarders.handler, handler)
 
-    def begin(self, end_clients: EndClients, counters: CounterRegistry) -> None:
+    def begin(self, end_clients: EndClients) -> None:
         """Clients are served from now on."""
         self._connections.begin(end_clients)
-        self._forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(counters.all()))
 
     def unfinished_bytes(self) -> int:
         """Bytes of commands that it has not answered."""

@@ -11,14 +11,15 @@ from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.store.backup import Backups
 from gateway.cluster.forwarding.traffic import Traffic
-from gateway.cluster.registration.registering import registration_of
-from gateway.cluster.registration.registration import NodeRegistration
-from gateway.node.client_side import ClientSide
-from gateway.node.composition import Parts, StoreSide, compose
+from gateway.cluster.registration.broker_registration import registration_of
+from gateway.cluster.registration.nameserver_connections import NodeRegistration
+from gateway.node.client_side import ClientPlace, ClientSide, counters_of
+from gateway.node.composition import Parts, StorePlace, StoreSide, compose
 from gateway.node.roles.installed_roles import RoleContext
 from gateway.node.roles.local_store import LocalStore, backups_of
 from gateway.node.roles.role import EndClients, MakeStoreSide, OpenPort, Role
 from gateway.node.roles.role_names import REPLICA
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import sys_values, traffic_of
@@ -32,15 +33,19 @@ SETTLE_NS: Final = 10 * SECOND_NS
 class StoreRole(Role):
     """Role of a process that has the store; its gateway, if it is one, calls the use cases directly."""
 
-    def __init__(self, context: RoleContext, make: MakeStoreSide | None = None) -> None:
+    def __init__(
+        self, context: RoleContext, make: MakeStoreSide | None = None, counters: CounterRegistry | None = None
+    ) -> None:
         """Lock the data directory. Raises StoreError when another process uses it.
 
         `make` makes the store that the use cases work over; None: it is the one in the data directory.
+        `counters`: of all protocols; None: new ones.
         """
         self.parts: Parts
         self._config = context.config
         self._clock = context.clock
         self._protocols = context.protocols
+        self._counter_registry = counters or counters_of(context.protocols, context.clock)
         self._make = make
         self._local = LocalStore(context.config.data, context.health)
         self.folder = self._local.disk.path
@@ -61,22 +66,19 @@ class StoreRole(Role):
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        side = self._made = None if self._make is None else await self._make(self._local, ports, host)
-        self.parts = self._composed(ports, host, side)
+        local, clock = self._local, self._clock
+        place = ClientPlace(
+            config=self._config, ports=ports, host=host, broker=self._config.broker, clock=clock, entropy=SystemEntropy(),
+            protocols=self._protocols, counters=self._counter_registry,
+        )  # fmt: skip
+        side = self._made = None if self._make is None else await self._make(local, place)
+        own = StorePlace(local.disk, hot_bytes(), local.report)
+        self.parts = local.opened(lambda: compose(place, side or own))
         await self._prepared(side)
         self._lags = Lags(self.parts.store.outlook, self._clock)
         self._registration = registration_of(
             self._config, ports, host, self.parts, self._clock, SystemEntropy(), 0 if side is None else side.epoch
         )
-
-    def _composed(self, ports: Mapping[str, int], host: str, side: StoreSide | None) -> Parts:
-        local = self._local
-        return local.opened(
-            lambda: compose(
-                self._config, ports, host, local.disk, self._clock, SystemEntropy(), hot_bytes(), self._protocols,
-                local.report, side,
-            )
-        )  # fmt: skip
 
     async def _prepared(self, side: StoreSide | None) -> None:
         """Wait until the topics that exist on every node are stored, so that the first client finds them.
@@ -96,7 +98,7 @@ class StoreRole(Role):
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Publish what `$SYS` shows, read the lag of groups, and be registered at name servers from now on."""
         self._ready_ns = now_ns
-        self.parts.sessions.sys_topics.source = self._sys_values
+        self.parts.sessions.sys_topics.begin(self._sys_values)
         self._lags.start()
         if self._registration is not None:
             self._registration.start()
@@ -212,4 +214,4 @@ class StoreRole(Role):
 def make_role(context: RoleContext) -> StoreRole:
     """The entry point `store`. A replica beside it makes its store. Raises StoreError."""
     replica = context.parts.get(REPLICA)
-    return StoreRole(context, None if replica is None else replica.store_maker(context.config))
+    return StoreRole(context, None if replica is None else replica.store_maker())

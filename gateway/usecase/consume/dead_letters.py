@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from domain import address, limits
-from domain.command import Command, DeadLetter
+from domain.command import DeadLetter
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused
+from domain.event import Done
 from domain.message import property as properties
 from domain.message.message import Message, Placed
 from domain.message.receipt import RETRY_NONE, RETRY_V2, Receipt
@@ -18,7 +18,7 @@ from domain.store.store_request import ReadRequest
 from domain.topic import lite
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.publish.send import Sending
 
 _PARKED = (
@@ -95,10 +95,7 @@ class DeadLetters:
         self._positions = positions
         self._sending = sending
         self._find_group = find_group
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """DeadLetter."""
-        return {DeadLetter: self._dead_letter}
+        self.verbs: Verbs = {DeadLetter: self._dead_letter}
 
     def move(
         self,
@@ -140,10 +137,7 @@ class DeadLetters:
         self._sending.submit([copy], stored_copy)
 
     def _dead_letter(self, connection: ClientConnection, command: DeadLetter) -> None:
-        def answer(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
-        self.move_leased(command.group, command.topic, command.receipt, answer)
+        self.move_leased(command.group, command.topic, command.receipt, answered(connection, Done(command.ticket)))
 
     def move_leased(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
         """Move the message of a receipt. Harmless when it is settled already. Failure: RECEIPT_INVALID, and as `move`."""

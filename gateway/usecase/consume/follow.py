@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, final
 
 from domain import limits
-from domain.command import Command, FollowTopic
+from domain.command import FollowTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog
 from domain.topic.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.follow_call import FollowCall, FollowContext
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import LiveTails, RightsCheck
 from gateway.usecase.waiting.read_turns import ReadTurns
@@ -42,10 +42,7 @@ class TopicFollowing:
         self._topics = topics
         self._clock = clock
         self._woken: dict[FollowCall, int] = {}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """FollowTopic."""
-        return {FollowTopic: self._follow}
+        self.verbs: Verbs = {FollowTopic: self._follow}
 
     @property
     def expired(self) -> int:

@@ -13,7 +13,7 @@ from domain.delivery.retry_owner import retry_filter
 from domain.errors import ErrorCode, Failure
 from domain.event import TopicFollowed
 from domain.filter.filter import Filter
-from domain.filter.path_filter import path_filter
+from domain.filter.stored_path_filter import path_filter
 from domain.message.record import Record
 from domain.ports import Clock
 from domain.store.store_ports import MessageLog, ReadResult

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, final
 
 from domain import limits
-from domain.command import AwaitSettled, Command
+from domain.command import AwaitSettled
 from domain.errors import ErrorCode, Failure
 from domain.event import LeasesEnded, Refused
 from domain.message.receipt import Receipt
 from domain.ports import Clock, Timer
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 WATCHED_PER_CONNECTION_MAX: Final = 65_536
 """Leases that one connection may have watched."""
@@ -50,10 +49,7 @@ class LeaseWatches:
         self._clock = clock
         self._holders: dict[ClientConnection, dict[str, _Holder]] = {}
         self._of: dict[_Lease, _Holder] = {}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """AwaitSettled."""
-        return {AwaitSettled: self._await}
+        self.verbs: Verbs = {AwaitSettled: self._await}
 
     @property
     def watched(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, TypeVar, final
+from typing import TypeVar, final
 
 from domain import limits
 from domain.command import Receive
@@ -15,6 +15,7 @@ from domain.ports import Clock
 from domain.store.store_ports import LeaseResult, Leases
 from domain.topic.lite import ReceiveLite
 from domain.topic.topic import Group
+from domain.turn import SEARCHES_NS
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
@@ -24,9 +25,6 @@ from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.waiting.long_polls import Key, LongPolls, WaitingCall
 from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns
-
-SEARCHES_NS: Final = 4 * limits.MILLISECOND_NS
-"""Time of one turn after which the other searches wait for the next one."""
 
 Leasing_co = TypeVar("Leasing_co", bound=Receive | ReceiveLite, covariant=True)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from domain import limits
 from domain.client.membership import Locked, LockQueues
-from domain.command import Command
 from domain.event import Done
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 LOCK_NS: Final = 60 * limits.SECOND_NS
 """Time from its last renewal to the end of a lock."""
@@ -25,10 +23,7 @@ class Locks:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._held: dict[tuple[str, str, int], tuple[str, int]] = {}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """LockQueues."""
-        return {LockQueues: self._lock}
+        self.verbs: Verbs = {LockQueues: self._lock}
 
     def is_locked(self, group: str) -> bool:
         """True while a client of `group` holds the lock of a queue."""

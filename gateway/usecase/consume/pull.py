@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from domain.admin.message import Viewed, ViewMessage
-from domain.command import Command, Pull
+from domain.command import Pull
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.filter.expression import Expressions
@@ -15,7 +15,7 @@ from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.pull_poll import PullContext, PullPoll, answer_moved
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import RightsCheck
 
@@ -27,10 +27,7 @@ class Pulling:
         self._context = context
         self._topics = topics
         self._expressions = Expressions()
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Pull, ViewMessage."""
-        return {Pull: self._pull, ViewMessage: self._view}
+        self.verbs: Verbs = {Pull: self._pull, ViewMessage: self._view}
 
     @property
     def expired(self) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from domain.command import Command, HoldQueues
+from domain.command import HoldQueues
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused
+from domain.event import Done
 from domain.ports import Clock
 from domain.store import read_hold
 from domain.store.store_ports import State
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.topics_and_groups.topics import Topics
 
@@ -23,10 +21,7 @@ class ReadHolding:
         self._topics = topics
         self._clock = clock
         self._until_ms = FollowedSpace(state, read_hold.SPACE, lambda value: read_hold.decode(value)[0])
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """HoldQueues."""
-        return {HoldQueues: self._hold}
+        self.verbs: Verbs = {HoldQueues: self._hold}
 
     def _hold(self, connection: ClientConnection, command: HoldQueues) -> None:
         failure = self._refusal(command)
@@ -46,9 +41,7 @@ class ReadHolding:
                     text = f"there are {read_hold.HOLDS_MAX} read holds already"
                     failure = Failure(ErrorCode.OVERLOADED, text)
 
-        def done(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
+        done = answered(connection, Done(command.ticket))
         if failure is not None:
             done(failure)
         else:

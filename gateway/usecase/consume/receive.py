@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from domain import address
 from domain.admin.group import CountWaitingMessages, WaitingCount
-from domain.command import Command, Receive
+from domain.command import Receive
 from domain.errors import Failure
 from domain.event import Refused
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import illegal_lease
 from gateway.usecase.consume.receive_call import ReceiveCall, ReceiveContext
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.waiting.long_polls import RightsCheck
 
 
@@ -22,10 +22,7 @@ class Receiving:
 
     def __init__(self, context: ReceiveContext) -> None:
         self._context = context
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Receive, CountWaitingMessages."""
-        return {Receive: self._receive, CountWaitingMessages: self._count}
+        self.verbs: Verbs = {Receive: self._receive, CountWaitingMessages: self._count}
 
     @property
     def expired(self) -> int:

@@ -24,9 +24,7 @@ from gateway.usecase.waiting.long_polls import Key, LongPolls
 class ReceiveContext:
     """The collaborators of all receive calls of a node.
 
-    leasing         those of all calls that lease
     priorities      chooses the queue of a receive from a topic of type PRIORITY
-    polls           the calls that wait for messages
     """
 
     __slots__ = ("leasing", "polls", "priorities", "topics")

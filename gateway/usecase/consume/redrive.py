@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, final
 
 from domain import address, limits
 from domain.admin.group import RedriveGroup
 from domain.admin.subscription import Redriven
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message import property as properties
@@ -19,7 +18,7 @@ from domain.store.store_request import ReadRequest
 from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.fan_in import FanIn
@@ -59,10 +58,7 @@ class Redriving:
         self._topics = topics
         self._sending = sending
         self._under_way: set[str] = set()
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """RedriveGroup."""
-        return {RedriveGroup: self._redrive}
+        self.verbs: Verbs = {RedriveGroup: self._redrive}
 
     def _redrive(self, connection: ClientConnection, command: RedriveGroup) -> None:
         group = command.group
@@ -71,12 +67,7 @@ class Redriving:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def done(result: int | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(Redriven(command.ticket, result))
-
+        done = answered_with(connection, command.ticket, Redriven)
         self.redrive(group, address.dead_letter_topic(group), command.limit, lambda record: self._target(group, record), done)
 
     def _target(self, group: str, record: Record) -> str | Failure:

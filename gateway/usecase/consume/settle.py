@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from domain import address, limits
-from domain.command import Acknowledge, Command, Extend, SendBack, SendRetry
+from domain.command import Acknowledge, Extend, SendBack, SendRetry
 from domain.delivery.retry import DEFAULT
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
@@ -21,7 +21,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, leased_topic, make_dead_letter
 from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.policy import NodePolicy
@@ -45,10 +45,7 @@ class Settling:
         self._leases = leases
         self._groups = groups
         self._sending = sending
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Acknowledge, Extend, SendBack, SendRetry."""
-        return {
+        self.verbs: Verbs = {
             Acknowledge: self._acknowledge,
             Extend: self._extend,
             SendBack: self._send_back,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, final
 
-from domain.command import Command, Unwatch, Watch
+from domain.command import Unwatch, Watch
 from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, WatchedMessages, WatchStarted
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import SubscriberRoutes
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.waiting.long_polls import RightsCheck
 
 PENDING_MAX: Final = 4_096
@@ -77,10 +77,7 @@ class Watches:
         self._partly: list[Watcher] | None = None
         self.dropped = 0
         self.pending_max: int = PENDING_MAX
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Watch, Unwatch."""
-        return {Watch: self.watch, Unwatch: self.unwatch}
+        self.verbs: Verbs = {Watch: self.watch, Unwatch: self.unwatch}
 
     @property
     def watching(self) -> int:

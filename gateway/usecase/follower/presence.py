@@ -11,10 +11,9 @@ from typing import Final, final
 from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.client.membership import Heartbeat, Leave, Subscription
 from domain.client.node import GreetNode
-from domain.command import Command
 from domain.event import Done
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 HEARD_MAX: Final = 65_536
 """Groups and topics whose subscription is kept; further ones are not."""
@@ -32,10 +31,7 @@ class Presence:
         self._started_ms = started_ms
         self._figures = figures
         self.heard: dict[tuple[str, str], Subscription] = {}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Heartbeat, Leave, QueryNodeCounters, GreetNode."""
-        return {Heartbeat: self._beat, Leave: self._leave, QueryNodeCounters: self._query, GreetNode: self._greet}
+        self.verbs: Verbs = {Heartbeat: self._beat, Leave: self._leave, QueryNodeCounters: self._query, GreetNode: self._greet}
 
     def _beat(self, connection: ClientConnection, command: Heartbeat) -> None:
         for membership in command.consumers:

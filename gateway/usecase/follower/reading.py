@@ -6,14 +6,14 @@ other offsets is sent to the leader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar, final
 
 from domain import limits
 from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
-from domain.command import Command, Pull
+from domain.command import Pull
 from domain.delivery.expiry import unexpired
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
@@ -26,7 +26,7 @@ from domain.store.store_request import ReadRequest
 from domain.topic.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull_poll import read_request
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.bounds import answer_bounds
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.topics_and_groups.topics import Topics
@@ -82,10 +82,7 @@ class FollowerReading:
         self._reads = ReadTurns(clock)
         self._stays: dict[ClientConnection, dict[Place, int]] = {}
         self._sent_on: dict[ClientConnection, dict[Place, tuple[int, int]]] = {}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Pull, ViewMessage, QueryBounds, SearchOffset, QueryEarliestStoreTime."""
-        return {
+        self.verbs: Verbs = {
             Pull: self._pull,
             ViewMessage: self._view,
             QueryBounds: self._bounds,

@@ -20,7 +20,6 @@ from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.receive_poll import LiteReceiveContext
 from gateway.usecase.lite.subscription_sync import LiteSubscriptionSync
 from gateway.usecase.lite.subscriptions import Subscriptions
-from gateway.usecase.lite.suspension import LiteSuspension
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 
 
@@ -34,7 +33,6 @@ def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, polic
     return (
         LiteSubscriptionSync(log, positions, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,
-        LiteSuspension(store.leases, queues),
         LiteInspection(log, positions, queues, metadata, subscriptions, receiving, clock),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from heapq import nsmallest
 from itertools import islice
 from typing import Final
@@ -21,7 +21,6 @@ from domain.admin.lite import (
     QueryLiteParent,
     QueryLiteTopic,
 )
-from domain.command import Command
 from domain.errors import Failure
 from domain.event import Done, Event, Refused
 from domain.ports import Clock
@@ -30,7 +29,7 @@ from domain.topic import attribute, lite
 from domain.topic.lite import LiteQueues
 from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.subscriptions import Subscriptions
@@ -113,10 +112,7 @@ class LiteInspection:
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._receiving = receiving
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryLiteNode, QueryLiteParent, QueryLiteTopic, QueryLiteClient, QueryLiteGroup, DispatchLite."""
-        return {
+        self.verbs: Verbs = {
             QueryLiteNode: self._node,
             QueryLiteParent: self._parent,
             QueryLiteTopic: self._topic,

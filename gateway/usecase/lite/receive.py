@@ -1,19 +1,21 @@
-"""Receiving from lite topics: one poll of a client takes from all lite topics that are ready for it, in order in each."""
+"""Receiving from lite topics: one poll of a client takes from all lite topics that are ready for it, in order in each.
+
+A consumer that is not ready for a lite topic gives its message back (suspension), which does not count as an attempt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from domain.command import Command
+from domain import limits
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused
+from domain.event import Extended, Refused
+from domain.message.receipt import Receipt
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import lite
-from domain.topic.lite import ReceiveLite
+from domain.topic.lite import ReceiveLite, SuspendLite
 from domain.topic.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.leasing_call import illegal_lease
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive_poll import LitePoll, LiteReceiveContext, client_key
 from gateway.usecase.lite.subscriptions import LiteSubscriber
@@ -21,7 +23,7 @@ from gateway.usecase.waiting.long_polls import RightsCheck
 
 
 class LiteReceiving:
-    """The verb ReceiveLite. As a LiteListener it keeps which lite topics are ready for which subscriber."""
+    """The verbs ReceiveLite and SuspendLite. As a LiteListener it keeps which lite topics are ready for which subscriber."""
 
     def __init__(self, context: LiteReceiveContext, log: MessageLog, positions: GroupPositions, metadata: Metadata) -> None:
         self._log = log
@@ -29,10 +31,7 @@ class LiteReceiving:
         self._context = context
         self._metadata = metadata
         context.queues.listen(self)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ReceiveLite."""
-        return {ReceiveLite: self._receive}
+        self.verbs: Verbs = {ReceiveLite: self._receive, SuspendLite: self._suspend}
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked polls that `check` forbids: rights have changed."""
@@ -104,3 +103,20 @@ class LiteReceiving:
         if isinstance(group, Failure):
             return group
         return illegal_lease(command.limit, command.invisible_ms) or group
+
+    def _suspend(self, connection: ClientConnection, command: SuspendLite) -> None:
+        if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
+            connection.answer(Refused(command.ticket, failure))
+            return
+        queue = lite.queue_name(command.topic, command.lite)
+
+        def extended(result: list[Receipt | Failure] | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+                return
+            if isinstance(result[0], Receipt):
+                self._context.queues.uncount(command.group, queue, command.receipt.queue_offset)
+            connection.answer(Extended(command.ticket, result))
+
+        self._context.leasing.leases.extend(command.group, queue, [command.receipt], command.invisible_ms, extended)

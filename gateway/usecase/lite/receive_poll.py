@@ -27,7 +27,6 @@ POLLS_MAX: Final = 64
 class LiteReceiveContext:
     """The collaborators of all polls of lite topics.
 
-    leasing         those of all calls that lease
     queues          the queues of lite topics, which lease messages
     subscriptions   the lite topics of each client, and which of them may have messages
     polls           the polls that wait, by group and client

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from domain import limits
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
@@ -14,7 +13,7 @@ from domain.topic import attribute, lite
 from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
@@ -52,10 +51,7 @@ class LiteSubscriptionSync:
         self._tracked: set[ClientConnection] = set()
         self._counted_until_ns = 0
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """SyncSubscription."""
-        return {SyncSubscription: self._sync}
+        self.verbs: Verbs = {SyncSubscription: self._sync}
 
     def _sync(self, connection: ClientConnection, command: SyncSubscription) -> None:
         if command.action is LiteAction.COMPLETE_REMOVE:
@@ -86,10 +82,7 @@ class LiteSubscriptionSync:
             connection.answer(Done(command.ticket))
             return
 
-        def moved(failure: Failure | None) -> None:
-            connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
-
-        moves = _Moves(moved)
+        moves = _Moves(answered(connection, Done(command.ticket)))
         if command.action is LiteAction.PARTIAL_ADD:
             for name in command.names:
                 self._add(subscriber, group, name, command.start, moves)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
 from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.client.membership import Subscription
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import GroupPositions, Metadata
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.waiting.fan_in import FanIn
@@ -32,10 +31,7 @@ class ConnectionQueries:
         self._metadata = metadata
         self._registry = registry
         self._questions = questions
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryConnections, QueryProducers, QueryConsumedTopics."""
-        return {
+        self.verbs: Verbs = {
             QueryConnections: self._connections,
             QueryProducers: self._producers,
             QueryConsumedTopics: self._consumed,

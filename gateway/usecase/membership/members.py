@@ -8,14 +8,13 @@ from typing import Final
 
 from domain import address, limits
 from domain.client.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
 from domain.store.store_ports import MemberPulls
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.topics import Topics
 
@@ -89,10 +88,7 @@ class Registry:
         self._inherited: Mapping[tuple[str, str], Subscription] = {}
         self.on_producer: list[Callable[[str], None]] = []
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Heartbeat, Leave, QueryMembers."""
-        return {Heartbeat: self._heartbeat, Leave: self._leave, QueryMembers: self._query}
+        self.verbs: Verbs = {Heartbeat: self._heartbeat, Leave: self._leave, QueryMembers: self._query}
 
     def members(self, group: str) -> Mapping[str, Member]:
         """Client id -> member of one group."""

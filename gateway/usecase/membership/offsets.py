@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from domain.admin.topic import QueryBounds, SearchOffset
-from domain.command import Command, CommitOffsets, QueryOffset
+from domain.command import CommitOffsets, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Offset, Refused
 from domain.store.store_ports import GroupPositions, MemberPulls, MessageLog
 from domain.topic import lite
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
 from gateway.usecase.topics_and_groups.bounds import answer_bounds
@@ -40,10 +39,7 @@ class Offsets:
         self._groups = groups
         self._registry = registry
         self._pending_resets = resets
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
-        return {
+        self.verbs: Verbs = {
             CommitOffsets: self._commit,
             QueryOffset: self._query,
             QueryBounds: self._bounds,

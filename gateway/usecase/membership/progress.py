@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -11,7 +11,6 @@ from domain import limits
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import QueryTopicState, TopicState
-from domain.command import Command
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -21,7 +20,7 @@ from domain.store.store_ports import GroupPositions, MessageLog, Metadata, ReadR
 from domain.store.store_request import ReadRequest
 from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.counters import MessageCounters
 from gateway.usecase.topics_and_groups.rights import Rights
@@ -63,10 +62,7 @@ class ProgressQueries:
         self._counters = counters
         self._rights = rights
         self._questions = questions
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryProgress, QueryBacklog, QueryTimeSpans, QueryTopicState, Peek."""
-        return {
+        self.verbs: Verbs = {
             QueryProgress: self._progress,
             QueryBacklog: self._backlog,
             QueryTimeSpans: self._spans,

@@ -6,18 +6,17 @@ begin twice from the new position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
 from gateway.usecase.topics_and_groups import every
@@ -55,10 +54,7 @@ class Resetting:
         self._pulling = pulling
         self._receiving = receiving
         self._questions = questions
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ResetPositions, ClonePositions."""
-        return {ResetPositions: self._reset, ClonePositions: self._clone}
+        self.verbs: Verbs = {ResetPositions: self._reset, ClonePositions: self._clone}
 
     def _reset(self, connection: ClientConnection, command: ResetPositions) -> None:
         topic = self._metadata.topic(command.topic)

@@ -6,12 +6,12 @@ Queue and offsets of that record are 0: it is written in the same commit as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
 from domain.address import is_path, path_in
-from domain.command import Command, DeleteLatest, QueryLatest
+from domain.command import DeleteLatest, QueryLatest
 from domain.delivery.expiry import has_expired, is_over
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
@@ -21,7 +21,7 @@ from domain.message.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, SYS_PR
 from domain.ports import Clock
 from domain.store.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.read_turns import ReadTurns
 
@@ -179,10 +179,7 @@ class LatestValues:
         self._clock = clock
         self._reads = reads
         self._held = (0, 0)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Latest, DeleteLatest."""
-        return {QueryLatest: self.read, DeleteLatest: self.delete}
+        self.verbs: Verbs = {QueryLatest: self.read, DeleteLatest: self.delete}
 
     def read(self, connection: ClientConnection, command: QueryLatest) -> None:
         """Answer Value; Refused TOPIC_ILLEGAL when the path has a wildcard or is too long."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from domain.command import Command
 from domain.delivery import recall
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock
 from domain.transaction import Recalled, RecallMessage, Timers
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.topics import Topics
 
 
@@ -26,10 +23,7 @@ class Recalling:
         self._topics = topics
         self._broker = broker
         self._clock = clock
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """RecallMessage."""
-        return {RecallMessage: self._recall}
+        self.verbs: Verbs = {RecallMessage: self._recall}
 
     def _recall(self, connection: ClientConnection, command: RecallMessage) -> None:
         found = recall.parse(command.handle)
@@ -49,7 +43,5 @@ class Recalling:
             return
         message_id = found.message_id
 
-        def recalled(result: None | Failure) -> None:
-            connection.answer(Recalled(command.ticket, message_id) if result is None else Refused(command.ticket, result))
-
+        recalled = answered(connection, Recalled(command.ticket, message_id))
         self._timers.recall(found, recalled)

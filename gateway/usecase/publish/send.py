@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain import address, limits
 from domain.access.principal import GATEWAY
-from domain.command import Command, Send
+from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import property as properties
@@ -17,7 +17,7 @@ from domain.ports import Clock
 from domain.store.store_ports import MessageLog, StateChange
 from domain.topic.topic import PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GatheredSends
 from gateway.usecase.publish.held_sends import HeldSend, HeldSends, Stored
 from gateway.usecase.publish.identity import MessageIds
@@ -62,10 +62,7 @@ class Sending:
         self.held = HeldSends(topics, refusal)
         self._held_topics = self.held.queues
         self._written: Topic | None = None
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Send."""
-        return {Send: self._send}
+        self.verbs: Verbs = {Send: self._send}
 
     @property
     def waiting_bytes(self) -> int:

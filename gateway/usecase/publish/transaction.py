@@ -5,20 +5,18 @@ Half messages are sent like any other. The store hides them until they are commi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from domain.access.access import PUB, TOPIC, CheckAccess, Need
 from domain.address import UNDECIDED_TOPIC
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import property as properties
-from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message.message import SYS_PREPARED, Message
 from domain.message.record import Record
 from domain.store.store_ports import MessageLog
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import RightsCheck
@@ -37,10 +35,7 @@ class TransactionEnding:
         self._registry = registry
         self._check: RightsCheck | None = None
         registry.on_producer.append(transactions.present)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """EndTransaction."""
-        return {EndTransaction: self._end}
+        self.verbs: Verbs = {EndTransaction: self._end}
 
     def _end(self, connection: ClientConnection, command: EndTransaction) -> None:
         def ended(result: None | Failure) -> None:
@@ -88,14 +83,10 @@ class TransactionResuming:
     def __init__(self, log: MessageLog, topics: Topics) -> None:
         self._log = log
         self._topics = topics
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ResumeTransaction."""
-        return {ResumeTransaction: self._resume}
+        self.verbs: Verbs = {ResumeTransaction: self._resume}
 
     def _resume(self, connection: ClientConnection, command: ResumeTransaction) -> None:
-        def answer(result: list[Placed] | Failure) -> None:
-            connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+        answer = answered(connection, Done(command.ticket))
 
         def found(data: bytes | Failure) -> None:
             message = data if isinstance(data, Failure) else self._half(Record(data))

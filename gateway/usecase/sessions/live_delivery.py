@@ -42,7 +42,6 @@ class OfferRun:
     """Records for the same sessions. It goes round these, and each gets in one write all that has joined since its last turn.
 
     records    the records, with queue, offset, and the value of `offered` at which all sessions have been offered it
-    sessions   the sessions and their subscriptions
     offered    turns of sessions so far: the session that is next has this number, modulo the number of sessions
     """
 

@@ -13,7 +13,7 @@ from domain.address import path_in
 from domain.client.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan
@@ -29,7 +29,6 @@ MATCH_CACHE_MAX: Final = 1_024
 class MergedSubscription:
     """The subscriptions of one session that match one path, merged into one delivery (MQTT 5, 3.3.4).
 
-    session           the subscriber
     level             highest QoS among the subscriptions
     as_published      True: one of them keeps the RETAIN flag
     identifiers       all Subscription Identifiers
@@ -336,7 +335,7 @@ class MqttSession:
             self._appended.append(then)
 
     def append_done(self) -> None:
-        """One of `appending` is done."""
+        """Count one of `appending` as done, and call what waits for the last of them."""
         self.appending -= 1
         if self.appending == 0 and self._appended is not None:
             waiting, self._appended = self._appended, None

@@ -18,7 +18,6 @@ from domain.client.mqtt_session import (
     Subscribe,
     Unsubscribe,
 )
-from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
 from domain.ports import Clock
@@ -27,7 +26,7 @@ from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Interest
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verb, Verbs
 from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.attached_sessions import AttachedSessions
@@ -96,10 +95,7 @@ class Sessions:
         self._stored = StoredSessions(
             state, clock, self._wills, self._outbound, self._shared, self.filter_index, replay, store.leases.lapse
         )
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """The verbs of domain.client.mqtt_session."""
-        return {
+        self.verbs: Verbs = {
             Attach: self._attach,
             Detach: self._detach,
             Subscribe: self._for_attached(self._changes.subscribe),

@@ -72,7 +72,6 @@ _UNKNOWN: Final = b"?"
 class SessionChanges:
     """The changes of one session in one commit. `records` takes them as stored, until `settle` reports that they are not.
 
-    changes      for the store
     definition   True: the definition is among them
     will         True: the will is
     names        subscriptions, by name

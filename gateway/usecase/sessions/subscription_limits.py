@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.client.mqtt_session import MqttSubscription
 from domain.errors import ErrorCode, Failure
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.mqtt_session import MqttSession
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from domain.address import OTHER_PATHS_TOPIC
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.limits import SECOND_NS
 from domain.message import property as properties
 from domain.message import record
@@ -27,23 +27,30 @@ Source = Callable[[], Mapping[str, str]]
 
 
 class SysTopics:
-    """Sends changed values to subscribers. The node sets `source` when it is ready; until then there are no values."""
+    """Sends changed values to subscribers. There are none until the node is ready: `begin`."""
 
     def __init__(self, clock: Clock, outbound: LiveDelivery) -> None:
         self._clock = clock
         self._outbound = outbound
         self._sent: dict[str, str] = {}
-        self.source: Source = dict
+        self._source: Source | None = None
         clock.call_at(clock.monotonic_ns() + INTERVAL_NS, self._send_changes)
+
+    def begin(self, source: Source) -> None:
+        """The node is ready: `source` returns the values from now on."""
+        self._source = source
+
+    def _values(self) -> Mapping[str, str]:
+        return {} if self._source is None else self._source()
 
     def paths_under(self, pattern: str) -> Iterator[str]:
         """Paths of values that `pattern` matches, sorted."""
         if pattern.startswith("$SYS"):
-            yield from (ROOT + name for name in sorted(self.source()) if matches(pattern, ROOT + name))
+            yield from (ROOT + name for name in sorted(self._values()) if matches(pattern, ROOT + name))
 
     def value(self, path: str) -> bytes | None:
         """A value as a record; None when the path has none."""
-        text = self.source().get(path.removeprefix(ROOT)) if path.startswith(ROOT) else None
+        text = self._values().get(path.removeprefix(ROOT)) if path.startswith(ROOT) else None
         return None if text is None else self._record(path, text)
 
     def _record(self, path: str, text: str) -> bytes:
@@ -53,7 +60,7 @@ class SysTopics:
 
     def _send_changes(self) -> None:
         if self._outbound.listens(ROOT):
-            for name, text in self.source().items():
+            for name, text in self._values().items():
                 if self._sent.get(name) != text:
                     self._sent[name] = text
                     self._outbound.arrived(OTHER_PATHS_TOPIC, 0, [self._record(ROOT + name, text)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
@@ -24,7 +24,6 @@ from domain.client.client_inquiry import (
     RunningInfoRequest,
     SendReply,
 )
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import property as properties
@@ -32,7 +31,7 @@ from domain.message.message import Placed
 from domain.ports import Clock, Timer
 from domain.store.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.membership.members import Member, Registry
 from gateway.usecase.publish.send import Sending, too_large
 from gateway.usecase.topics_and_groups.topics import Topics
@@ -63,12 +62,14 @@ class _PendingQuestion:
 
     __slots__ = ("client_id", "connection", "lost", "then", "timer")
 
-    def __init__(self, connection: ClientConnection, client_id: str, then: Then) -> None:
+    def __init__(
+        self, connection: ClientConnection, client_id: str, then: Then, timer: Timer, lost: Callable[[], None]
+    ) -> None:
         self.connection = connection
         self.client_id = client_id
         self.then = then
-        self.timer: Timer
-        self.lost: Callable[[], None]
+        self.timer = timer
+        self.lost = lost
 
 
 class Relaying:
@@ -82,10 +83,7 @@ class Relaying:
         self._clock = clock
         self._pending: dict[int, _PendingQuestion] = {}
         self._serial = 0
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryRunningInfo, ConsumeDirectly, QueryClientPositions, SendReply, ClientAnswered."""
-        return {
+        self.verbs: Verbs = {
             QueryRunningInfo: self._running_info,
             ConsumeDirectly: self._consumption,
             QueryClientPositions: self._positions,
@@ -107,13 +105,13 @@ class Relaying:
             return
         self._serial += 1
         serial = self._serial
-        question = self._pending[serial] = _PendingQuestion(connection, client_id, then)
         text = f"the client <{client_id}>"
-        question.lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
+        lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
         seconds = wait_ns // limits.SECOND_NS
         silent = Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} did not answer within {seconds} s, timeout")
-        question.timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, partial(self._end, serial, silent))
-        connection.on_close.append(question.lost)
+        timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, partial(self._end, serial, silent))
+        self._pending[serial] = _PendingQuestion(connection, client_id, then, timer, lost)
+        connection.on_close.append(lost)
         connection.answer(Inquiry(None, serial, client_id, about))
 
     def _answered(self, connection: ClientConnection, command: ClientAnswered) -> None:

@@ -8,7 +8,7 @@ from typing import final
 from domain import address
 from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.admin.topic import EarliestStoreTime, QueryEarliestStoreTime
-from domain.command import AwaitMessages, Command
+from domain.command import AwaitMessages
 from domain.errors import ErrorCode, Failure
 from domain.event import MessagesWaiting, Refused
 from domain.message.record import Record
@@ -17,7 +17,7 @@ from domain.store.outlook import Outlook
 from domain.store.store_ports import MessageLog, Metadata, ReadResult
 from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_polls import LongPolls, RightsCheck, WaitingCall
@@ -88,10 +88,7 @@ class Inspecting:
         self._started_ms = clock.wall_ms()
         self._long_polls = LongPolls(clock)
         log.listen(self)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryEarliestStoreTime, AwaitMessages, QueryNodeCounters."""
-        return {
+        self.verbs: Verbs = {
             QueryEarliestStoreTime: self._earliest,
             AwaitMessages: self._await,
             QueryNodeCounters: self._query,

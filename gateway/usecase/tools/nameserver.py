@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import SECOND_NS
@@ -44,7 +43,7 @@ from domain.nameserver.route import (
 )
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
@@ -81,10 +80,7 @@ class NameServer:
         self._questions = questions
         self._holders: set[ClientConnection] = set()
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """The commands of domain/nameserver/route.py."""
-        return {
+        self.verbs: Verbs = {
             QueryRoute: self._route,
             QueryCluster: self._brokers,
             ListRoutes: self._names,
@@ -204,10 +200,7 @@ class NameServer:
         connection.answer(WritableChanged(command.ticket, changed))
 
     def _put(self, connection: ClientConnection, command: PutSetting) -> None:
-        def put(result: Failure | None) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
-        self._settings.put(command.namespace, command.key, command.value, put)
+        self._settings.put(command.namespace, command.key, command.value, answered(connection, Done(command.ticket)))
 
     def _settings_of(self, connection: ClientConnection, command: QuerySettings) -> None:
         if not command.key:

@@ -7,13 +7,12 @@ from typing import Final
 
 from domain import limits
 from domain.admin.broker import ChangeNodePolicy, NodePolicyFound, QueryNodePolicy
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.store.store_ports import Metadata
 from domain.transaction import TransactionCheckPolicy
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
 
 POLICY: Final = (
@@ -37,10 +36,7 @@ class PolicyChanging:
         self._policy = policy
         self._check_policy = check_policy
         self._metadata = metadata
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ChangeNodePolicy, QueryNodePolicy."""
-        return {ChangeNodePolicy: self._change, QueryNodePolicy: self._query}
+        self.verbs: Verbs = {ChangeNodePolicy: self._change, QueryNodePolicy: self._query}
 
     def _query(self, connection: ClientConnection, command: QueryNodePolicy) -> None:
         values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -10,7 +9,6 @@ from typing import Final
 from domain import limits
 from domain.admin.message import MessagesFound, QueryMessages
 from domain.admin.topic import ConsumersFound, QueryConsumers
-from domain.command import Command
 from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -18,7 +16,7 @@ from domain.store.store_ports import GroupPositions, MessageLog, Metadata
 from domain.store.store_request import KeyQuery
 from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.waiting.fan_in import FanIn
@@ -47,10 +45,7 @@ class Querying:
         self._metadata = metadata
         self._registry = registry
         self._questions = questions
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryMessages, QueryConsumers."""
-        return {QueryMessages: self._query, QueryConsumers: self._consumers}
+        self.verbs: Verbs = {QueryMessages: self._query, QueryConsumers: self._consumers}
 
     def _query(self, connection: ClientConnection, command: QueryMessages) -> None:
         failure = self._illegal(command)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import final
 
 from domain.admin.replica import QueryReplica, ReplicaFound, ReplicaView
-from domain.command import Command
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 
 @final
@@ -19,10 +18,7 @@ class Replicas:
         """`view`: None when the store keeps its log alone. `figures` are those of the store."""
         self._view = view
         self._figures = figures
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryReplica."""
-        return {QueryReplica: self._query}
+        self.verbs: Verbs = {QueryReplica: self._query}
 
     def _query(self, connection: ClientConnection, command: QueryReplica) -> None:
         if self._view is None:

@@ -8,12 +8,11 @@ from typing import Final, final
 
 from domain import limits
 from domain.admin.broker import FlowRate, QueryRates, Rates
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Refused
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 TICK_S: Final = 10
 TICK_NS: Final = TICK_S * limits.SECOND_NS
@@ -159,10 +158,7 @@ class MessageCounters:
         self._totals_at_midnight = {"put": (0, 0), "got": (0, 0)}
         self._followed: dict[str, tuple[Callable[[], int], Counter]] = {}
         clock.call_at(self._began_ns + TICK_NS, self._next)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryRates."""
-        return {QueryRates: self._query}
+        self.verbs: Verbs = {QueryRates: self._query}
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Count messages that were stored."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from domain import address
 from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
@@ -15,7 +14,7 @@ from domain.store.store_ports import GroupPositions, Metadata
 from domain.topic import attribute
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered, answered_with
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
 from gateway.usecase.topics_and_groups.rights import Rights
@@ -42,10 +41,7 @@ class Groups:
         self._clock = clock
         self._policy = policy
         self._rights = rights
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryGroup, FindGroup, ListGroups, PutGroup, DeleteGroup."""
-        return {
+        self.verbs: Verbs = {
             QueryGroup: self._query,
             FindGroup: self._find,
             ListGroups: self._list,
@@ -73,13 +69,7 @@ class Groups:
         self._metadata.put_group(made, lambda result: then(made if result is None else result))
 
     def _query(self, connection: ClientConnection, command: QueryGroup) -> None:
-        def answer(result: Group | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(GroupFound(command.ticket, result))
-
-        self.ensure(command.group, answer)
+        self.ensure(command.group, answered_with(connection, command.ticket, GroupFound))
 
     def _find(self, connection: ClientConnection, command: FindGroup) -> None:
         group = self._metadata.group(command.group)
@@ -117,10 +107,9 @@ class Groups:
             connection.answer(Refused(command.ticket, attributes))
             return
 
-        def put(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
-        self._metadata.put_group(replace(group, created_ms=created_ms, attributes=attributes), put)
+        self._metadata.put_group(
+            replace(group, created_ms=created_ms, attributes=attributes), answered(connection, Done(command.ticket))
+        )
 
     def _delete(self, connection: ClientConnection, command: DeleteGroup) -> None:
         if self._metadata.group(command.group) is None:
@@ -128,8 +117,5 @@ class Groups:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def deleted(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
         self._rights.forget(command.group)
-        self._positions.drop_group(command.group, deleted)
+        self._positions.drop_group(command.group, answered(connection, Done(command.ticket)))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from domain import address
 from domain.admin.group import ListRequestModes, QueryRequestMode, RequestMode, RequestModeList, SetRequestMode
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.nameserver.directory import BrokerRoutes
 from domain.store.store_ports import Metadata, State
 from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.topics_and_groups.groups import Groups
 
@@ -30,10 +28,7 @@ class Modes:
         self._metadata = metadata
         self._routes = routes
         self._modes = FollowedSpace(state, "mode", _decode)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """SetRequestMode, QueryRequestMode, ListRequestModes."""
-        return {SetRequestMode: self._set, QueryRequestMode: self._query, ListRequestModes: self._list}
+        self.verbs: Verbs = {SetRequestMode: self._set, QueryRequestMode: self._query, ListRequestModes: self._list}
 
     def _set(self, connection: ClientConnection, command: SetRequestMode) -> None:
         failure = self._unsettable(command)
@@ -42,14 +37,11 @@ class Modes:
             return
         value = json.dumps([command.mode, command.pop_share_queues]).encode()
 
-        def put(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
                 connection.answer(Refused(command.ticket, group))
             else:
-                self._modes.put({_key(command.group, command.topic): value}, put)
+                self._modes.put({_key(command.group, command.topic): value}, answered(connection, Done(command.ticket)))
 
         self._groups.ensure(command.group, ready)
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from domain.admin.group import Readable, SetReadable
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import Metadata, State
 from domain.topic import lite
 from domain.topic.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 
@@ -31,10 +30,7 @@ class Rights:
         self._policy = policy
         self._pairs = FollowedSpace(state, "forbidden", bytes)
         self._forbidden = self._pairs.values
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """SetReadable."""
-        return {SetReadable: self._set}
+        self.verbs: Verbs = {SetReadable: self._set}
 
     def refusal(self, name: str, topic: str, broadcast: bool = False) -> Failure | None:
         """NOT_ALLOWED when group `name` may not read `topic` now; None when it may, or when there is no such group.
@@ -81,10 +77,7 @@ class Rights:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def put(result: None | Failure) -> None:
-            connection.answer(Readable(command.ticket, wanted) if result is None else Refused(command.ticket, result))
-
-        self._pairs.put({key: None if wanted else b"1"}, put)
+        self._pairs.put({key: None if wanted else b"1"}, answered(connection, Readable(command.ticket, wanted)))
 
     def _unknown(self, command: SetReadable) -> Failure | None:
         """The refusal of a pair, else None. Group and topic must exist, so that the number of stored pairs is bounded."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store.store_ports import Metadata
 from domain.topic import attribute
 from domain.topic.topic import PERM_READ_WRITE, Durability, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.handler import UseCase, Verbs
 
 _FIELDS = frozenset(("message.type", "durability"))
 TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
@@ -23,11 +20,8 @@ class TopicChanging:
 
     def __init__(self, metadata: Metadata, topics: UseCase) -> None:
         self._metadata = metadata
-        self._put = topics.verbs()[PutTopic]
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ChangeTopic."""
-        return {ChangeTopic: self._change}
+        self._put = topics.verbs[PutTopic]
+        self.verbs: Verbs = {ChangeTopic: self._change}
 
     def _change(self, connection: ClientConnection, command: ChangeTopic) -> None:
         change = command.change

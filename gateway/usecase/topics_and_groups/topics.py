@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from domain import address, limits
 from domain.admin.topic import DeleteTopic, ListTopics, PutTopic, QueryTopic, TopicFound, TopicList
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message.receipt import RETRY_V1, RETRY_V2
@@ -18,7 +17,7 @@ from domain.store.store_ports import Metadata
 from domain.topic import attribute, lite
 from domain.topic.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.deleted_topics import DeletedTopics
 from gateway.usecase.topics_and_groups.policy import NodePolicy
@@ -54,10 +53,7 @@ class Topics:
         self._newest_ms = 0
         self._made = 0
         self._to_make: deque[Topic] = deque()
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryTopic, ListTopics, PutTopic, DeleteTopic."""
-        return {QueryTopic: self._query, ListTopics: self._list, PutTopic: self._put, DeleteTopic: self._delete}
+        self.verbs: Verbs = {QueryTopic: self._query, ListTopics: self._list, PutTopic: self._put, DeleteTopic: self._delete}
 
     def find(self, name: str) -> Topic | None:
         """A topic by name, None when it does not exist."""
@@ -160,12 +156,7 @@ class Topics:
             self._deleted.forget(name)
 
     def _query(self, connection: ClientConnection, command: QueryTopic) -> None:
-        def answer(result: Topic | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(TopicFound(command.ticket, result))
-
+        answer = answered_with(connection, command.ticket, TopicFound)
         topic = self._metadata.topic(command.topic)
         if topic is not None:
             answer(topic)

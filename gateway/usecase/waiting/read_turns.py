@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, final
 
 from domain.client.mqtt_session import ReadingResumed
 from domain.ports import Clock
+from domain.turn import READ_BYTES
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.waiting.host_turns import HostTurns
 
-BYTES_PER_TURN: Final = 512 * 1024
-"""Bytes of messages after which further reads wait for the next turn. The read that reaches it may have 4 MiB more."""
-LARGE_BYTES: Final = 2 * BYTES_PER_TURN
+LARGE_BYTES: Final = 2 * READ_BYTES
 SHORT_TURNS: Final = 3
 """Turns without reads that follow one with LARGE_BYTES: an answer takes neighbours several turns, and reads of megabytes take
 10 ms of each."""
@@ -24,37 +23,31 @@ HOSTS_MAX: Final = 4_096
 
 
 @final
-class ReadTurns:
+class ReadTurns(HostTurns[Callable[[], None]]):
     """Shares the turns between the reads of all connections.
 
-    Bytes are added up without a look at the clock: when they reach BYTES_PER_TURN, the reads that still come in the same turn
-    wait, and the sum begins at 0 with the next one, or SHORT_TURNS later when it is large. Reads that wait are done in a turn
-    until they have reached it again, one of each host by turns. A connection whose reads wait is not read.
+    Bytes are added up without a look at the clock: when they reach READ_BYTES, the reads that still come in the same turn wait,
+    and the sum begins at 0 with the next one, or SHORT_TURNS later when it is large. A connection whose reads wait is not read.
 
-    crowded    True: further reads wait for the next turn
-    _bytes     the sum
+    waiting    number of reads that wait
     _short     turns that are still to pass without reads
-    _queues    host -> its reads that wait
     _expected  host -> bytes of its largest recent answer, halved with each smaller one
     """
 
-    __slots__ = ("_bytes", "_clock", "_expected", "_queues", "_short", "crowded", "waiting")
+    __slots__ = ("_expected", "_short", "waiting")
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._bytes = 0
+        super().__init__(clock, READ_BYTES)
         self._short = 0
-        self._queues: OrderedDict[str, deque[tuple[ClientConnection, Callable[[], None]]]] = OrderedDict()
         self._expected: dict[str, int] = {}
-        self.crowded = False
         self.waiting = 0
 
     def count(self, size: int) -> None:
         """`size` bytes of messages were read for an answer."""
-        self._bytes += size
-        if self._bytes >= BYTES_PER_TURN and not self.crowded:
-            self._short = SHORT_TURNS if self._bytes >= LARGE_BYTES else 0
-            self._ask()
+        self._used += size
+        if self._used >= self._share and not self.crowded:
+            self._short = SHORT_TURNS if self._used >= LARGE_BYTES else 0
+            self.ask_for_turn()
 
     def expect(self, host: str) -> None:
         """A read of unknown size begins, whose answer comes in a later turn: it counts as the last ones of its host."""
@@ -70,37 +63,23 @@ class ReadTurns:
         """Call `read` in a later turn, also when the connection has closed meanwhile."""
         connection.reads_waiting += 1
         self.waiting += 1
-        queue = self._queues.get(connection.host)
-        if queue is None:
-            queue = self._queues[connection.host] = deque()
-        queue.append((connection, read))
-        if not self.crowded:
-            self._ask()
+        self.queue(connection.host).append((connection, read))
+        self.ask_for_turn()
 
-    def _ask(self) -> None:
-        self.crowded = True
-        self._clock.call_at(self._clock.monotonic_ns(), self._next_turn)
+    def do(self, connection: ClientConnection, work: Callable[[], None]) -> None:
+        """HostTurns.do: one read."""
+        connection.reads_waiting -= 1
+        self.waiting -= 1
+        work()
+        self.count(LEAST_BYTES)
+        if connection.reads_waiting == 0:
+            connection.answer(ReadingResumed())
 
-    def _next_turn(self) -> None:
+    def next_turn(self) -> None:
+        """HostTurns.next_turn, unless this turn is to pass without reads."""
         if self._short > 0:
             self._short -= 1
-            self._ask()
+            self.crowded = False
+            self.ask_for_turn()
             return
-        self.crowded = False
-        self._bytes = 0
-        queues = self._queues
-        try:
-            while queues and not self.crowded:
-                host, queue = queues.popitem(last=False)
-                connection, read = queue.popleft()
-                if queue:
-                    queues[host] = queue
-                connection.reads_waiting -= 1
-                self.waiting -= 1
-                read()
-                self.count(LEAST_BYTES)
-                if connection.reads_waiting == 0:
-                    connection.answer(ReadingResumed())
-        finally:
-            if queues and not self.crowded:  # the read has failed
-                self._ask()
+        super().next_turn()

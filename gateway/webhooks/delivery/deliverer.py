@@ -14,7 +14,7 @@ from domain.subscription.filters import predicate
 from domain.subscription.subscription import Payload, Status, WebhookSubscription
 from gateway.webhooks.delivery.batches import chains_of
 from gateway.webhooks.delivery.breaker import Breaker
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import DeliveryProcess
 from gateway.webhooks.delivery.leasing import Leasing
 from gateway.webhooks.delivery.rate_limit import SinkRateLimit
 from gateway.webhooks.delivery.requests import SinkRequests
@@ -38,7 +38,7 @@ class Deliverer:
         self,
         subscription: WebhookSubscription,
         epoch: int,
-        process: DeliveringProcess,
+        process: DeliveryProcess,
         topics: tuple[Sequence[str], int],
     ) -> None:
         """`topics`: (topics that the source reads, number of topics left out)."""
@@ -199,7 +199,7 @@ class Deliverer:
 
         if not self._stopped:
             found, epoch = self.subscription, self.epoch
-            self._process.asker.ask(
+            self._process.client.ask(
                 lambda ticket: ChangeStatus(ticket, found.id, status.value, reason, epoch, found.version), changed
             )  # fmt: skip
 

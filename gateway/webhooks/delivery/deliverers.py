@@ -13,7 +13,7 @@ from domain.subscription.document import decode
 from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
 from gateway.connection.handler import Handler
 from gateway.webhooks.delivery.deliverer import Deliverer
-from gateway.webhooks.delivery.delivering_process import ClaimExpiry, DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import ClaimExpiry, DeliveryProcess
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.wildcard_sources import topics_in
@@ -53,11 +53,11 @@ class Deliverers:
         self._means = (courier, clock, entropy, origin, callback)
         self._process = self._made()
 
-    def _made(self) -> DeliveringProcess:
+    def _made(self) -> DeliveryProcess:
         """This process with a client of its own at the store."""
-        asker = InternalClient(self._handler, self._lost)
-        outbox = DeliveryOutbox(asker, self._clock, self.counters)
-        return DeliveringProcess(*self._means, self.counters, self._term, asker, outbox)
+        client = InternalClient(self._handler, self._lost)
+        outbox = DeliveryOutbox(client, self._clock, self.counters)
+        return DeliveryProcess(*self._means, self.counters, self._term, client, outbox)
 
     def start(self) -> None:
         """Start claiming subscriptions."""
@@ -90,7 +90,7 @@ class Deliverers:
         self._process.outbox.flush()
         if self._timer is not None:
             self._timer.cancel()
-        self._process.asker.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
+        self._process.client.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
 
     def _claim(self) -> None:
         if self._stopped:
@@ -99,7 +99,7 @@ class Deliverers:
         question = self._question
         asked_ns = self._clock.monotonic_ns()
         self._arm()
-        self._process.asker.ask(
+        self._process.client.ask(
             lambda ticket: ClaimSubscriptions(ticket, self._owner, SUBSCRIPTIONS_MAX, self._version, WAIT_MS),
             lambda event: self._claimed(question, asked_ns, event),
         )
@@ -121,7 +121,7 @@ class Deliverers:
             self._timer.cancel()
         self._end_all(release=False)
         self._left += self._process.outbox.end()
-        self._process.asker.end()
+        self._process.client.end()
         self._process = self._made()
         self._version = -1
         self._term.until_ns = 0

@@ -8,10 +8,10 @@ from typing import Final, final
 from domain.admin.subscription import LeaseDeliveries
 from domain.command import AwaitMessages, Command, Receive
 from domain.event import Event, Leased, MessagesWaiting, Received, Refused
-from domain.filter.path_filter import path_filter
+from domain.filter.stored_path_filter import path_filter
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.subscription.subscription import WebhookSubscription
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import DeliveryProcess
 
 WAIT_MS: Final = 20_000
 """Time for which a Receive or AwaitMessages waits for messages."""
@@ -36,7 +36,7 @@ class Leasing:
         subscription: WebhookSubscription,
         epoch: int,
         topic: str,
-        process: DeliveringProcess,
+        process: DeliveryProcess,
         take: Callable[[str, Sequence[Leased], int], None],
         there: Callable[[], None],
         refused: Callable[[int], None],
@@ -52,7 +52,7 @@ class Leasing:
         self.receiving = False
         self._subscription = subscription
         self._epoch = epoch
-        self._asker = process.asker
+        self._client = process.client
         self._clock = process.clock
         self._take = take
         self._there = there
@@ -88,7 +88,7 @@ class Leasing:
             )  # fmt: skip
             return LeaseDeliveries(ticket, subscription.id, self._epoch, lease)
 
-        self._asker.ask(make, self._received)
+        self._client.ask(make, self._received)
 
     def watch(self) -> None:
         """For a wildcard source: wait until this topic has messages."""
@@ -100,7 +100,7 @@ class Leasing:
         def make(ticket: object) -> Command:
             return AwaitMessages(ticket, subscription.group, self.topic, -1, WAIT_MS, subscription.ordered)
 
-        self._asker.ask(make, self._waited)
+        self._client.ask(make, self._waited)
 
     def _waited(self, event: Event) -> None:
         self._waiting = False

@@ -10,7 +10,7 @@ from domain.admin.subscription import Attempt, AttemptList, QueryAttempts
 from domain.event import Event, Leased
 from domain.message.record import Record
 from domain.subscription.subscription import ATTEMPTS_MAX, WebhookSubscription
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import DeliveryProcess
 from gateway.webhooks.delivery.request_format import message_id
 
 OWN_MAX: Final = 16_384
@@ -40,11 +40,11 @@ class LostAttempts:
     """
 
     def __init__(
-        self, subscription: WebhookSubscription, process: DeliveringProcess, note: Callable[[str, Attempt], None]
+        self, subscription: WebhookSubscription, process: DeliveryProcess, note: Callable[[str, Attempt], None]
     ) -> None:
         """`note(topic, attempt)` records an attempt."""
         self._id = subscription.id
-        self._asker = process.asker
+        self._client = process.client
         self._clock = process.clock
         self._counters = process.counters
         self._note = note
@@ -69,7 +69,7 @@ class LostAttempts:
         self._pending.append(_Wanted(topic, identity, number, messages))
         if not self._asking:
             self._asking = True
-            self._asker.ask(lambda ticket: QueryAttempts(ticket, self._id, ATTEMPTS_MAX), self._found)
+            self._client.ask(lambda ticket: QueryAttempts(ticket, self._id, ATTEMPTS_MAX), self._found)
 
     def _found(self, event: Event) -> None:
         """Compare the pending messages with the attempts in the log."""

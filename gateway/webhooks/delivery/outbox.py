@@ -28,8 +28,8 @@ class DeliveryOutbox:
     log. Attempts that are dropped are counted as `unrecorded`, acknowledgements that are dropped or refused as `unsettled`.
     """
 
-    def __init__(self, asker: InternalClient, clock: Clock, counters: dict[str, int]) -> None:
-        self._asker = asker
+    def __init__(self, client: InternalClient, clock: Clock, counters: dict[str, int]) -> None:
+        self._client = client
         self._clock = clock
         self._counters = counters
         self._held: list[DeliveryReport] = []
@@ -94,7 +94,7 @@ class DeliveryOutbox:
             else:
                 self._hold(held)
 
-        self._asker.ask(lambda ticket: RecordDeliveries(ticket, held), answered)
+        self._client.ask(lambda ticket: RecordDeliveries(ticket, held), answered)
 
     def _hold(self, refused: list[DeliveryReport]) -> None:
         """Keep refused reports for a retry after AGAIN_NS, in the order in which they were sent."""

@@ -9,7 +9,7 @@ import orjson
 
 from domain import limits
 from domain.delivery.retry_owner import origin_topic
-from domain.filter.path import path_of
+from domain.filter.path_matching import path_of
 from domain.message import property as properties
 from domain.message.record import Record
 from domain.subscription.subscription import EventFormat, Payload, WebhookSubscription

@@ -14,7 +14,7 @@ from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
 from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.delivery.batches import Chain, Item, leased_of
 from gateway.webhooks.delivery.breaker import Breaker
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import DeliveryProcess
 from gateway.webhooks.delivery.lost_attempts import LostAttempts
 from gateway.webhooks.delivery.rate_limit import SinkRateLimit
 from gateway.webhooks.delivery.request_format import Form, form_of_test, message_id, request_of
@@ -71,7 +71,7 @@ class SinkRequests:
     def __init__(
         self,
         subscription: WebhookSubscription,
-        process: DeliveringProcess,
+        process: DeliveryProcess,
         settlement: Settlement,
         breaker: Breaker,
         pace: SinkRateLimit,

@@ -14,7 +14,7 @@ from domain.subscription.courier import SinkAnswer
 from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.delivery.breaker import Breaker
 from gateway.webhooks.delivery.dead_letter import dead_letter, reply_of
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import DeliveryProcess
 
 
 @final
@@ -24,11 +24,11 @@ class Settlement:
     A refused settlement is counted as `unsettled`: its messages are redelivered when the lease ends.
     """
 
-    def __init__(self, subscription: WebhookSubscription, epoch: int, process: DeliveringProcess, breaker: Breaker) -> None:
+    def __init__(self, subscription: WebhookSubscription, epoch: int, process: DeliveryProcess, breaker: Breaker) -> None:
         """`epoch`: of the claim."""
         self._subscription = subscription
         self._epoch = epoch
-        self._asker = process.asker
+        self._client = process.client
         self._outbox = process.outbox
         self._clock = process.clock
         self._counters = process.counters
@@ -37,7 +37,7 @@ class Settlement:
     def tested(self, serial: int, attempt: Attempt) -> None:
         """Report the attempt of a test delivery. If the report is refused, the request for the test ends by timeout."""
         identity, epoch, breaker = self._subscription.id, self._epoch, self._breaker_state()
-        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), lambda event: None)
+        self._client.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), lambda event: None)
 
     def note(self, topic: str, attempt: Attempt) -> None:
         """Record an attempt without settling messages."""
@@ -75,7 +75,7 @@ class Settlement:
         group = self._subscription.group
 
         def extend() -> None:
-            self._asker.ask(lambda ticket: Extend(ticket, group, topic, receipts, wait_ms, untold=untold), self._settled)
+            self._client.ask(lambda ticket: Extend(ticket, group, topic, receipts, wait_ms, untold=untold), self._settled)
 
         self._outbox.after(extend)
 
@@ -90,11 +90,11 @@ class Settlement:
 
         def stored(event: Event) -> None:
             if isinstance(event, Sent):
-                self._asker.ask(lambda ticket: Acknowledge(ticket, group, topic, receipts), self._settled)
+                self._client.ask(lambda ticket: Acknowledge(ticket, group, topic, receipts), self._settled)
             else:
                 self._counters["unsettled"] += len(receipts)
 
-        self._outbox.after(lambda: self._asker.ask(lambda ticket: Send(ticket, copies), stored))
+        self._outbox.after(lambda: self._client.ask(lambda ticket: Send(ticket, copies), stored))
 
     def reply(self, answer: SinkAnswer, messages: Sequence[Leased], now_ms: int) -> None:
         """Publish the event in an answer to the reply topic, if there is one. The reply to a single message has its correlation
@@ -106,7 +106,7 @@ class Settlement:
         if message is None:
             self._counters["replies-illegal"] += 1
             return
-        self._asker.ask(lambda ticket: Send(ticket, [message]), self._settled)
+        self._client.ask(lambda ticket: Send(ticket, [message]), self._settled)
 
     def _breaker_state(self) -> str:
         return self._breaker.state(self._clock.monotonic_ns())

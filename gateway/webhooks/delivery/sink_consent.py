@@ -9,7 +9,7 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Timer
 from domain.subscription.courier import SinkAnswer, SinkRequest
 from domain.subscription.subscription import WebhookSubscription, granted_rate
-from gateway.webhooks.delivery.delivering_process import DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import DeliveryProcess
 from gateway.webhooks.delivery.retry_policy import RETRIED, Verdict, delay_ms, verdict
 
 AGAIN_NS: Final = 24 * 3600 * SECOND_NS
@@ -32,7 +32,7 @@ class SinkConsent:
     def __init__(
         self,
         subscription: WebhookSubscription,
-        process: DeliveringProcess,
+        process: DeliveryProcess,
         agreed: Callable[[], None],
         refused: Callable[[str], None],
         waits: Callable[[], None],

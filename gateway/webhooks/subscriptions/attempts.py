@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -25,7 +25,7 @@ from domain.message.receipt import Receipt
 from domain.store.store_ports import State, StateChange, StatePairs
 from domain.subscription.subscription import ATTEMPTS_MAX
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.claims import Claims
@@ -53,10 +53,7 @@ class DeliveryAttempts:
         self._breakers: dict[str, str] = {}
         self._asking: dict[str, list[Callable[[None | Failure], None]]] = {}
         book.changed.append(self._changed)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """RecordAttempts, RecordDeliveries, QueryAttempts."""
-        return {RecordAttempts: self._record, RecordDeliveries: self._deliveries, QueryAttempts: self._query}
+        self.verbs: Verbs = {RecordAttempts: self._record, RecordDeliveries: self._deliveries, QueryAttempts: self._query}
 
     def _changed(self, identity: str) -> None:
         if self._book.find(identity) is None:
@@ -78,9 +75,7 @@ class DeliveryAttempts:
             self._claims.tested(command.test, command.attempts)
         delivery = DeliveryReport(command.id, command.epoch, command.breaker, command.attempts, "", "")
 
-        def stored(result: None | Failure) -> None:
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
+        stored = answered(connection, Done(command.ticket))
         self._known([command.id], lambda failure: stored(failure) if failure else self._store([delivery], stored))
 
     def _deliveries(self, connection: ClientConnection, command: RecordDeliveries) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
 from domain.admin.subscription import Attempt, AttemptList, Claim, ClaimSubscriptions, SubscriptionsClaimed, TestSubscription
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
@@ -16,7 +15,7 @@ from domain.ports import Clock, Timer
 from domain.store.store_ports import State
 from domain.subscription.subscription import CLAIM_NS, Status
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
 
@@ -77,10 +76,7 @@ class Claims:
         self._tests: dict[int, tuple[str, Callable[[list[Attempt] | Failure], None]]] = {}
         book.changed.append(lambda identity: self._renew(identity.encode()))
         book.wild.follow(lambda identity: self._renew(identity.encode()))
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ClaimSubscriptions, TestSubscription."""
-        return {ClaimSubscriptions: self._claim, TestSubscription: self._test}
+        self.verbs: Verbs = {ClaimSubscriptions: self._claim, TestSubscription: self._test}
 
     def holds(self, identity: str, epoch: int) -> bool:
         """True when `epoch` is the newest claim on a subscription, and its owner has not released it."""
@@ -235,15 +231,9 @@ class Claims:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def answer(result: list[Attempt] | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(AttemptList(command.ticket, result))
-
         self._serial += 1
         serial = self._serial
-        self._tests[serial] = (command.id, answer)
+        self._tests[serial] = (command.id, answered_with(connection, command.ticket, AttemptList))
         key = command.id.encode()
         late = Failure(ErrorCode.STORE_UNAVAILABLE, "nobody delivers for this subscription now; try again")
         self._clock.call_at(self._clock.monotonic_ns() + TEST_NS, lambda: self.tested(serial, late))

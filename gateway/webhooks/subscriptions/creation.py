@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, final
 
 from domain.access.principal import Principal
 from domain.admin.subscription import PutSubscription, SubscriptionFound
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock, Entropy
@@ -19,7 +18,7 @@ from domain.subscription.filters import SubscriptionError
 from domain.subscription.subscription import SUBSCRIPTIONS_MAX, WILD_TOPICS_MAX, Status, WebhookSubscription
 from domain.topic.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -49,10 +48,7 @@ class SubscriptionCreation:
         self._positions = positions
         self._clock = clock
         self._entropy = entropy
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """PutSubscription."""
-        return {PutSubscription: self._put}
+        self.verbs: Verbs = {PutSubscription: self._put}
 
     def _put(self, connection: ClientConnection, command: PutSubscription) -> None:
         made = self._parsed(command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final, final
 
@@ -13,7 +12,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.webhooks.subscriptions.claims import Claims
 
 REPLACED: Final = Failure(ErrorCode.CHANGED, "another owner delivers for this subscription")
@@ -81,10 +80,7 @@ class OwnerLeases:
         self._tenancies: dict[str, _Tenancy] = {}
         self._of_owner: dict[ClientConnection, dict[str, None]] = {}
         claims.follow(self._changed)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """LeaseDeliveries."""
-        return {LeaseDeliveries: self._lease}
+        self.verbs: Verbs = {LeaseDeliveries: self._lease}
 
     def _lease(self, connection: ClientConnection, command: LeaseDeliveries) -> None:
         identity = command.id

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import final
 
 from domain import address
 from domain.admin.position import PositionsReset, ResetPositions
 from domain.admin.subscription import Redrive, Redriven, ResetSubscription
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import property as properties
 from domain.message.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.redrive import Redriving
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs, answered_with
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -29,27 +28,18 @@ class SubscriptionRedelivery:
     ResetPositions for its group and its topics.
     """
 
-    def __init__(self, book: WebhookSubscriptions, redriving: Redriving, asker: InternalClient) -> None:
-        """`asker`: sends ResetPositions."""
+    def __init__(self, book: WebhookSubscriptions, redriving: Redriving, client: InternalClient) -> None:
+        """`client`: sends ResetPositions."""
         self._book = book
         self._redriving = redriving
-        self._asker = asker
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """Redrive, ResetSubscription."""
-        return {Redrive: self._redrive, ResetSubscription: self._reset}
+        self._client = client
+        self.verbs: Verbs = {Redrive: self._redrive, ResetSubscription: self._reset}
 
     def _redrive(self, connection: ClientConnection, command: Redrive) -> None:
         found = self._book.visible(command, command.id)
         if isinstance(found, Failure):
             connection.answer(Refused(command.ticket, found))
             return
-
-        def done(result: int | Failure) -> None:
-            if isinstance(result, Failure):
-                connection.answer(Refused(command.ticket, result))
-            else:
-                connection.answer(Redriven(command.ticket, result))
 
         group, own = found.group, not found.dead_letter_topic
         dead = found.dead_letter_topic or address.dead_letter_topic(group)
@@ -62,7 +52,7 @@ class SubscriptionRedelivery:
             origin = properties.text(record.properties, properties.DLQ_ORIGIN_TOPIC)
             return address.pop_retry_topic(group, origin if found.wild and address.is_topic(origin) else found.topic)
 
-        self._redriving.redrive(group, dead, command.limit, target, done)
+        self._redriving.redrive(group, dead, command.limit, target, answered_with(connection, command.ticket, Redriven))
 
     def _reset(self, connection: ClientConnection, command: ResetSubscription) -> None:
         found = self._book.visible(command, command.id)
@@ -75,7 +65,7 @@ class SubscriptionRedelivery:
             def answered(event: Event) -> None:
                 then(event if isinstance(event, PositionsReset) else _failure(event))
 
-            self._asker.ask(lambda ticket: ResetPositions(ticket, topic, found.group, command.to_ms), answered)
+            self._client.ask(lambda ticket: ResetPositions(ticket, topic, found.group, command.to_ms), answered)
 
         def done(answers: dict[tuple[str], PositionsReset], failure: Failure | None) -> None:
             if failure is not None:

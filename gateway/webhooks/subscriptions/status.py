@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final, final
 
 from domain.access.principal import Principal
 from domain.admin.subscription import ChangeStatus, GrantConsent, PutSubscription, SubscriptionFound
-from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
@@ -19,7 +18,7 @@ from domain.subscription.document import encode
 from domain.subscription.subscription import GROUP_PREFIX, Status, WebhookSubscription
 from gateway.access.revocation import RightsCheck
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.waiting.long_questions import STEP_ITEMS
 from gateway.webhooks.subscriptions.claims import DELIVERING, Claims
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -43,10 +42,7 @@ class SubscriptionStatus:
         self._clock = clock
         self._check: RightsCheck | None = None
         self._reviewing: Iterator[bytes] = iter(())
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """ChangeStatus, GrantConsent."""
-        return {ChangeStatus: self._change, GrantConsent: self._grant}
+        self.verbs: Verbs = {ChangeStatus: self._change, GrantConsent: self._grant}
 
     def _change(self, connection: ClientConnection, command: ChangeStatus) -> None:
         found = self._book.find(command.id) if command.epoch >= 0 else self._book.visible(command, command.id)

@@ -15,7 +15,7 @@ from domain.store.store_ports import GroupPositions, Metadata, State
 from domain.subscription.document import decode, encode
 from domain.subscription.subscription import GROUP_PREFIX, WILD_TOPICS_MAX, Status, WebhookSubscription
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.followed_space import FollowedSpace
 from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 from gateway.webhooks.subscriptions.wildcard_sources import WildSources
@@ -46,10 +46,7 @@ class WebhookSubscriptions:
         self._wild: dict[str, None] = {}
         self.wild = WildSources(metadata, clock, lambda: list(self._wild))
         state.follow(SPACE, self._notify)
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """QuerySubscriptions, DeleteSubscription."""
-        return {QuerySubscriptions: self._query, DeleteSubscription: self._delete}
+        self.verbs: Verbs = {QuerySubscriptions: self._query, DeleteSubscription: self._delete}
 
     @property
     def records(self) -> Mapping[bytes, bytes]:

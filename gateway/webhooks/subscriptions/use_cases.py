@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain.admin.group import RedriveGroup
@@ -29,7 +29,7 @@ from domain.store.message_store import MessageStore
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.handler import UseCase, Verb, Verbs
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.attempts import DeliveryAttempts
 from gateway.webhooks.subscriptions.claims import Claims
@@ -58,16 +58,16 @@ def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, en
     book = WebhookSubscriptions(store.state, store.metadata, store.positions, clock, handler.questions)
     claims = Claims(store.state, book, clock)
     redriving = Redriving(store.log, store.positions, store.metadata, handler.topics, handler.sending)
-    asker = InternalClient(handler, lambda: None)  # the store does not close its own client
+    client = InternalClient(handler, lambda: None)  # the store does not close its own client
     return (
         book,
         SubscriptionCreation(book, store.metadata, handler.topics, store.log, store.positions, clock, entropy),
         claims,
         SubscriptionStatus(book, claims, clock),
         OwnerLeases(claims, handler),
-        DeliveryAttempts(store.state, book, claims, asker),
+        DeliveryAttempts(store.state, book, claims, client),
         redriving,
-        SubscriptionRedelivery(book, redriving, asker),
+        SubscriptionRedelivery(book, redriving, client),
     )
 
 
@@ -75,9 +75,8 @@ def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, en
 class NoSubscriptions:
     """The verbs of subscriptions, and RedriveGroup: each is refused with NOT_SUPPORTED."""
 
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """All verbs of subscriptions, and RedriveGroup."""
-        return {**dict.fromkeys(_COMMANDS, _refuse(SUBSCRIPTIONS)), RedriveGroup: _refuse(REDRIVES)}
+    def __init__(self) -> None:
+        self.verbs: Verbs = {**dict.fromkeys(_COMMANDS, _refuse(SUBSCRIPTIONS)), RedriveGroup: _refuse(REDRIVES)}
 
 
 def _refuse(text: str) -> Verb:

@@ -95,8 +95,6 @@ class Assemblies:
     dropped     bodies dropped because of a budget or their age
     """
 
-    __slots__ = ("charge", "dropped", "open", "peer_max", "shares", "total_max")
-
     def __init__(self, peer_max: int, total_max: int) -> None:
         self.peer_max = peer_max
         self.total_max = total_max
@@ -190,8 +188,6 @@ class Pinned:
     bytes       bytes of all values and of the names of their resources, each with PINNED_BYTES
     bytes_max   limit on `bytes`; the least recently read value is dropped first
     """
-
-    __slots__ = ("bytes", "bytes_max", "values")
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max

@@ -64,12 +64,6 @@ class RecentRequests:
     _second       second of the last call
     """
 
-    __slots__ = (
-        "_asked", "_at", "_counted", "_crowded_bytes", "_first_s", "_last", "_more", "_name", "_oldest", "_page", "_queued",
-        "_reducible", "_second", "_share_bytes", "answers", "bytes", "bytes_max", "evicted", "lifetime_s", "pages",
-        "reduced",
-    )  # fmt: skip
-
     def __init__(self, lifetime_s: int, bytes_max: int) -> None:
         self.lifetime_s = lifetime_s
         self.bytes_max = bytes_max

@@ -21,8 +21,6 @@ class Remotes:
     since_ns   monotonic ns of the begin of this generation
     """
 
-    __slots__ = ("entropy", "half", "old", "since_ns", "young")
-
     def __init__(self, peers_max: int, entropy: Entropy, now: int) -> None:
         self.half = max(1, peers_max // 2)
         self.entropy = entropy

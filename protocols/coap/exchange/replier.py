@@ -49,8 +49,6 @@ class Transmitter:
     withheld  confirmable messages not sent when due, since the address is unverified and has no credit
     """
 
-    __slots__ = ("entropy", "heap", "limited", "out", "resent", "serial", "withheld")
-
     def __init__(self, entropy: Entropy, limited: bool) -> None:
         self.entropy = entropy
         self.limited = limited
@@ -170,8 +168,6 @@ class Replier:
     recent_con  the duplicate table of confirmable requests, shared by all endpoints of the node
     recent_non  the same for non-confirmable requests
     """
-
-    __slots__ = ("amplification", "block_bytes", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
     def __init__(self, config: CoapSettings, entropy: Entropy, shared: SharedLimits) -> None:
         self.amplification = config.amplification

@@ -9,6 +9,7 @@ The length counts options, marker and payload. A WebSocket message is one CoAP m
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Final, Protocol, final
 
 from protocols.coap.message.message import TOKEN_BYTES_MAX
@@ -23,6 +24,7 @@ _BASE: Final = (*range(13), _ONE, _TWO, _FOUR)
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Frame:
     """One message of a stream.
 
@@ -31,12 +33,9 @@ class Frame:
     rest    options, marker and payload
     """
 
-    __slots__ = ("code", "rest", "token")
-
-    def __init__(self, code: int, token: bytes, rest: bytes) -> None:
-        self.code = code
-        self.token = token
-        self.rest = rest
+    code: int
+    token: bytes
+    rest: bytes
 
 
 class Framing(Protocol):

@@ -192,11 +192,6 @@ class Observations:
     lost         values that observers have not got
     """
 
-    __slots__ = (
-        "audience", "by_remote", "checks", "config", "count", "displaced", "feeds", "lost", "pinned", "ready", "sequence",
-        "wall_ms",
-    )  # fmt: skip
-
     def __init__(self, config: CoapSettings, pinned: Pinned, wall_ms: Callable[[], int], audience: Audience[Feed]) -> None:
         self.audience = audience
         self.config = config

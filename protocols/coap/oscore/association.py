@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, final
 
 from cryptography.exceptions import InvalidTag
@@ -43,16 +44,14 @@ _SHARED: Final = "coap.oscore"
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Claim:
     """Ticket of a pending command about a security context (`domain.admin.oscore`).
 
     settled   called with its outcome (a run or a failure) and the time in monotonic ns
     """
 
-    __slots__ = ("settled",)
-
-    def __init__(self, settled: Callable[[int | Failure, int], None]) -> None:
-        self.settled = settled
+    settled: Callable[[int | Failure, int], None]
 
 
 @final
@@ -217,8 +216,6 @@ class Associations:
     contexts   the contexts of all users; None: no access control, and no contexts
     echoes     Echo values that prove the freshness of a request
     """
-
-    __slots__ = ("_live", "contexts", "echoes")
 
     def __init__(self, contexts: OscoreContexts | None, entropy: Entropy) -> None:
         self.contexts = contexts

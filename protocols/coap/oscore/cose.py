@@ -5,6 +5,7 @@ option: flags 1 = 000 h k nnn | Partial IV n | if h: length 1, ID Context | if k
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, final
 
 from protocols.coap.message import cbor
@@ -16,6 +17,7 @@ PIV_BYTES_MAX: Final = 5
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Header:
     """The OSCORE option of a request.
 
@@ -24,12 +26,9 @@ class Header:
     id_context   ID Context; None: absent
     """
 
-    __slots__ = ("id_context", "kid", "piv")
-
-    def __init__(self, piv: bytes, kid: bytes, id_context: bytes | None) -> None:
-        self.piv = piv
-        self.kid = kid
-        self.id_context = id_context
+    piv: bytes
+    kid: bytes
+    id_context: bytes | None
 
 
 def read(value: bytes) -> Header | None:

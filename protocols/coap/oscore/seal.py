@@ -19,8 +19,6 @@ OVERHEAD: Final = 32
 class Seal:
     """Protection of the responses and notifications to one request."""
 
-    __slots__ = ("_code", "_piv", "_reserve", "_reusable", "association")
-
     def __init__(self, association: Association, piv: bytes, outer_code: int, reserve: Callable[[Association], None]) -> None:
         """Create the protection for a request.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, final
 
 from domain.admin.data_topic import DataTopicFound, DataTopicIds, DataTopicJoined, DeleteDataTopic, JoinDataTopic
@@ -28,47 +29,37 @@ OF_DATA: Final = "\x00ps"
 
 
 @final
+@dataclass(slots=True, eq=False)
 class DataStep:
     """A request on the data of a topic that waits for the topic. `body`: the body to publish."""
 
-    __slots__ = ("body",)
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
+    body: bytes
 
 
 @final
 class Making:
     """A pending creation of a topic."""
 
-    __slots__ = ()
-
 
 @final
 class Changing:
     """A pending change of a topic."""
 
-    __slots__ = ()
-
 
 @final
+@dataclass(slots=True, eq=False)
 class Reading:
     """A pending read of a topic. `keys`: the requested properties."""
 
-    __slots__ = ("keys",)
-
-    def __init__(self, keys: tuple[int, ...]) -> None:
-        self.keys = keys
+    keys: tuple[int, ...]
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Listing:
     """A pending list of topics. `data`: True: the links lead to their data."""
 
-    __slots__ = ("data",)
-
-    def __init__(self, data: bool) -> None:
-        self.data = data
+    data: bool
 
 
 @final

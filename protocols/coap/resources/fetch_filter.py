@@ -8,8 +8,8 @@ from domain.address import topic_of_path
 from domain.errors import Failure
 from domain.filter import expression
 from domain.filter.filter import SQL92, TAG, Filter
-from domain.filter.path import is_filter
-from domain.filter.path_filter import path_filter
+from domain.filter.path_matching import is_filter
+from domain.filter.stored_path_filter import path_filter
 from protocols.coap.message import cbor, message
 from protocols.coap.message.media import CBOR
 from protocols.coap.message.option import ABSENT, Fault, Options

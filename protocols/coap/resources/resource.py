@@ -35,8 +35,6 @@ class Resources:
     identity   identity of the principal of a request; observers of one path with the same identity share a Watch
     """
 
-    __slots__ = ("_topic_outcomes", "identity", "observations", "outcomes", "responder", "topics")
-
     def __init__(self, responder: Responder, outcomes: Responses, identity: Callable[[Exchange], str]) -> None:
         self.identity = identity
         self.responder = responder

@@ -27,10 +27,6 @@ class Streams:
     pinned         values that peers read block by block, of datagrams too
     """
 
-    __slots__ = (
-        "_serial", "_sweep_ns", "assemblies", "associations", "config", "known", "observations", "pinned", "setting",
-    )  # fmt: skip
-
     def __init__(self, setting: Setting, config: CoapSettings) -> None:
         self.setting = setting
         self.config = config

@@ -174,8 +174,6 @@ def _entry(path: str, method: str, found: dict[str, Any]) -> str:
 class DescriptionHandler(Handler):
     """A handler that everybody may use, also where access is controlled: the description has nothing of this node."""
 
-    __slots__ = ()
-
     def admit(self, request: Request) -> None:
         """The description has nothing of this node in it."""
 
@@ -185,7 +183,6 @@ class GetDescription(DescriptionHandler):
     """`GET /v1/openapi.json`."""
 
     description: ClassVar[str] = "The API as an OpenAPI document, for generators of clients."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """The document."""
@@ -198,7 +195,6 @@ class GetPage(DescriptionHandler):
     """`GET /v1/docs`."""
 
     description: ClassVar[str] = "The API as a page, with a line for curl for each call."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """The page."""

@@ -20,12 +20,11 @@ from protocols.cloudevents.event import CloudEventError
 from protocols.cloudevents.instant import instant_ms
 from protocols.host_shares import HostShare
 from protocols.http.argument import KEY_MEMBER, idempotency, number, parameters
-from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.handler import Handler, Match, Outcome, Steps
 from protocols.http.handlers.place import due_of, place
 from protocols.http.problem import RefusalError, refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.translate_in import Draft
 
 MESSAGES_MAX: Final = 512
@@ -70,10 +69,10 @@ class PostBatch(Handler):
         super().__init__(match)
         self._due_ms: list[int] = []
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare) -> Steps | None:
         """A large batch takes longer than one turn."""
         self.sliced = len(request.body) > AT_ONCE_BYTES
-        return super().in_slices(request, ticket, body_max, share, now)
+        return super().in_slices(request, ticket, body_max, share)
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Decode a JSON array (application/json) or one object a line (application/x-ndjson) -> one Send."""

@@ -22,14 +22,13 @@ from protocols.cloudevents.json import AT_ONCE_BYTES, MEMBERS_MAX
 from protocols.host_shares import HostShare
 from protocols.http.access import identify
 from protocols.http.argument import flag, idempotency
-from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.handler import Handler, Match, Outcome, Steps
 from protocols.http.handlers.place import due_of, place
 from protocols.http.handlers.webhook import check_delivery, is_delivery
 from protocols.http.path import decode, query
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.status import STATUS
 
 _CONTENT_BYTES_MAX: Final = (
@@ -120,11 +119,11 @@ class PostEvents(Handler):
         if authority is not None:
             self.principal = identify(authority, request, token)
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare) -> Steps | None:
         """A batch, or a large event in structured mode, takes longer than one turn."""
         large = self._mode == binding.STRUCTURED and len(request.body) > AT_ONCE_BYTES
         self.sliced = large or formats.is_batch(self._mode)
-        return super().in_slices(request, ticket, body_max, share, now)
+        return super().in_slices(request, ticket, body_max, share)
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Decode the event by content mode -> one Send."""

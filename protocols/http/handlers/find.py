@@ -32,7 +32,6 @@ class FindMessages(Handler):
         "message's key) or `id`, not both; `from`, `to` (store time: RFC 3339 or epoch milliseconds, both included), `max` "
         "(1 to 64, 32)."
     )
-    __slots__ = ()
     repeatable = True
 
     def start(self, request: Request, ticket: object) -> Outcome:

@@ -48,7 +48,6 @@ class GetGroups(Handler):
         "Groups by name. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000). `next` is present when there "
         "are more: the `after` of the next request."
     )
-    __slots__ = ("_after", "_max")
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -80,7 +79,6 @@ class GetGroup(Handler):
     description: ClassVar[str] = (
         "One group: `name orderly consume broadcast retry_max retry_queues attributes`; 404 when it does not exist."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """FindGroup: a QueryGroup might make the group."""
@@ -103,7 +101,6 @@ class PutGroupDocument(Handler):
         "absent gets its default: `orderly` false, `consume` true, `broadcast` true, `retry_max` 16, `retry_queues` 1. "
         "Attributes that are absent stay; one that is null is dropped."
     )
-    __slots__ = ()
     body_max = BODY_BYTES_MAX
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -133,7 +130,6 @@ class RemoveGroup(Handler):
     """`DELETE /v1/groups/{group}`."""
 
     description: ClassVar[str] = "DELETE: 204; the group is deleted with its positions and leases."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """DeleteGroup."""
@@ -148,7 +144,6 @@ class GetProgress(Handler):
     description: ClassVar[str] = (
         "How far a group is, queue by queue: `topic queue next position lag`, and `perSecond`. Parameter: `topic` (all)."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """QueryProgress."""
@@ -178,7 +173,6 @@ class ResetGroup(Handler):
     description: ClassVar[str] = (
         "`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ResetPositions."""
@@ -198,7 +192,6 @@ class RedriveDeadLetters(Handler):
         "`:redrive`: dead letters of the group are delivered again, to this group alone. Parameter: `max` (1 to 10000, "
         "1000). 200 with `redriven`, their number. The next call goes on behind them."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """RedriveGroup."""

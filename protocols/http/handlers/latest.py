@@ -25,7 +25,6 @@ class GetLatest(Handler):
         "application/cloudevents+json` a value that is a CloudEvent is sent in structured mode, as with `+protobuf` and "
         "`+avro`."
     )
-    __slots__ = ("_structured",)
     repeatable = True
 
     def __init__(self, match: Match) -> None:
@@ -56,7 +55,6 @@ class RemoveLatest(Handler):
     """`DELETE /v1/latest/{path…}`."""
 
     description: ClassVar[str] = "DELETE: 204; removes the latest value of the path. No message is stored."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """DeleteLatest."""

@@ -90,18 +90,29 @@ class SettleReceipts(Handler):
         return super().finish(event)
 
     def _response(self, outcomes: Sequence[Receipt | Failure | None]) -> Response:
-        pending = iter(outcomes)
-        results: list[dict[str, object]] = []
-        for text, valid in zip(self._texts, self._valid, strict=True):
-            outcome = next(pending) if valid else _NOT_A_RECEIPT
-            if isinstance(outcome, Failure):
-                detail = outcome.text or outcome.code.value.replace("-", " ")
-                results.append({"receipt": text, "ok": False, "code": outcome.code.value, "detail": detail})
-            elif isinstance(outcome, Receipt) and self.required:
-                results.append({"receipt": text, "ok": True, "next": outcome.text()})
-            else:
-                results.append({"receipt": text, "ok": True})
-        return Response(200, [JSON], orjson.dumps({"results": results}))
+        return Response(200, [JSON], settlement_results(self._texts, self._valid, outcomes, self.required))
+
+
+def settlement_results(
+    texts: Sequence[str], valid: Sequence[bool], outcomes: Sequence[Receipt | Failure | None], extends: bool
+) -> bytes:
+    """`{"results": [...]}`: one element for each receipt in `texts`, as in SettleReceipts.
+
+    valid      False: the receipt is malformed, and `outcomes` has no element for it
+    extends    True: an outcome that is a Receipt is given as `next`
+    """
+    pending = iter(outcomes)
+    results: list[dict[str, object]] = []
+    for text, is_valid in zip(texts, valid, strict=True):
+        outcome = next(pending) if is_valid else _NOT_A_RECEIPT
+        if isinstance(outcome, Failure):
+            detail = outcome.text or outcome.code.value.replace("-", " ")
+            results.append({"receipt": text, "ok": False, "code": outcome.code.value, "detail": detail})
+        elif isinstance(outcome, Receipt) and extends:
+            results.append({"receipt": text, "ok": True, "next": outcome.text()})
+        else:
+            results.append({"receipt": text, "ok": True})
+    return orjson.dumps({"results": results})
 
 
 @final

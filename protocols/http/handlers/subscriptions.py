@@ -54,7 +54,6 @@ def _shown(record: bytes) -> dict[str, Any]:
 class SubscriptionHandler(Handler):
     """A request about a subscription; without content or parameters it is `command` with its id."""
 
-    __slots__ = ()
     body_max = BODY_BYTES_MAX
     command: ClassVar[type[QuerySubscriptions | DeleteSubscription | TestSubscription]] = QuerySubscriptions
 
@@ -135,7 +134,6 @@ class MakeSubscription(SubscriptionHandler):
     description: ClassVar[str] = (
         "201 with Location. The sink gets what is sent after the answer; `config.from` = `first`: what is kept, too."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """PutSubscription."""
@@ -158,7 +156,6 @@ class ReplaceSubscription(SubscriptionHandler):
     description: ClassVar[str] = (
         "The whole document anew. Group, user and time stay; without `sinkcredential` there is none any more."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """PutSubscription."""
@@ -171,7 +168,6 @@ class GetSubscription(SubscriptionHandler):
     """`GET /subscriptions/{id}`."""
 
     description: ClassVar[str] = "One subscription, without its credential."
-    __slots__ = ()
 
 
 @final
@@ -182,7 +178,6 @@ class GetSubscriptions(SubscriptionHandler):
         "Subscriptions of the user by id. Parameters: `after`, `max` (1 to 1000, 1000). `next` is present when there are "
         "more: the `after` of the next request."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """QuerySubscriptions."""
@@ -207,7 +202,6 @@ class RemoveSubscription(SubscriptionHandler):
     """`DELETE /subscriptions/{id}`."""
 
     description: ClassVar[str] = "204. What has not been delivered is not delivered any more."
-    __slots__ = ()
     command = DeleteSubscription
 
 
@@ -216,7 +210,6 @@ class PauseSubscription(SubscriptionHandler):
     """`POST /subscriptions/{id}:pause`."""
 
     description: ClassVar[str] = "`:pause`: messages wait."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ChangeStatus."""
@@ -231,7 +224,6 @@ class ResumeSubscription(SubscriptionHandler):
     description: ClassVar[str] = (
         "`:resume`: deliver again, after a pause or a suspension; a sink that has to consent is asked first."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ChangeStatus."""
@@ -241,8 +233,6 @@ class ResumeSubscription(SubscriptionHandler):
 
 class ConsentHandler(SubscriptionHandler):
     """A sink consents at the callback URL of the handshake (HTTP WebHook 1.0.2, 4.1.3), whose key is its credential."""
-
-    __slots__ = ()
 
     def admit(self, request: Request) -> None:
         """The key is checked where the subscription is."""
@@ -269,7 +259,6 @@ class GetConsent(ConsentHandler):
     description: ClassVar[str] = (
         "A sink consents at the callback URL of the handshake, by a person with a browser. Parameter: `key`."
     )
-    __slots__ = ()
 
 
 @final
@@ -279,7 +268,6 @@ class PostConsent(ConsentHandler):
     description: ClassVar[str] = (
         "A sink consents at the callback URL of the handshake. Parameter: `key`. Field: WebHook-Allowed-Rate."
     )
-    __slots__ = ()
 
 
 @final
@@ -289,7 +277,6 @@ class TestDelivery(SubscriptionHandler):
     description: ClassVar[str] = (
         "`:test`: one event of type `io.headgate.test` to the sink, outside the log; the answer has its attempt."
     )
-    __slots__ = ()
     command = TestSubscription
 
     def __init__(self, match: Match) -> None:
@@ -302,7 +289,6 @@ class GetAttempts(SubscriptionHandler):
     """`GET /subscriptions/{id}/attempts`."""
 
     description: ClassVar[str] = "Attempts, the newest first. Parameter: `max` (1 to 1000, 100)."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """QueryAttempts."""
@@ -317,7 +303,6 @@ class RedriveSubscription(SubscriptionHandler):
     description: ClassVar[str] = (
         "`:redrive`: dead letters are delivered again, to this subscription alone. Parameter: `max` (1 to 10000, 1000)."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Redrive."""
@@ -332,7 +317,6 @@ class ResetTo(SubscriptionHandler):
     description: ClassVar[str] = (
         "`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ResetSubscription."""

@@ -54,7 +54,6 @@ def _document(found: Topic) -> dict[str, object]:
 class _TopicsHandler(Handler):
     """A request about topics; without content or parameters it is `command` with the topic."""
 
-    __slots__ = ()
     command: ClassVar[type[QueryTopic | QueryBounds | DeleteTopic]] = QueryTopic
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -81,7 +80,6 @@ class GetTopics(_TopicsHandler):
         "Topics by name, each as `getTopic` has it. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000). "
         "`next` is present when there are more: the `after` of the next request."
     )
-    __slots__ = ("_after", "_max")
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -113,7 +111,6 @@ class GetTopic(_TopicsHandler):
     description: ClassVar[str] = (
         "One topic: `name type queues durability retention_ms retention_bytes attributes`; 404 when it does not exist."
     )
-    __slots__ = ()
 
 
 @final
@@ -125,7 +122,6 @@ class PutTopicDocument(_TopicsHandler):
         "that is absent stays as it is. An attribute that is null is dropped. `retention_ms` 0: the default of the store; "
         "`retention_bytes` 0: no bound."
     )
-    __slots__ = ()
     body_max = BODY_BYTES_MAX
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -157,7 +153,6 @@ class RemoveTopic(_TopicsHandler):
     """`DELETE /v1/topics/{topic}`."""
 
     description: ClassVar[str] = "DELETE: 204; the topic is deleted with its messages."
-    __slots__ = ()
     command = DeleteTopic
 
 
@@ -166,7 +161,6 @@ class GetQueues(_TopicsHandler):
     """`GET /v1/topics/{topic}/queues`."""
 
     description: ClassVar[str] = "First offset (`min`) and next offset (`max`) of each queue of a topic."
-    __slots__ = ()
     command = QueryBounds
 
 

@@ -41,7 +41,6 @@ POLICY_MEMBERS: Final = ("resource", "actions", "decision", "sources", "default"
 class UsersHandler(Handler):
     """A request about a user; without content or parameters it is `command` with the name. No answer has a password."""
 
-    __slots__ = ()
     body_max = BODY_BYTES_MAX
     command: ClassVar[type[DeleteUser | QueryOscoreContext | DeleteOscoreContext]] = DeleteUser
 
@@ -81,7 +80,6 @@ class GetUsers(UsersHandler):
     """`GET /v1/users`."""
 
     description: ClassVar[str] = "Users by name: `name super enabled`. Parameter: `part` (a part of the name)."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ListUsers."""
@@ -99,7 +97,6 @@ class GetUser(UsersHandler):
     """`GET /v1/users/{user}`."""
 
     description: ClassVar[str] = "One user; 404 when it does not exist."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ListUsers."""
@@ -122,7 +119,6 @@ class MakeUser(UsersHandler):
     description: ClassVar[str] = (
         "POST: a new user, with `password` and, as it is, `super` (false) and `enabled` (true); 400 when there is one."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """CreateUser."""
@@ -139,7 +135,6 @@ class ChangeUser(UsersHandler):
     """`PATCH /v1/users/{user}`."""
 
     description: ClassVar[str] = "PATCH: change `password`, `super` or `enabled`; what is absent stays."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """UpdateUser."""
@@ -156,7 +151,6 @@ class RemoveUser(UsersHandler):
     """`DELETE /v1/users/{user}`."""
 
     description: ClassVar[str] = "DELETE: 204; the user is gone with its policies, and its connections are closed."
-    __slots__ = ()
 
 
 @final
@@ -164,7 +158,6 @@ class GetPolicies(UsersHandler):
     """`GET /v1/users/{user}/policies`."""
 
     description: ClassVar[str] = "Policies of a user: `resource actions decision sources default`."
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ListPolicies."""
@@ -180,7 +173,6 @@ class PutPolicy(UsersHandler):
         "PUT: one policy, in the place of the one with the same resource and kind. `resource` (`Topic:orders`, `Group:*`), "
         "`actions` (Pub, Sub, Create, …), `decision` (Allow), `sources` (any), `default` (false)."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """PutPolicies."""
@@ -205,7 +197,6 @@ class RemovePolicies(UsersHandler):
     description: ClassVar[str] = (
         "DELETE: the policies on `resource` (all). Parameters: `resource`, `default` (false: the custom ones)."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """DeletePolicies."""
@@ -220,7 +211,6 @@ class GetContext(UsersHandler):
     description: ClassVar[str] = (
         "The OSCORE context of a user: `device_id node_id id_context algorithm`, never its secret; 404 when there is none."
     )
-    __slots__ = ()
     command = QueryOscoreContext
 
     def finish(self, event: Event) -> Response:
@@ -248,7 +238,6 @@ class PutContext(UsersHandler):
         "`device_id` (Sender ID of the device), `node_id` (that of this node), `secret` (16 to 64 bytes), `salt` (none), "
         "`id_context` (none), `algorithm` (10, AES-CCM-16-64-128)."
     )
-    __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """PutOscoreContext."""
@@ -273,5 +262,4 @@ class RemoveContext(UsersHandler):
     """`DELETE /v1/users/{user}/oscore`."""
 
     description: ClassVar[str] = "DELETE: 204; the user has no OSCORE context any more."
-    __slots__ = ()
     command = DeleteOscoreContext

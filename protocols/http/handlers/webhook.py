@@ -51,8 +51,6 @@ class WebhookHandshake(Handler):
     answer has none (4.2).
     """
 
-    __slots__ = ()
-
     def start(self, request: Request, ticket: object) -> Outcome:
         """204 with Allow; with the WebHook fields when `webhook_origins` has the origin."""
         return None, Response(204, self.options(request) + self._consent(request))

@@ -23,8 +23,6 @@ class FlowOutput:
                reads, so a client that does not read leaves this False
     """
 
-    __slots__ = ("_again", "_bare", "_unfed", "ended", "exchange", "flow", "raw")
-
     def __init__(self, exchange: Exchange, flow: Flow, raw: bool) -> None:
         self.exchange = exchange
         self.flow = flow

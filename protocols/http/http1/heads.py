@@ -44,8 +44,6 @@ class Heads:
     _lines    line of a field -> its name in lower case, and its value
     """
 
-    __slots__ = ("_lines", "_names", "_starts")
-
     def __init__(self) -> None:
         self._starts: dict[bytes, tuple[bytes, bytes]] = {}
         self._lines: dict[bytes, Any] = {}

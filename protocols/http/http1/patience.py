@@ -19,8 +19,6 @@ class Patience:
     _idle_at   monotonic ns at which a connection without requests is closed
     """
 
-    __slots__ = ("_began", "_idle_at", "silent")
-
     def __init__(self, now: int) -> None:
         self.silent = True
         self._began = 0

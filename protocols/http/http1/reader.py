@@ -65,12 +65,6 @@ class Reader:
     _ended            True: the last request closes the connection; further bytes are discarded
     """
 
-    __slots__ = (
-        "_at", "_body", "_chunks", "_counting", "_empty_lines", "_ended", "_field_bytes", "_fields",
-        "_head_bytes", "_heads", "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current",
-        "done", "expects", "share", "size", "stopped",
-    )  # fmt: skip
-
     # Callbacks of llhttp that are not wanted. A parser asks for them when it is made, and each absent one costs an exception.
     on_body: ClassVar[None] = None
     on_message_complete: ClassVar[None] = None
@@ -362,7 +356,6 @@ class Reader:
             self._complete(exchange)
 
     def _complete(self, exchange: Exchange) -> None:
-        """The request is complete."""
         self.begun = False
         self.expects = False
         self.current = None

@@ -16,8 +16,6 @@ class UnreadResponses:
     _share   bytes that the connection holds of the bound
     """
 
-    __slots__ = ("_share", "bytes")
-
     def __init__(self, shares: HostShares, host: str) -> None:
         self.bytes = 0
         self._share = HostShare(shares, host)

@@ -10,7 +10,7 @@ from domain.address import topic_of_path
 from domain.command import FollowTopic
 from domain.errors import ErrorCode
 from domain.event import Event, TopicFollowed
-from domain.filter.path import is_filter
+from domain.filter.path_matching import is_filter
 from domain.message.record import Record
 from protocols.http.argument import filter_of, number, parameters
 from protocols.http.documents import Documents
@@ -42,19 +42,6 @@ class FollowSource(Source):
     _at        queue id -> offset behind the records that were taken; `_offsets` itself when all are
     _text      True: bodies that are UTF-8 are sent as text
     """
-
-    __slots__ = (
-        "_asking",
-        "_at",
-        "_bytes",
-        "_command",
-        "_documents",
-        "_epoch",
-        "_first_queue",
-        "_offsets",
-        "_records",
-        "_text",
-    )
 
     def __init__(
         self, command: FollowTopic, principal: Principal | None, writer: Writer, credit: int, text: bool, documents: Documents

@@ -18,6 +18,7 @@ from domain.message.record import Record
 from protocols.http.argument import filter_of, flag, group, number, parameters, topic
 from protocols.http.handler import Match, Outcome
 from protocols.http.handlers.receive import INVISIBLE_MS, INVISIBLE_MS_MIN
+from protocols.http.handlers.settle import settlement_results
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import Response
@@ -42,11 +43,6 @@ class LeaseSource(Source):
     _watching    AwaitSettled commands that are not answered
     _settling    settlements that the client asked for, in order: (receipts as sent, those that are valid, True: an extension)
     """
-
-    __slots__ = (
-        "_bytes", "_command", "_fresh", "_in_flight", "_max", "_messages", "_receiving", "_settling", "_text", "_wall_ms",
-        "_watching",
-    )  # fmt: skip
 
     def __init__(
         self, command: Receive, principal: Principal | None, most: int, writer: Writer, credit: int, text: bool,
@@ -182,17 +178,7 @@ class LeaseSource(Source):
         if not self._settling:
             return
         texts, valid, extends = self._settling.pop(0)
-        pending = iter(outcomes)
-        results: list[dict[str, object]] = []
-        for text, is_valid in zip(texts, valid, strict=True):
-            outcome = next(pending, None) if is_valid else Failure(ErrorCode.RECEIPT_INVALID, "this is no receipt")
-            if isinstance(outcome, Failure):
-                results.append({"receipt": text, "ok": False, "code": outcome.code.value, "detail": outcome.text})
-            elif isinstance(outcome, Receipt) and extends:
-                results.append({"receipt": text, "ok": True, "next": outcome.text()})
-            else:
-                results.append({"receipt": text, "ok": True})
-        self.say(self._writer.results(orjson.dumps({"results": results})))
+        self.say(self._writer.results(settlement_results(texts, valid, outcomes, extends)))
 
 
 def _holder(ticket: object) -> str:

@@ -58,22 +58,6 @@ class ProduceFlow(Flow):
     _fault      the problem document of invalid content; b"": it is valid
     """
 
-    __slots__ = (
-        "_batch",
-        "_began",
-        "_ended",
-        "_fault",
-        "_handler",
-        "_heard_at",
-        "_line_bytes",
-        "_lines",
-        "_out",
-        "_out_bytes",
-        "_request",
-        "_seq",
-        "_share",
-        "_tail",
-    )  # fmt: skip
     uploads = True
 
     def __init__(self, ticket: object, principal: Principal | None, match: Match, request: Request) -> None:
@@ -281,7 +265,7 @@ class PostStream(Handler):
     body_max = STREAM_BYTES_MAX
     uploads = True
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare) -> None:
         """None: the content is not there yet."""
 
     def start(self, request: Request, ticket: object) -> Outcome:

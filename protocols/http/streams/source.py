@@ -29,8 +29,6 @@ class Source(Flow):
     status     status of the problem that ended it; 0: none did
     """
 
-    __slots__ = ("_beat_at", "_rest", "_said", "_writer", "credit", "status")
-
     def __init__(self, ticket: object, principal: Principal | None, writer: Writer, credit: int) -> None:
         super().__init__(ticket, principal)
         self._writer = writer

@@ -49,7 +49,6 @@ class SocketFlow(Flow):
     _text      the parts of an incomplete message
     """
 
-    __slots__ = ("_closed", "_frames", "_later", "_outline", "_source", "_text", "_text_size")
     uploads = True
 
     def __init__(self, source: Source, frames: Frames) -> None:

@@ -31,7 +31,6 @@ class HeaderCache:
     """Prefixes and suffixes of headers that were decoded before. Each is emptied when it has HEADER_CACHE_MAX entries.
 
     prefixes  encoded prefix -> decoded prefix
-    suffixes  encoded suffixes
     """
 
     def __init__(self) -> None:

@@ -15,8 +15,6 @@ from domain.admin.lite import (
     LiteNode,
     LiteParent,
     LiteTopic,
-    QueryLiteClient,
-    QueryLiteGroup,
 )
 from domain.event import Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
@@ -168,20 +166,8 @@ def topic(_client: Client, ticket: Ticket, event: LiteTopic) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def client(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200077 -> QueryLiteClient."""
-    args = Arguments(frame)
-    command = QueryLiteClient(
-        Ticket(frame, _of_client),
-        args.text("parentTopic"),
-        args.text("group"),
-        args.text("clientId"),
-        args.number("maxCount", 1_000),
-    )
-    return (command,)
-
-
-def _of_client(_client: Client, ticket: Ticket, event: LiteClient) -> bytes:
+def client(_client: Client, ticket: Ticket, event: LiteClient) -> bytes:
+    """Reply of 200077, GET_LITE_CLIENT_INFO: the lite topics of one client."""
     body = {
         "parentTopic": event.topic,
         "group": event.group,
@@ -194,13 +180,8 @@ def _of_client(_client: Client, ticket: Ticket, event: LiteClient) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def group(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200078 -> QueryLiteGroup."""
-    args = Arguments(frame)
-    return (QueryLiteGroup(Ticket(frame, _group), args.text("group"), args.text("liteTopic", ""), args.number("topK", 20)),)
-
-
-def _group(_client: Client, ticket: Ticket, event: LiteGroup) -> bytes:
+def group(_client: Client, ticket: Ticket, event: LiteGroup) -> bytes:
+    """Reply of 200078, GET_LITE_GROUP_INFO: how far a group is behind in lite topics."""
     body: dict[str, object] = {
         "group": event.group,
         "parentTopic": event.topic,

@@ -31,8 +31,6 @@ class NodeRequests:
     _inquiries  requests that wait for the client's reply, by opaque
     """
 
-    __slots__ = ("_client", "_inquiries", "_opaque")
-
     def __init__(self, client: Client) -> None:
         self._client = client
         self._opaque = 0

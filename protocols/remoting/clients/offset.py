@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.admin.message import Viewed, ViewMessage
+from domain.admin.message import Viewed
 from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import CommitOffsets, QueryOffset
 from domain.errors import ErrorCode
@@ -59,11 +59,6 @@ def earliest(_client: Client, frame: Frame) -> Outcome:
     return (QueryEarliestStoreTime(multi.part(0), args.text("topic"), args.number("queueId")),)
 
 
-def view(_client: Client, frame: Frame) -> Outcome:
-    """Request code 33 -> ViewMessage: one record by its physical offset."""
-    return (ViewMessage(Ticket(frame, _viewed), Arguments(frame).number("offset")),)
-
-
 def offset(_client: Client, ticket: Ticket, event: Offset) -> bytes:
     """Offset -> a reply."""
     return ticket.reply(codes.SUCCESS, {"offset": str(event.offset)})
@@ -96,5 +91,6 @@ def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> b
     return ticket.refused(event.failure)
 
 
-def _viewed(_client: Client, ticket: Ticket, event: Viewed) -> bytes:
+def view(_client: Client, ticket: Ticket, event: Viewed) -> bytes:
+    """Reply of 33: one record, by its physical offset."""
     return ticket.reply(codes.SUCCESS, body=without_origin(event.record))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from domain.controller.controller_list import ChangeControllers
 from domain.controller.request import QueryController, QueryControllers, QueryControllerSettings
 from protocols.remoting import codes
 from protocols.remoting.controller import change, heartbeat, inquiry, own, peer, settings
-from protocols.remoting.ticket import Reader, request
+from protocols.remoting.ticket import Reader, flag, request
 
 READERS: Final[Mapping[int, Reader]] = {
     codes.BROKER_HEARTBEAT: heartbeat.beat,
@@ -28,5 +29,5 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.LIST_STORE_GROUPS: own.list_groups,
     codes.CHANGE_STORE_GROUP: own.change_group,
     codes.GET_CONTROLLER: request(QueryController, own.controller),
-    codes.CHANGE_CONTROLLERS: own.change_controllers,
+    codes.CHANGE_CONTROLLERS: request(ChangeControllers, own.controllers_changed, "address", flag("remove")),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.controller.controller_list import ChangeControllers, ControllersChanged
+from domain.controller.controller_list import ControllersChanged
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -50,7 +50,7 @@ def _changed(_client: Client, ticket: Ticket, event: GroupChanged) -> bytes:
 
 
 def controller(_client: Client, ticket: Ticket, event: ControllerFound) -> bytes:
-    """Reply of 30024."""
+    """Reply of 30024: the state of this controller in its raft group, and the list of all controllers."""
     found: dict[str, object] = {
         "node": str(event.node),
         "term": event.term,
@@ -66,13 +66,8 @@ def controller(_client: Client, ticket: Ticket, event: ControllerFound) -> bytes
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found))
 
 
-def change_controllers(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30028 -> ChangeControllers."""
-    args = Arguments(frame)
-    return (ChangeControllers(Ticket(frame, _controllers_changed), args.text("address"), args.flag("remove")),)
-
-
-def _controllers_changed(_client: Client, ticket: Ticket, event: ControllersChanged) -> bytes:
+def controllers_changed(_client: Client, ticket: Ticket, event: ControllersChanged) -> bytes:
+    """Reply of 30028: SUCCESS, or the refusal and why."""
     if event.refusal is None:
         return ticket.reply(codes.SUCCESS)
     return ticket.reply(TABLE[event.refusal], {"refusal": event.refusal.name}, remark=event.why)

@@ -37,7 +37,7 @@ def compare(broker: Registration, version: DataVersion) -> Request:
 
 
 def unregister(broker: Registration) -> Request:
-    """UNREGISTER_BROKER."""
+    """UNREGISTER_BROKER: the broker leaves the name server, with its topics."""
     return codes.UNREGISTER_BROKER, identity(broker), b""
 
 

@@ -19,12 +19,11 @@ from domain.nameserver.route import (
     RenewBroker,
     TopicPage,
     TopicQueues,
-    UnregisterBroker,
 )
 from protocols.compression import Inflater
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Steps, Ticket, success
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Steps, Ticket
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
 
@@ -130,8 +129,6 @@ def _paged(_client: Client, ticket: Ticket, event: PageRegistered) -> bytes:
 class SharedQueues:
     """The queues of the topics of one request: topics that differ in nothing but their names share one object."""
 
-    __slots__ = ("_broker", "_known")
-
     def __init__(self, broker: str) -> None:
         self._broker = broker
         self._known: dict[tuple[int, int, int, int], TopicQueues] = {}
@@ -143,19 +140,6 @@ class SharedQueues:
         if found is None:
             found = self._known[key] = TopicQueues(self._broker, *key)
         return found
-
-
-def unregister(_client: Client, frame: Frame) -> Outcome:
-    """Request code 104 -> UnregisterBroker."""
-    args = Arguments(frame)
-    command = UnregisterBroker(
-        Ticket(frame, success),
-        args.text("clusterName"),
-        args.text("brokerName"),
-        args.number("brokerId"),
-        args.text("brokerAddr"),
-    )
-    return (command,)
 
 
 def compare(_client: Client, frame: Frame) -> Outcome:

@@ -100,14 +100,8 @@ def system_topics(client: Client, ticket: Ticket, event: ClusterFound) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def delete_key(_client: Client, frame: Frame) -> Outcome:
-    """Request code 102 -> PutSetting without value: deletes the setting."""
-    args = Arguments(frame)
-    return (PutSetting(Ticket(frame, success), args.text("namespace"), args.text("key"), None),)
-
-
 def get_key(_client: Client, ticket: Ticket, event: SettingsFound) -> bytes:
-    """Reply of 101."""
+    """Reply of 101: field `value` has the value of the key; QUERY_NOT_FOUND without one."""
     _, key = ticket.request_data
     value = event.values.get(key)
     if value is None:

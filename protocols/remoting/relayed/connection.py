@@ -28,8 +28,6 @@ class RelayConnection(FramedTransport[FrameSlice]):
     _wanted      False: the relay takes no frames for now
     """
 
-    __slots__ = ("_authority", "_local_port", "_peer", "_refused", "_wanted")
-
     def __init__(self, setting: Setting, config: RemotingSettings, authority: Authority | None, peer: Peer, now: int) -> None:
         super().__init__(FrameSplitter(config.frame_bytes_max), config, setting.uploads, setting.unread, peer, now)
         self._authority = authority

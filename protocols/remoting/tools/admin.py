@@ -116,7 +116,7 @@ def _topic_config(topic: Topic) -> Mapping[str, object]:
 
 
 def topics(_client: Client, ticket: Ticket, event: TopicList) -> Rendering:
-    """Reply of 21."""
+    """Reply of 21: `topicConfigTable` has a TopicConfig bean for each topic; the maps of static topics are empty."""
     version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.topics), default=0)))
     head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (
         version,
@@ -206,7 +206,7 @@ def _group_config(group: Group) -> Mapping[str, object]:
 
 
 def groups(_client: Client, ticket: Ticket, event: GroupList) -> Rendering:
-    """Reply of 201."""
+    """Reply of 201: `subscriptionGroupTable` has a SubscriptionGroupConfig bean for each group."""
     version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.groups), default=0)))
     forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
     table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)

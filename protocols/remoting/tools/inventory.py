@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.admin.group import CountWaitingMessages, RequestModeList, WaitingCount
+from domain.admin.group import RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -69,7 +69,7 @@ def _each(event: Backlog) -> Iterator[tuple[str, str, int, int]]:
 
 
 def modes(_client: Client, ticket: Ticket, event: RequestModeList) -> bytes:
-    """Reply of 402."""
+    """Reply of 402: `messageRequestModeMap` has topic -> group -> its mode, pull or pop."""
     table: dict[str, dict[str, object]] = {}
     for topic, group, mode, share in event.modes:
         body = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share, "topic": topic}
@@ -77,16 +77,8 @@ def modes(_client: Client, ticket: Ticket, event: RequestModeList) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"messageRequestModeMap": table}))
 
 
-def waiting(_client: Client, frame: Frame) -> Outcome:
-    """Request code 200055 -> CountWaitingMessages."""
-    args = Arguments(frame)
-    command = CountWaitingMessages(
-        Ticket(frame, _waiting), args.text("consumerGroup"), args.text("topic"), max(-1, args.number("queueId"))
-    )
-    return (command,)
-
-
-def _waiting(_client: Client, ticket: Ticket, event: WaitingCount) -> bytes:
+def waiting(_client: Client, ticket: Ticket, event: WaitingCount) -> bytes:
+    """Reply of 200055: the number of waiting receives."""
     return ticket.reply(codes.SUCCESS, {"pollingNum": str(event.count)})
 
 

@@ -122,7 +122,7 @@ def clean(_client: Client, frame: Frame) -> Outcome:
 
 
 def runtime(client: Client, ticket: Ticket, event: NodeCounters) -> bytes:
-    """Reply of 28."""
+    """Reply of 28: `table` has the runtime counters, each as text."""
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.node.wall_ms())}))
 
 

@@ -10,7 +10,6 @@ from domain.admin.client import (
     ClientPositions,
     ConsumeDirectly,
     ConsumptionResult,
-    QueryRunningInfo,
     RunningInfo,
 )
 from domain.admin.position import PositionsReset, ResetPositions
@@ -45,7 +44,7 @@ def _reset(client: Client, ticket: Ticket, event: PositionsReset) -> bytes:
 
 
 def status(_client: Client, ticket: Ticket, event: ClientPositions) -> bytes:
-    """Reply of 223."""
+    """Reply of 223: `consumerTable` has the offset of each queue at each member of the group."""
     members = b",".join(
         fastjson.dumps(name)
         + b":"
@@ -53,15 +52,6 @@ def status(_client: Client, ticket: Ticket, event: ClientPositions) -> bytes:
         for name, places in event.members.items()
     )
     return ticket.reply(codes.SUCCESS, body=b'{"consumerTable":{' + members + b'},"messageQueueTable":{}}')
-
-
-def running_info(_client: Client, frame: Frame) -> Outcome:
-    """Request code 307 -> QueryRunningInfo."""
-    args = Arguments(frame)
-    command = QueryRunningInfo(
-        Ticket(frame, _client_text), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
-    )
-    return (command,)
 
 
 def consume(_client: Client, frame: Frame) -> Outcome:
@@ -72,12 +62,13 @@ def consume(_client: Client, frame: Frame) -> Outcome:
     if offset < 0:
         raise RequestError(codes.INVALID_PARAMETER, f"msgId {message_id[:80]} is no offset message id")
     command = ConsumeDirectly(
-        Ticket(frame, _client_text), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id
+        Ticket(frame, client_text), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id
     )
     return (command,)
 
 
-def _client_text(_client: Client, ticket: Ticket, event: RunningInfo | ConsumptionResult) -> bytes:
+def client_text(_client: Client, ticket: Ticket, event: RunningInfo | ConsumptionResult) -> bytes:
+    """Reply of 307 and 309: what the client has answered."""
     return ticket.reply(codes.SUCCESS, body=event.text)
 
 

@@ -12,7 +12,7 @@ from domain.admin.broker import FlowRate, Rates
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections
 from domain.admin.group import ConsumedTopics
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueueTimeSpan, TimeSpans
+from domain.admin.position import Backlog, Progress, QueueTimeSpan, TimeSpans
 from domain.admin.topic import TopicState
 from domain.client.membership import Subscription
 from domain.command import Pull
@@ -48,13 +48,8 @@ def topic(client: Client, ticket: Ticket, event: TopicState) -> Rendering:
     return ticket.reply(codes.SUCCESS, body=b"".join((b'{"offsetTable":{', *table, b'},"topicPutTps":%b}' % rate)))
 
 
-def progress(_client: Client, frame: Frame) -> Outcome:
-    """Request code 208 -> QueryProgress."""
-    args = Arguments(frame)
-    return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", ""), times=True),)
-
-
-def _progress(client: Client, ticket: Ticket, event: Progress) -> Rendering:
+def progress(client: Client, ticket: Ticket, event: Progress) -> Rendering:
+    """Reply of 208: a ConsumeStats bean."""
     stats = yield from _stats(client, event.queues, event.times, event.given, event.per_second)
     return ticket.reply(codes.SUCCESS, body=b"".join(stats))
 
@@ -82,12 +77,8 @@ def _stats(
     return [b'{"consumeTps":%b,"offsetTable":{' % fastjson.dumps(per_second), *table, b"}}"]
 
 
-def backlog(_client: Client, frame: Frame) -> Outcome:
-    """Request code 317 -> QueryBacklog."""
-    return (QueryBacklog(Ticket(frame, _backlog), Arguments(frame).flag("isOrder")),)
-
-
-def _backlog(client: Client, ticket: Ticket, event: Backlog) -> Rendering:
+def backlog(client: Client, ticket: Ticket, event: Backlog) -> Rendering:
+    """Reply of 317: a ConsumeStats bean for each group."""
     behind = working = size = 0
     pieces = [b'{"brokerAddr":%b,"consumeStatsList":[' % fastjson.dumps(client.node.address)]
     for at, (name, queues) in enumerate(sorted(event.groups.items()), 1):
@@ -106,7 +97,7 @@ def _backlog(client: Client, ticket: Ticket, event: Backlog) -> Rendering:
 
 
 def spans(client: Client, ticket: Ticket, event: TimeSpans) -> Rendering:
-    """Reply of 303."""
+    """Reply of 303: `consumeTimeSpanSet` has a QueueTimeSpan bean for each queue, times in epoch ms, delays in ms."""
     name, _ = ticket.request_data
     body = yield from fastjson.listing(b"consumeTimeSpanSet", (_span(client, name, span) for span in event.spans))
     return ticket.reply(codes.SUCCESS, body=body)

@@ -62,8 +62,6 @@ class FrameBuffer(ABC, Generic[AnyFrame]):
     _need   bytes that are needed before the frame can be looked at again
     """
 
-    __slots__ = ("_limit", "_need", "_parts", "fault", "held")
-
     def __init__(self, limit: int = REMOTING_FRAME_BYTES_MAX) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
@@ -151,8 +149,6 @@ class FrameBuffer(ABC, Generic[AnyFrame]):
 @final
 class FrameDecoder(FrameBuffer[Frame]):
     """Decodes a stream of frames."""
-
-    __slots__ = ()
 
     def _frame(self, data: bytes, at: int, end: int) -> Frame | None:
         kind = data[at + 4]

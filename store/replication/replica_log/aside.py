@@ -9,16 +9,18 @@ Each folder has segments in the format of the log. The first one begins at the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from typing import Final, final
 
 from domain.ports import Clock, Disk, File
+from domain.set_aside import ASIDE, free_folder
 from domain.store.store_event import StoreEventKind
-from store.checkpoint.derived_damage import ASIDE
+from domain.turn import STORE_TASK_COST
 from store.events import StoreEvents
 from store.log.copying import COPY_BYTES, NEW
 from store.log.segment import FOLDER, Segments, file_name
 from store.replication.replica_log.raw_log import RawLog
-from store.steps import COST_MAX, Turns
+from store.steps import Turns
 
 BEHIND: Final = f"{ASIDE}/behind"
 """Folder of the log of a replica whose leader has meanwhile deleted all of it by retention."""
@@ -65,7 +67,7 @@ class LostLog:
         copy.truncate(0)
         for at in range(self.begin, segment.end, COPY_BYTES):
             copy.append(segment.file.read(at - segment.base, min(COPY_BYTES, segment.end - at)))
-            yield COST_MAX
+            yield STORE_TASK_COST
 
     def finish(self, done: Callable[[OSError | None], None]) -> None:
         """Make the copy durable; `done` gets the error or None."""
@@ -168,8 +170,5 @@ class SetAside:
 
 def _unused(disk: Disk, begin: int) -> str:
     """Folder without files for the part that begins at `begin`."""
-    name, number = f"{ASIDE}/log-{begin}", 1
-    while disk.names(f"{name}/{FOLDER}"):
-        number += 1
-        name = f"{ASIDE}/log-{begin}-{number}"
-    return name
+    name = f"{ASIDE}/log-{begin}"
+    return free_folder(disk, chain([name], (f"{name}-{number}" for number in count(2))), [FOLDER])

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain.ports import Disk
+from domain.set_aside import ASIDE
 from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.checkpoint.recovery import ABORT
@@ -25,7 +26,7 @@ GONE: Final = "begin-anew-gone"
 MARKER: Final = "begin-anew"
 """File that exists during a restart of the log: the first position, the new identity, and the folder in which the log is set
 aside. Earlier versions deleted the log, and wrote no folder."""
-_UNNAMED: Final = f"{derived_damage.ASIDE}/log-begin-anew"
+_UNNAMED: Final = f"{ASIDE}/log-begin-anew"
 
 
 def restart_log(disk: Disk, first: int, incarnation: int, aside: str) -> None:

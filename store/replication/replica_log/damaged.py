@@ -14,6 +14,7 @@ from domain.errors import StoreError
 from domain.ports import Clock, Disk
 from domain.replication.message import PartRefusal
 from domain.replication.ports import DamagedPart, PartRefusedError
+from domain.set_aside import ASIDE
 from store.checkpoint import derived_damage
 from store.checkpoint import points as checkpoints
 from store.log import promise as promises
@@ -78,7 +79,7 @@ class DamagedReplica:
     def abandon_damaged(self, incarnation: int) -> str:
         """DamagedLog.abandon_damaged. A crash meanwhile leaves the damaged log, or the abandoned one."""
         disk, segments = self._disk, self._segments
-        folder = f"{derived_damage.ASIDE}/replica-{incarnation}"
+        folder = f"{ASIDE}/replica-{incarnation}"
         begin = max(self._begin, segments.first if self._mark is None else self._mark.first)
         if begin < self._covered:
             derived_damage.set_checkpoints_aside(disk)

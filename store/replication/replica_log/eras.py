@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 from domain.replication.message import Era
 from store.log import batch
 from store.log.segment import Segments
+
+NOTHING: Final = -1
+"""Value instead of a position: the logs have no common part to continue."""
 
 
 @final
@@ -17,8 +20,6 @@ class LogEras:
     behind     position behind the last batch; a filler may follow it
     _writers   incarnation of the log that wrote each era; 0: unknown
     """
-
-    __slots__ = ("_eras", "_writers", "behind")
 
     def __init__(self, segments: Segments, behind: int) -> None:
         """`behind`: end of the last whole batch of the log. Raises OSError."""
@@ -66,3 +67,23 @@ def listed(eras: Sequence[Era], end: int, first: int) -> list[Era]:
     """Eras of a log that ends at `end`, without those that end before `first`."""
     ends = [*(era.begin for era in eras[1:]), end + 1]
     return [era for era, behind in zip(eras, ends, strict=False) if behind > first]
+
+
+def common_end(ours: Sequence[Era], our_end: int, theirs: Sequence[Era], their_end: int) -> int:
+    """Position behind the last batch that both logs have, or NOTHING.
+
+    An epoch has one leader, so its batches are the same in both logs. In each log the newest common epoch ends at the begin of
+    the next epoch, or at the end of the log. The begin of the epoch is not compared: retention may have deleted it. Epoch 0 is
+    that of a node without replicas: only a log of the group lists it.
+    """
+    ends = _ends(theirs, their_end)
+    for epoch, end in reversed(_ends(ours, our_end).items()):
+        if epoch in ends:
+            return min(end, ends[epoch])
+    return NOTHING
+
+
+def _ends(eras: Sequence[Era], end: int) -> dict[int, int]:
+    """Epoch -> position of its end, ascending."""
+    behind = [*(era.begin for era in eras[1:]), end]
+    return {era.epoch: limit for era, limit in zip(eras, behind, strict=False)}

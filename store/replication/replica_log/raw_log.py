@@ -29,8 +29,6 @@ _AGAIN_NS: Final = 1_000_000_000
 class FreshBatches:
     """The newest batches in the order of the log: at most `FRESH_BYTES`, but at least one."""
 
-    __slots__ = ("_bytes", "_waiting")
-
     def __init__(self) -> None:
         self._waiting: deque[tuple[Header, bytes]] = deque()
         self._bytes = 0

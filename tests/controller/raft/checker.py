@@ -59,16 +59,16 @@ class Checker:
 
     def stepped(self, raft: Raft) -> None:
         """A node has handled something: is it a leader that it may be?"""
-        if raft.role is not RaftRole.LEADER or self._leaders.get(raft.term) == raft.node:
+        if raft.replica.role is not RaftRole.LEADER or self._leaders.get(raft.replica.term) == raft.node:
             return
-        if self._leaders.setdefault(raft.term, raft.node) != raft.node:
-            raise HistoryError(f"{self._leaders[raft.term]} and {raft.node} lead in term {raft.term}")
+        if self._leaders.setdefault(raft.replica.term, raft.node) != raft.node:
+            raise HistoryError(f"{self._leaders[raft.replica.term]} and {raft.node} lead in term {raft.replica.term}")
         log = {entry.index: entry.term for entry in raft.entries()}
-        first = raft.last - len(log) + 1
+        first = raft.replica.log.last - len(log) + 1
         for index in range(first, len(self.applied) + 1):
             known = self.applied[index - 1]
-            if known.term < raft.term and log.get(index) != known.entry.term:
-                raise HistoryError(f"{raft.node} leads in term {raft.term} without entry {known.entry.term}/{index}")
+            if known.term < raft.replica.term and log.get(index) != known.entry.term:
+                raise HistoryError(f"{raft.node} leads in term {raft.replica.term} without entry {known.entry.term}/{index}")
 
     def persists(self, raft: Raft, ready: Ready) -> None:
         """A node writes: are its entries those of other nodes, and is its snapshot that of the model?"""
@@ -116,7 +116,7 @@ class Checker:
             self.commands.append(entry.data)
         elif entry.kind is EntryKind.CONFIGURATION:
             configuration = decode(entry.data)
-        self.applied.append(Applied(entry, raft.term, len(self.commands), configuration))
+        self.applied.append(Applied(entry, raft.replica.term, len(self.commands), configuration))
 
     def wrote(self, index: int, floor: int) -> None:
         """A client's write was answered; `floor` was known when it began."""

@@ -47,7 +47,7 @@ class Clients:
         if self._waiting[client] != number:
             return
         running = [member.raft for member in world.running()]
-        leaders = [raft for raft in running if raft.leader == raft.node]
+        leaders = [raft for raft in running if raft.replica.leader == raft.node]
         candidates = leaders if leaders and world.lot.random() < 0.9 else running
         if candidates:
             raft = world.lot.choice(candidates)

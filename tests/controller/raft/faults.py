@@ -86,7 +86,7 @@ class Faults:
         world = self._world
         if world.lot.random() < 0.2 and not any(seat.is_damaged for seat in world.seats.values()):
             leader = world.leader()
-            voters = leader.configuration if leader is not None else Configuration()
+            voters = leader.replica.configuration if leader is not None else Configuration()
             if len(voters.voters) >= 3 and not voters.is_joint:
                 self._stop(world.lot.choice(sorted(voters.voters)), damaged=True)
 
@@ -142,7 +142,7 @@ class Faults:
     def _transfer(self) -> None:
         leader = self._world.leader()
         if leader is not None:
-            to = self._world.lot.choice(leader.configuration.nodes)
+            to = self._world.lot.choice(leader.replica.configuration.nodes)
             self._world.touch(leader.node, lambda raft: raft.transfer(to))
 
     def _compact(self) -> None:
@@ -154,7 +154,7 @@ class Faults:
     def _change_members(self) -> None:
         """Ask a leader, not always the newest, for other members: three voters at least, and none that is damaged."""
         world, lot = self._world, self._world.lot
-        leaders = [member.raft for member in world.running() if member.raft.leader == member.raft.node]
+        leaders = [member.raft for member in world.running() if member.raft.replica.leader == member.raft.node]
         if not leaders:
             return
         leader = lot.choice(leaders)
@@ -163,7 +163,7 @@ class Faults:
             node = max(world.seats) + 1
             world.add(node, Persisted())
             usable.append(node)
-        now = leader.configuration
+        now = leader.replica.configuration
         learners = {node for node in usable if node not in now.voters and lot.random() < 0.6}
         voters = {node for node in now.voters if node in usable}
         if lot.random() < 0.6:

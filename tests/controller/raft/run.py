@@ -63,15 +63,15 @@ def check_calm(world: World, done: int) -> None:
     leader = world.leader()
     if leader is None:
         raise HistoryError("nobody leads")
-    if leader.configuration.is_joint:
-        raise HistoryError(f"a change of members does not end: {leader.configuration}")
+    if leader.replica.configuration.is_joint:
+        raise HistoryError(f"a change of members does not end: {leader.replica.configuration}")
     if done < 5:
         raise HistoryError(f"clients got {done} answers")
-    for node in leader.configuration.nodes:
+    for node in leader.replica.configuration.nodes:
         member = world.seats[node].member
         assert member is not None
-        if not world.seats[node].is_damaged and member.applied < leader.committed - 20:
-            raise HistoryError(f"{node} has applied {member.applied}, and {leader.committed} is committed")
+        if not world.seats[node].is_damaged and member.applied < leader.replica.log.committed - 20:
+            raise HistoryError(f"{node} has applied {member.applied}, and {leader.replica.log.committed} is committed")
 
 
 if __name__ == "__main__":

@@ -216,9 +216,9 @@ class Scene:
 
     def _line(self, node: int) -> str:
         raft = self.members[node].raft
-        members = wording.configuration(raft.configuration)
-        place = f"last {raft.last} committed {raft.committed}"
-        return f"{node}: {raft.role.value} term {raft.term} leader {raft.leader} {place} ({members})"
+        members = wording.configuration(raft.replica.configuration)
+        place = f"last {raft.replica.log.last} committed {raft.replica.log.committed}"
+        return f"{node}: {raft.replica.role.value} term {raft.replica.term} leader {raft.replica.leader} {place} ({members})"
 
     def _said(self, answer: LogEntry | RaftRefusal | None) -> str:
         if isinstance(answer, RaftRefusal):

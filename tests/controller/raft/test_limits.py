@@ -81,7 +81,7 @@ def test_two_leaders_in_a_term_are_an_error() -> None:
 def test_what_is_meant_for_another_node_is_dropped() -> None:
     raft = Raft(1, RaftSettings(), Persisted(), FixedEntropy(PATIENCE))
     raft.receive(AppendRequest(2, 3, 7, 0, 0, (), 0))
-    assert (raft.term, raft.take()) == (0, None)
+    assert (raft.replica.term, raft.take()) == (0, None)
 
 
 def test_settings_that_cannot_work_are_refused() -> None:

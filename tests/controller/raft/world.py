@@ -121,8 +121,8 @@ class World:
 
     def leader(self) -> Raft | None:
         """The leader of the highest term, as an onlooker sees it."""
-        leaders = [member.raft for member in self.running() if member.raft.role is RaftRole.LEADER]
-        return max(leaders, key=lambda raft: raft.term, default=None)
+        leaders = [member.raft for member in self.running() if member.raft.replica.role is RaftRole.LEADER]
+        return max(leaders, key=lambda raft: raft.replica.term, default=None)
 
     def add(self, node: int, persisted: Persisted) -> None:
         """A node is set up."""
@@ -136,7 +136,9 @@ class World:
         settings = replace(self._settings, election_ticks=self._election_ticks[node % len(self._election_ticks)])
         member = Member(node, settings, seat.storage, SeededEntropy(self.lot), self._applied)
         seat.member = member
-        self.say(f"{node} starts at term {member.raft.term}, last {member.raft.last}, snapshot {member.applied}")
+        self.say(
+            f"{node} starts at term {member.raft.replica.term}, last {member.raft.replica.log.last}, snapshot {member.applied}"
+        )
         self.after(self.lot.randint(1, TICK_STEPS), partial(self._tick, node, seat.life))
 
     def crash(self, node: int, damaged: bool = False) -> None:

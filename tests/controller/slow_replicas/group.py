@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from controller.slow_replicas.detector import GreyDetector
 from controller.slow_replicas.history import PAST_MIN, RECENT
-from controller.slow_replicas.verdict import Move, ReplicaJudge, Verdict
+from controller.slow_replicas.ports import Move, ReplicaJudge, Verdict
 from domain.controller.group import StoreGroup, StoreReplica
 from domain.controller.health import ReplicaFigures
 

@@ -10,7 +10,7 @@ import pytest
 from controller.slow_replicas.detector import BETWEEN_MS, GreyDetector
 from controller.slow_replicas.ejections import FIRST_MS, LONGEST_MS, PROBES
 from controller.slow_replicas.history import CLOCKS
-from controller.slow_replicas.verdict import ClockOff, Held, Move, PassedOver, Returned
+from controller.slow_replicas.ports import ClockOff, Held, Move, PassedOver, Returned
 from domain.controller.health import Fitness, Standing
 from tests.controller.slow_replicas.group import ENOUGH, SECOND_MS, ToldGroup
 

@@ -9,9 +9,9 @@ import pytest
 
 from controller.slow_replicas import record
 from controller.slow_replicas.detector import GreyDetector
+from controller.slow_replicas.ports import Move, PassedOver, Verdict
 from controller.slow_replicas.record import FiguresRecord
 from controller.slow_replicas.replay import replay
-from controller.slow_replicas.verdict import Move, PassedOver, Verdict
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures, Standing
 from tests.controller.slow_replicas.group import ENOUGH, ToldGroup

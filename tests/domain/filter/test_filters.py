@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.filter import path, tag
+from domain.filter import path_matching, tag
 from domain.message import property as properties
 
 
@@ -31,13 +31,13 @@ from domain.message import property as properties
     ],
 )
 def test_topic_filters(pattern: str, topic: str, fits: bool) -> None:
-    assert path.is_filter(pattern)
-    assert path.matches(pattern, topic) is fits
+    assert path_matching.is_filter(pattern)
+    assert path_matching.matches(pattern, topic) is fits
 
 
 @pytest.mark.parametrize("pattern", ["", "a/#/b", "a#", "a+", "+a/b", "a\x00", "x" * 4097])
 def test_illegal_filters(pattern: str) -> None:
-    assert not path.is_filter(pattern)
+    assert not path_matching.is_filter(pattern)
 
 
 def test_tag_hash_is_javas() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.address import OTHER_PATHS_TOPIC
-from domain.filter import path_filter as module
-from domain.filter.path import matches
-from domain.filter.path_filter import PathFilter, path_filter
+from domain.filter import stored_path_filter as module
+from domain.filter.path_matching import matches
+from domain.filter.stored_path_filter import PathFilter, path_filter
 
 LEVELS = st.lists(st.sampled_from(("a", "b", "c")), min_size=1, max_size=4)
 PATTERNS = st.lists(st.sampled_from(("+", "a", "b")), max_size=3).flatmap(

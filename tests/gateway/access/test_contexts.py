@@ -47,7 +47,7 @@ class Desk:
         self.state = state or memory_state()
         self.records = AccessRecords(self.state)
         self.access = Access(self.records, access_config({}), lambda: 0)
-        self.verbs = ContextAdministration(self.records).verbs()
+        self.verbs = ContextAdministration(self.records).verbs
         self.principal: Principal | None = None
 
     def user(self, name: str = "ann", enabled: bool = True, privileged: bool = False) -> None:

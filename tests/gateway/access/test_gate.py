@@ -84,7 +84,7 @@ class Scene:
         self.access = Access(self.records, config, lambda: self.now_ms)
         self.sink = Sink()
         self.gate = Gate(self.access, self.sink)
-        self.administration = Administration(self.records).verbs()
+        self.administration = Administration(self.records).verbs
         self.recorder = RecordingDriver()
         self.connection = ClientConnection("test", self.recorder)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.access.access import DENY, PUB, SUB
 from domain.errors import ConfigError
-from domain.filter.path import is_filter, matches
+from domain.filter.path_matching import is_filter, matches
 from gateway.access.rule import Rule, RuleTable, covers, decide, overlap
 from gateway.node.settings_tables import read
 

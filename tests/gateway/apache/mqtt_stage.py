@@ -168,14 +168,6 @@ class ClusterGateway(Broker):
     def _listed(self, _: Frame) -> Reply:
         return codes.SUCCESS, {}, orjson.dumps({"topicList": list(self.topics)})
 
-    def kill(self) -> None:
-        """Kill the gateway, and start a new one on its files."""
-        for client in self.clients:
-            client.gone = True
-        self.clients.clear()
-        self.disk = self.disk.killed(self.clock)
-        self.start()
-
 
 def _position_key(frame: Frame) -> tuple[str, str, int]:
     fields = frame.fields() or {}

@@ -247,7 +247,7 @@ def test_what_a_broker_asks_is_told_and_answered(world: World) -> None:
         seen.append((broker, frame.code))
         answer(0, {"x": "y"}, b"body", "")
 
-    world.brokers.on_request = requested
+    world.brokers.serve(codes.GET_CLIENT_STATUS, requested)
     world.ask()
     world.clock.run_for(10)
     world.a.connections[0].notify(encode(codes.GET_CLIENT_STATUS, 77, fields={"group": "g"}))

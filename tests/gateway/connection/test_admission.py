@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.access.principal import GATEWAY, Principal
+from domain.address import network_of_host
 from domain.client.mqtt_session import AccessRevoked, Deliveries, ReadingResumed, SendOnce
 from domain.command import Disconnected, Send
 from domain.delivery.routed import Delivery, RoutedRecord
@@ -12,8 +13,10 @@ from domain.limits import SECOND_NS
 from domain.message.message import Message
 from domain.message.record import Record
 from domain.refusal import Ending
+from gateway.connection.pump import Pump
+from protocols.adapter import Peer
 from tests.gateway.bench import Bench
-from tests.gateway.scripted import FakeTransport
+from tests.gateway.scripted import FakeTransport, ScriptedConnection
 
 
 def test_messages_and_refusals_are_counted() -> None:
@@ -90,6 +93,34 @@ def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
     other.connection_lost(None)
     bench.pump.connection_lost(None)
     assert admission_check.inside == []
+
+
+class Fronted(ScriptedConnection):
+    """A connection through a proxy: `protocol` and `peer` are the client's once the proxy's header has come."""
+
+    protocol, peer = "", Peer("10.1.2.3", 4567, b"")
+
+    @property
+    def chosen(self) -> Fronted:
+        return self
+
+
+def test_a_client_behind_a_proxy_is_asked_for_by_its_own_address_once_that_is_known() -> None:
+    bench = Bench()
+    doors = bench.context.limits.admission_check = Bouncer(1)
+    bench.context.limits.is_proxy = lambda host: host == "10.1.2.3"
+    for is_admitted in (True, False):
+        fronted, transport = Fronted(), FakeTransport("10.1.2.3")
+        pump = Pump(bench.context, "test", lambda peer, now, fronted=fronted: fronted, {"mqtt": "test"})  # type: ignore[misc]
+        pump.connection_made(transport)
+        assert not transport.aborted, "proxies are not asked for"
+        fronted.protocol, fronted.peer, fronted.commands = "mqtt", Peer("203.0.113.9", 1, b""), [Send(1, [Message("t", b"a")])]
+        pump.data_received(b"x")
+        assert transport.aborted is not is_admitted
+        assert (pump.client.host == network_of_host("203.0.113.9")) is is_admitted
+    assert doors.inside == ["203.0.113.9"]
+    assert bench.counters.refusals == {"connect-rate": 1}
+    assert len(bench.handler.commands) == 1
 
 
 def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:

@@ -12,6 +12,7 @@ from domain.event import Done, Event, Refused
 from domain.message.message import Message
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import CommandEntry
 from gateway.observe.counters import CounterRegistry
 from tests.connection_driver import RecordingDriver
 
@@ -29,8 +30,7 @@ class Stage:
         self.counters = CounterRegistry().of("mqtt")
         self.outer = RecordingDriver()
         self.connection = ClientConnection("websocket", self.outer)
-        self.channels = Channels(self.counters)
-        self.channels.handler = self
+        self.channels = Channels(self.counters, CommandEntry(self))
         self.handled: list[tuple[ClientConnection, Command]] = []
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
@@ -39,7 +39,7 @@ class Stage:
 
     def send(self, channel: object, command: Command) -> ClientConnection:
         """A command of the client of `channel`; the connection that the handler saw."""
-        self.channels.verbs()[ChannelCommand](self.connection, ChannelCommand(channel, command))
+        self.channels.verbs[ChannelCommand](self.connection, ChannelCommand(channel, command))
         return self.handled[-1][0]
 
 

@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from domain.refusal import Ending
 from gateway.connection.connection_limits import ConnectionAdmission, ConnectionLimits
 from gateway.connection.transport import AdmissionCheck
-
-
-class Doors:
-    """An admission check with a list of hosts inside."""
-
-    def __init__(self, refused: Ending | None = None) -> None:
-        self.refused = refused
-        self.inside: list[str] = []
-
-    def enter(self, host: str, now: int) -> Ending | None:
-        """AdmissionCheck.enter."""
-        if self.refused is None:
-            self.inside.append(host)
-        return self.refused
-
-    def leave(self, host: str) -> None:
-        """AdmissionCheck.leave."""
-        self.inside.remove(host)
+from tests.gateway.connection.test_admission import Bouncer
 
 
 def limits(
@@ -33,7 +15,7 @@ def limits(
 
 
 def test_a_connection_is_counted_once_and_leaves_once() -> None:
-    doors = Doors()
+    doors = Bouncer(9)
     admission = ConnectionAdmission(limits(doors))
     assert admission.enter("10.0.0.1", 0) == ""
     assert admission.enter("10.0.0.1", 0) == ""
@@ -44,14 +26,14 @@ def test_a_connection_is_counted_once_and_leaves_once() -> None:
 
 
 def test_a_refused_connection_is_told_why_and_does_not_leave() -> None:
-    doors = Doors(Ending.CONNECT_RATE)
+    doors = Bouncer(0)
     admission = ConnectionAdmission(limits(doors))
     assert admission.enter("10.0.0.1", 0) == "connect-rate"
     admission.leave()
 
 
 def test_behind_a_proxy_the_address_of_the_client_is_admitted() -> None:
-    doors = Doors()
+    doors = Bouncer(9)
     admission = ConnectionAdmission(limits(doors, proxy="10.9.9.9"))
     assert admission.enter("10.9.9.9", 0) == ""
     assert doors.inside == []
@@ -116,7 +98,7 @@ def test_a_proxy_s_connections_count_among_all_until_the_clients_are_known_and_t
 
 
 def test_a_connection_that_is_refused_for_another_reason_is_not_counted() -> None:
-    found = limits(Doors(Ending.CONNECT_RATE), connections_max=16, controlled=True)
+    found = limits(Bouncer(0), connections_max=16, controlled=True)
     for _ in range(20):
         assert ConnectionAdmission(found).enter("10.0.0.1", 0) == "connect-rate"
     assert found.unauthenticated is not None

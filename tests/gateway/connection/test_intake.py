@@ -10,6 +10,7 @@ from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected, Send
 from domain.limits import SECOND_NS
 from domain.message.message import Message
+from domain.turn import RECEIVED_NS
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
@@ -23,7 +24,6 @@ from gateway.connection.intake import (
     SLICE_BYTES_MAX,
     SLICE_NS,
     SPARED_MAX,
-    TURN_NS,
     UNFINISHED_BYTES_MAX,
 )
 from gateway.connection.pump import Pump
@@ -140,7 +140,7 @@ def test_no_turn_handles_bytes_for_longer_than_its_time() -> None:
         before = len(room.order)
         room.turns(1)
         turns.append(sum(size for _, size in room.order[before:]))
-    assert max(turns) * 1_000 <= TURN_NS + SLICE_BYTES_FIRST * 1_000
+    assert max(turns) * 1_000 <= RECEIVED_NS + SLICE_BYTES_FIRST * 1_000
 
 
 def test_a_newcomer_is_handled_before_the_next_slice_of_a_flood() -> None:
@@ -403,7 +403,7 @@ def test_what_a_closed_socket_has_brought_is_handled_in_slices(way: str) -> None
         before = len(room.order)
         room.clock.turn()
         longest = max(longest, sum(size for _, size in room.order[before:]))
-    assert longest <= 2 * (TURN_NS // 1_000 + SLICE_BYTES_FIRST)
+    assert longest <= 2 * (RECEIVED_NS // 1_000 + SLICE_BYTES_FIRST)
     for each in leaving:
         assert b"".join(each.received) == body(SLICE_BYTES_MAX)
         assert each.received.count(b"") == 1
@@ -462,7 +462,7 @@ def test_hosts_take_turns_however_many_connections_they_have() -> None:
 def test_what_is_handled_at_once_belongs_to_the_turn_of_the_slices() -> None:
     room = Room()
     quick, connection, _ = room.enter()
-    connection.ns_per_byte = TURN_NS
+    connection.ns_per_byte = RECEIVED_NS
     flooding = room.flood(1_000)
     room.clock.advance()
     room.order.clear()
@@ -479,7 +479,7 @@ def test_deadlines_that_pass_at_once_share_the_turns() -> None:
     entered = [room.enter() for _ in range(8)]
     for pump, connection, _ in entered:
         connection.when = SECOND_NS
-        connection.ns_to_expire = TURN_NS // 2
+        connection.ns_to_expire = RECEIVED_NS // 2
         connection.commands = []
         pump.driver.flush()
     turns = []
@@ -497,7 +497,7 @@ def test_deadlines_that_pass_at_once_share_the_turns() -> None:
 def test_a_deadline_that_has_moved_while_it_waited_is_not_due() -> None:
     room = Room()
     busy, costly, _ = room.enter()
-    costly.ns_per_byte = TURN_NS
+    costly.ns_per_byte = RECEIVED_NS
     pump, connection, _ = room.enter()
     connection.when = SECOND_NS
     pump.driver.flush()
@@ -517,7 +517,7 @@ def test_what_the_end_of_a_connection_costs_later_in_the_turn_counts() -> None:
     for _ in range(10):
         pump, connection, _ = room.enter()
         connection.when = SECOND_NS
-        connection.ns_to_expire = TURN_NS // 4 - ENDING_NS - MESSAGE_NS
+        connection.ns_to_expire = RECEIVED_NS // 4 - ENDING_NS - MESSAGE_NS
         connection.at_expiry = [Disconnected("idle")]
         pump.driver.flush()
     room.clock.advance(SECOND_NS)

@@ -9,21 +9,9 @@ from gateway.link.stream import Stream
 from gateway.link.wire import WireUser
 from tests.gateway.apache.scripted_cluster import WAY_NS, ScriptedServer, ScriptedWire
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import FixedEntropy
 
 MS = 1_000_000
-
-
-class Fraction:
-    """Entropy that is always the same."""
-
-    def __init__(self, value: float = 0.5) -> None:
-        self.value = value
-
-    def random(self) -> float:
-        return self.value
-
-    def token(self, size: int) -> bytes:
-        return bytes(size)
 
 
 class StreamScene:
@@ -38,7 +26,7 @@ class StreamScene:
         self.log: list[str] = []
         self.good = True
         endpoints = [("10.0.0.1", number) for number in range(servers)]
-        self.stream = Stream(endpoints, self, self.clock, Backoff(50, 200, Fraction()), self)
+        self.stream = Stream(endpoints, self, self.clock, Backoff(50, 200, FixedEntropy()), self)
 
     def dial(self, host: str, port: int, user: WireUser, on_full: object = None) -> ScriptedWire:
         self.dialled.append((port, (self.clock.monotonic_ns() - WAY_NS * len(self.dialled)) // MS))
@@ -64,7 +52,7 @@ class StreamScene:
 
 @pytest.mark.parametrize(("part", "share"), [(0.0, 0.5), (0.5, 1.0), (0.999, 1.499)])
 def test_pauses_double_to_the_longest_vary_by_half_and_begin_again_after_a_success(part: float, share: float) -> None:
-    backoff = Backoff(50, 1_000, Fraction(part))
+    backoff = Backoff(50, 1_000, FixedEntropy(part))
     pauses = [50, 100, 200, 400, 800, 1_000, 1_000]
     assert [backoff.next_ns() for _ in pauses] == [int(each * share * MS) for each in pauses]
     backoff.reset()
@@ -72,12 +60,12 @@ def test_pauses_double_to_the_longest_vary_by_half_and_begin_again_after_a_succe
 
 
 def test_a_pause_can_be_asked_to_be_longer_and_is_never_shorter() -> None:
-    backoff = Backoff(100, 100, Fraction())
+    backoff = Backoff(100, 100, FixedEntropy())
     assert [backoff.next_ns(least_ms) for least_ms in (0, 20, 700)] == [100 * MS, 100 * MS, 700 * MS]
 
 
 def test_after_many_failures_the_pause_is_still_the_longest() -> None:
-    backoff = Backoff(50, 1_000, Fraction())
+    backoff = Backoff(50, 1_000, FixedEntropy())
     assert {backoff.next_ns() for _ in range(2_000)} == {each * MS for each in (50, 100, 200, 400, 800, 1_000)}
 
 

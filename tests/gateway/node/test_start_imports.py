@@ -15,7 +15,7 @@ from gateway.node.roles.role_names import APACHE, CONTROLLER, GATEWAY, NAMESERVE
 from tests.interop.node import ROOT
 
 PROGRAM = "import sys, gateway.node.node; from gateway.node.roles.installed_roles import role_named; {} print(*sys.modules)"
-OTHERS = ("controller", "gateway.cluster.controller.controlling", "gateway.node.roles.apache", "gateway.apache.users")
+OTHERS = ("controller", "gateway.cluster.controller.controller_requests", "gateway.node.roles.apache", "gateway.apache.users")
 
 
 def test_a_node_imports_neither_controllers_nor_what_is_before_an_apache_cluster() -> None:

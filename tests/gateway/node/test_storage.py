@@ -10,9 +10,10 @@ from domain.errors import ConfigError
 from domain.message.message import Message
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
-from gateway.node.composition import compose, known
+from gateway.node.composition import StorePlace, compose, known
 from gateway.node.reference import defaults
 from gateway.node.settings import Config, load
+from tests.place import place_of
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import FixedEntropy
@@ -31,7 +32,7 @@ def test_a_node_runs_on_an_engine_from_outside_the_tree(tmp_path: Path, outside_
     config = read(tmp_path, f"[store]\nengine = '{OUTSIDE}'\nfolder = 'elsewhere'\n")
     clock = VirtualClock()
     disk = MemoryDisk(clock)
-    parts = compose(config, {}, "127.0.0.1", disk, clock, FixedEntropy(), 1 << 20)
+    parts = compose(place_of(config, {}, "127.0.0.1", clock, FixedEntropy()), StorePlace(disk, 1 << 20))
     clock.run_for(50)
     parts.store.log.append([Message("t", b"a", queue_id=0)], None)
     clock.run_for(50)

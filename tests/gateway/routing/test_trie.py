@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.address import path_in
-from domain.filter.path import is_filter, matches
+from domain.filter.path_matching import is_filter, matches
+from gateway.routing.filter_trie import Trie
 from gateway.routing.routes import SubscriberRoutes, is_routed, topic_of_filter
-from gateway.routing.trie import Trie
 
 LEVEL = st.sampled_from(["", "a", "b", "c", "$x"])
 PATH = st.lists(LEVEL, min_size=1, max_size=4).map("/".join)

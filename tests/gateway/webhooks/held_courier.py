@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from domain.ports import Clock
 from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
 from gateway.connection.handler import Handler
-from gateway.webhooks.delivery.delivering_process import ClaimExpiry, DeliveringProcess
+from gateway.webhooks.delivery.delivery_process import ClaimExpiry, DeliveryProcess
 from gateway.webhooks.delivery.outbox import DeliveryOutbox
 from gateway.webhooks.internal_client import InternalClient
 from tests.gateway.scripted import RecordingHandler
@@ -35,10 +35,10 @@ class HeldCourier:
             done(SinkAnswer(status, fields, trouble=trouble))
 
 
-def process_of(courier: HeldCourier, clock: Clock, handler: Handler | None = None, callback: str = "") -> DeliveringProcess:
+def process_of(courier: HeldCourier, clock: Clock, handler: Handler | None = None, callback: str = "") -> DeliveryProcess:
     """A process with origin `me.example` whose commands `handler` takes; None: nobody answers them."""
     counters: Counter[str] = Counter()
-    asker = InternalClient(handler or RecordingHandler(), lambda: None)
-    outbox = DeliveryOutbox(asker, clock, counters)
+    client = InternalClient(handler or RecordingHandler(), lambda: None)
+    outbox = DeliveryOutbox(client, clock, counters)
     entropy = SeededEntropy(1)
-    return DeliveringProcess(courier, clock, entropy, "me.example", callback, counters, ClaimExpiry(), asker, outbox)
+    return DeliveryProcess(courier, clock, entropy, "me.example", callback, counters, ClaimExpiry(), client, outbox)

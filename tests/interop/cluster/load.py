@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
 import random
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tests.interop.node import Node, Ports
+from tests.interop.http_api import LOST, acknowledge, body_of, call, receive
+from tests.interop.node import Node
 
+GROUP: Final = "workers"
 INVISIBLE_MS: Final = 4_000
 JOIN_S: Final = 120.0
-LOST: Final = (urllib.error.URLError, http.client.HTTPException, OSError)
 Work = Callable[[int, random.Random], None]
 
 
@@ -41,7 +37,6 @@ class Load:
     def __init__(self, gateways: list[Node], topic: str = "work") -> None:
         self.gateways = gateways
         self.topic = topic
-        self._place = f"/v1/groups/workers/topics/{topic}"
         self._lock = threading.Lock()
         self.producing = self.consuming = True
         self.sent: set[str] = set()
@@ -113,14 +108,13 @@ class Load:
             client.loop_stop()
 
     def _consume(self, _number: int, chance: random.Random) -> None:
-        query = f"max=8&wait_ms=500&invisible_ms={INVISIBLE_MS}"
         while self.consuming:
             try:
-                found = call(chance.choice(self.gateways), f"{self._place}:receive?{query}", b"")
+                found = receive(chance.choice(self.gateways), GROUP, self.topic, 8, 500, INVISIBLE_MS)
             except LOST:
                 continue
             if found:
-                self._take(found["messages"], chance)
+                self._take(found, chance)
 
     def _take(self, messages: list[dict[str, Any]], chance: random.Random) -> None:
         receipts = [message["receipt"] for message in messages]
@@ -130,27 +124,18 @@ class Load:
                 delivery = Delivery(int(receipt.split()[1]), receipt, is_settled)
                 self.deliveries.setdefault(self.key(message), []).append(delivery)
                 if is_settled:
-                    self.settled.add(base64.b64decode(message["body"]).decode())
+                    self.settled.add(body_of(message).decode())
 
     def _settle(self, receipts: list[str], chance: random.Random) -> list[bool]:
         """Acknowledge at any gateway. False: it was refused, or none has answered."""
         for _ in range(20):
             try:
-                told = call(chance.choice(self.gateways), f"{self._place}:ack", json.dumps({"receipts": receipts}).encode())
+                results = acknowledge(chance.choice(self.gateways), GROUP, self.topic, receipts)
             except LOST:
                 continue
-            return [result["ok"] for result in told["results"]]
+            return [result["ok"] for result in results]
         return [False] * len(receipts)
 
     def progressed(self, goal: int) -> bool:
         """`goal` messages are settled, or a thread has failed."""
         return len(self.settled) >= goal or bool(self.faults)
-
-
-def call(node: Ports, path: str, body: bytes, **fields: str) -> Any:
-    """A POST by HTTP. Returns the JSON of the answer; None: it has no body."""
-    headers = {"Content-Type": "application/json", **fields}
-    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        text = answer.read()
-    return json.loads(text) if text else None

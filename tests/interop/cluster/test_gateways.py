@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import subprocess
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +19,7 @@ from paho.mqtt.properties import Properties
 from gateway.client.client import Client
 from tests.interop.cluster.cluster import Cluster
 from tests.interop.grpc.setup import python_client
+from tests.interop.http_api import acknowledge, body_of, call, receive
 from tests.interop.node import Node
 from tests.interop.remoting.test_go import client
 from tests.patience import until
@@ -30,31 +27,13 @@ from tests.patience import until
 __all__ = ["client"]
 pytestmark = pytest.mark.interop
 WAIT_S = 60.0
+WAIT_MS = 20_000
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Cluster(tmp_path_factory.mktemp("cluster"), 2) as running:
         yield running
-
-
-def post(node: Node, path: str, document: object = None, body: bytes = b"") -> Any:
-    """Send a POST. Returns the JSON of the answer, None when it has no body."""
-    data = body if document is None else json.dumps(document).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=40) as answer:
-        text = answer.read()
-    return json.loads(text) if text else None
-
-
-def received(node: Node, group: str, topic: str, wait_ms: int = 20_000) -> list[dict[str, Any]]:
-    """Messages that a consumer by HTTP receives at `node`, invisible to others for a minute."""
-    found = post(node, f"/v1/groups/{group}/topics/{topic}:receive?max=16&wait_ms={wait_ms}&invisible_ms=60000")
-    return found["messages"] if found else []
-
-
-def body_of(message: dict[str, Any]) -> bytes:
-    return base64.b64decode(message["body"])
 
 
 class Listener:
@@ -140,10 +119,10 @@ def test_a_session_is_taken_over_from_another_gateway(cluster: Cluster) -> None:
 
 def test_http_sent_at_one_gateway_is_settled_at_another(cluster: Cluster) -> None:
     first, second = cluster.gateways
-    post(first, "/v1/topics/parcels/messages", body=b"parcel")
-    (message,) = received(second, "carriers", "parcels")
+    call(first, "/v1/topics/parcels/messages", b"parcel")
+    (message,) = receive(second, "carriers", "parcels", wait_ms=WAIT_MS)
     assert body_of(message) == b"parcel"
-    (result,) = post(first, "/v1/groups/carriers/topics/parcels:ack", {"receipts": [message["receipt"]]})["results"]
+    (result,) = acknowledge(first, "carriers", "parcels", [message["receipt"]])
     assert result.get("error") is None, result
 
 
@@ -200,47 +179,40 @@ def test_coap_put_at_one_gateway_is_observed_at_another(cluster: Cluster) -> Non
 def test_what_a_killed_gateway_has_delivered_another_acknowledges(cluster: Cluster) -> None:
     first, second = cluster.gateways
     for number in range(4):
-        post(first, "/v1/topics/cargo/messages", body=b"parcel %d" % number)
+        call(first, "/v1/topics/cargo/messages", b"parcel %d" % number)
     taken: list[dict[str, Any]] = []
     while len(taken) < 4:
-        taken += received(first, "carriers", "cargo")
+        taken += receive(first, "carriers", "cargo", wait_ms=WAIT_MS)
     listener = Listener("interrupted", first, "rooms/#", manual=True)
     publish(second, "rooms/1", b"warm")
     until(lambda: listener.got == [("rooms/1", b"warm")], WAIT_S)
     first.kill()
     receipts = [message["receipt"] for message in taken]
-    results = post(second, "/v1/groups/carriers/topics/cargo:ack", {"receipts": receipts})["results"]
+    results = acknowledge(second, "carriers", "cargo", receipts)
     assert [result.get("error") for result in results] == [None] * 4, results
-    assert received(second, "carriers", "cargo", 100) == [], "the leases were not broken, and all are settled"
+    assert receive(second, "carriers", "cargo", wait_ms=100) == [], "the leases were not broken, and all are settled"
     resumed = Listener("interrupted", second)
     assert resumed.present
     until(lambda: resumed.got == [("rooms/1", b"warm")], WAIT_S)
     listener.client.loop_stop()
     resumed.leave()
     first.start()
-    post(first, "/v1/topics/cargo/messages", body=b"after the restart")
-    (message,) = received(second, "carriers", "cargo")
+    call(first, "/v1/topics/cargo/messages", b"after the restart")
+    (message,) = receive(second, "carriers", "cargo", wait_ms=WAIT_MS)
     assert body_of(message) == b"after the restart"
 
 
 def test_gateways_come_back_to_a_store_that_was_killed(cluster: Cluster) -> None:
     first, second = cluster.gateways
     listener = Listener("patient", first, "halls/#")
-    post(second, "/v1/topics/freight/messages", body=b"before")
+    call(second, "/v1/topics/freight/messages", b"before")
     cluster.store.kill()
 
-    def ready(node: Node) -> bool:
-        try:
-            node.admin("/readyz")
-        except urllib.error.HTTPError:
-            return False
-        return True
-
-    until(lambda: not ready(first) and not ready(second), WAIT_S)
+    until(lambda: not first.serves() and not second.serves(), WAIT_S)
     cluster.store.start()
-    until(lambda: ready(first) and ready(second), WAIT_S)
+    until(lambda: first.serves() and second.serves(), WAIT_S)
     until(lambda: listener.left == [0x8B], WAIT_S, first.text)
-    (message,) = received(second, "carriers", "freight")
+    (message,) = receive(second, "carriers", "freight", wait_ms=WAIT_MS)
     assert body_of(message) == b"before"
     publish(second, "halls/1", b"warm")
     resumed = Listener("patient", first)

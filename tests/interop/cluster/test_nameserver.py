@@ -14,7 +14,7 @@ from gateway.client.answer import ClientError, UnknownTopicError
 from gateway.client.client import Client
 from tests.interop import certificates
 from tests.interop.cluster.cluster import ROLES
-from tests.interop.cluster.test_gateways import post
+from tests.interop.http_api import call
 from tests.interop.node import Node, free_ports
 from tests.interop.remoting.java import JavaClient
 from tests.interop.remoting.test_go import PROJECT
@@ -166,7 +166,7 @@ def test_the_java_client_finds_a_store_through_a_name_server_alone_and_a_gateway
             seen = 0
             while seen < count:
                 path = "/v1/groups/by-http/topics/Java-clients-send:receive?max=32&wait_ms=20000&invisible_ms=60000&from=first"
-                found = post(gateway, path)
+                found = call(gateway, path)
                 assert found
                 seen += len(found["messages"])
             java.scenario("push", at(names))

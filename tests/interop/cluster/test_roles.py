@@ -11,8 +11,8 @@ import pytest
 
 from gateway.client.client import Client
 from tests.interop.cluster.cluster import ROLES
-from tests.interop.cluster.test_gateways import post
 from tests.interop.cluster.test_nameserver import SOON_S, at, await_route
+from tests.interop.http_api import call
 from tests.interop.node import Node, free_ports
 from tests.interop.warm import headgate
 from tests.patience import until
@@ -46,7 +46,7 @@ def test_a_process_does_what_each_of_its_roles_does_alone(roles: tuple[str, ...]
                 sent = client.send("direct", b"x")
                 assert client.bounds([sent.queue])[sent.queue].after == sent.offset + 1
         if "gateway" in roles:
-            post(node, "/v1/topics/through/messages", body=b"hello")
+            call(node, "/v1/topics/through/messages", b"hello")
             at_which = far or node
             with Client(f"127.0.0.1:{at_which.port('remoting')}") as client:
                 ends = client.bounds(list(client.route("through").queues))
@@ -91,7 +91,7 @@ def test_a_name_server_beside_a_gateway_does_not_wait_for_the_gateways_store(wai
     environment = {REGISTRATION: f'["{at(node)}"]'}
     with Node(tmp_path / "store", ROLES, "store", "--port", f"remoting={port}", environment=environment, verb="run") as store:
         assert node.ready(), node.text()
-        post(node, "/v1/topics/orders/messages", body=b"by the gateway")
+        call(node, "/v1/topics/orders/messages", b"by the gateway")
         await_route(at(node), "orders")
         with Client(at(node)) as client:
             assert client.route("orders").addresses == {"broker-a": f"127.0.0.1:{port}"}

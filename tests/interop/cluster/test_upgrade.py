@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.error
 from pathlib import Path
 
 import pytest
 
 from tests.interop.cluster.cluster import Cluster
-from tests.interop.cluster.test_gateways import body_of, post
+from tests.interop.http_api import acknowledge, body_of, call
 from tests.interop.node import Node
 from tests.patience import until
 from tests.store.faults.soak import SOAK
@@ -29,19 +28,10 @@ def round_trip(cluster: Cluster, number: int) -> None:
     """A message that comes by one gateway is received and acknowledged at the other."""
     sender, receiver = cluster.gateways[number % 2], cluster.gateways[(number + 1) % 2]
     body = b"%d" % number
-    post(sender, "/v1/topics/upgraded/messages", body=body)
-    [message] = post(receiver, "/v1/groups/g/topics/upgraded:receive?max=16&wait_ms=20000&from=first")["messages"]
+    call(sender, "/v1/topics/upgraded/messages", body)
+    [message] = call(receiver, "/v1/groups/g/topics/upgraded:receive?max=16&wait_ms=20000&from=first")["messages"]
     assert body_of(message) == body
-    post(sender, "/v1/groups/g/topics/upgraded:ack", {"receipts": [message["receipt"]]})
-
-
-def ready(node: Node) -> bool:
-    """True while a node serves."""
-    try:
-        node.admin("/readyz")
-    except urllib.error.HTTPError:
-        return False
-    return True
+    acknowledge(sender, "g", "upgraded", [message["receipt"]])
 
 
 def renewed(node: Node) -> None:
@@ -62,7 +52,7 @@ def test_nodes_are_upgraded_one_at_a_time(
         assert set(versions(cluster.store)) == {"1"}
         for number, what in enumerate(order, 1):
             renewed(cluster.store if what == "store" else cluster.gateways[int(what)])
-            until(lambda: all(ready(each) for each in cluster.gateways), WAIT_S)
+            until(lambda: all(each.serves() for each in cluster.gateways), WAIT_S)
             round_trip(cluster, 2 * number)
             round_trip(cluster, 2 * number + 1)
         assert versions(cluster.store)[-2:] == ["2", "2"]

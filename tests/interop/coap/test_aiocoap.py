@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,12 +32,6 @@ class Client:
     async def request(self, code: aiocoap.Code, path: str, payload: bytes = b"", **options: object) -> aiocoap.Message:
         sent = self.context.request(self.message(code, path, payload, **options))
         return await asyncio.wait_for(sent.response, ANSWER_S)
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("coap")) as running:
-        yield running
 
 
 @asynccontextmanager

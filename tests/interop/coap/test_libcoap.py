@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(not COMMAND, reason="coap-client is not installed (Debian: libcoap3-bin)"),
 ]
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("libcoap")) as running:
-        yield running
 
 
 def coap(node: Node, method: str, path: str, *options: str) -> tuple[bytes, str]:

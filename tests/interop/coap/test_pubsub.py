@@ -17,8 +17,8 @@ from protocols.coap.message import cbor
 from tests.interop import certificates
 from tests.interop.coap.test_aiocoap import ANSWER_S, Client
 from tests.interop.coap.test_libcoap import COMMAND, coap
-from tests.interop.coap.test_mqtt import Subscriber
 from tests.interop.coap.test_streams import CARRIERS
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 
 pytestmark = pytest.mark.interop
@@ -112,28 +112,28 @@ def test_a_topic_from_its_making_to_its_end_over_every_carrier(node: Node, pair:
 def test_what_a_topic_publishes_is_read_by_mqtt_and_what_mqtt_publishes_by_its_subscribers(
     node: Node, pair: tuple[Path, Path]
 ) -> None:
-    early = Subscriber(node, "barn/+")
+    early = PahoClient(node, "early", "barn/+")
 
     async def scene(one: Client) -> None:
         identity = await made(one, "barn/door")
         await one.request(aiocoap.PUT, f"/ps/data/{identity}", b"open", content_format=0)
         live = await asyncio.to_thread(early.next)
         assert (live.topic, live.payload) == ("barn/door", b"open")
-        late = await asyncio.to_thread(Subscriber, node, "barn/door")
+        late = await asyncio.to_thread(PahoClient, node, "late", "barn/door")
         kept = await asyncio.to_thread(late.next)
         assert (kept.payload, bool(kept.retain)) == (b"open", True)
-        late.close()
+        late.leave()
         asked = one.context.request(one.message(aiocoap.GET, f"/ps/data/{identity}", observe=0))
         assert (await asyncio.wait_for(asked.response, ANSWER_S)).payload == b"open"
         notes = aiter(asked.observation)
         early.client.publish("barn/door", b"shut", 1, True)
         assert (await asyncio.wait_for(anext(notes), ANSWER_S)).payload == b"shut"
         assert (await one.request(aiocoap.GET, f"/ps/data/{identity}")).payload == b"shut"
-        early.client.publish("barn/door", b"", 1, True).wait_for_publish(ANSWER_S)
+        early.publish("barn/door", b"", retain=True)
         assert (await one.request(aiocoap.GET, f"/ps/data/{identity}")).code == aiocoap.NOT_FOUND
 
     run(node, pair, "coap", scene)
-    early.close()
+    early.leave()
 
 
 @libcoap

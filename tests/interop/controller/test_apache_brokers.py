@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
 import pytest
 
 from gateway.client.client import Client
 from tests.interop.controller.controllers import Controllers, until
+from tests.interop.replication.test_mqadmin import id_of
 from tests.interop.rocketmq.controllers import GROUPS, ControllerCluster
 from tests.store.faults.soak import SOAK
 
@@ -72,7 +72,7 @@ def test_mqadmin_shows_and_changes_what_the_controllers_decide(apache: Controlle
     assert f"#MasterAddr\t{master.address}" in sets
     assert sets.count("InSyncReplica:") == 2
     other = next(each for each in apache.members["broker-a"] if each is not master)
-    number = _id_of(sets, other.address)
+    number = id_of(sets, other.address)
     elected = apache.mqadmin("electMaster", "-a", asked, "-b", str(number), "-bn", "broker-a", "-c", "DefaultCluster")
     assert other.address in elected
     apache.until_in_sync()
@@ -87,7 +87,7 @@ def test_mqadmin_shows_and_changes_what_the_controllers_decide(apache: Controlle
     gone = apache.members["broker-b"][0 if apache.brokers["broker-b"] is apache.members["broker-b"][1] else 1]
     gone.kill()
     sets = apache.mqadmin("getSyncStateSet", "-a", asked, "-b", "broker-b")
-    number = _id_of(sets, gone.address)
+    number = id_of(sets, gone.address)
     until(lambda: _in_sync(apache, "broker-b") == 1, "the dead broker is in the SyncStateSet no more", 180)
     cleaned = apache.mqadmin("cleanBrokerMetadata", "-a", asked, "-bn", "broker-b", "-b", str(number), "-c", "DefaultCluster")
     assert "success" in cleaned, cleaned
@@ -100,10 +100,3 @@ def _in_sync(apache: ControllerCluster, group: str) -> int:
 
 def _spaceless(text: str) -> str:
     return text.replace(" ", "").replace("\t", "")
-
-
-def _id_of(sets: str, address: str) -> int:
-    """The id of the replica at an address, as getSyncStateSet prints it."""
-    found = re.search(rf"brokerId=(\d+), brokerAddress='{re.escape(address)}'", sets)
-    assert found is not None, sets
-    return int(found[1])

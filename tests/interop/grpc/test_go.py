@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,6 @@ RUN_S = 150
 @pytest.fixture(scope="module")
 def client() -> Path:
     return go_program(PROJECT, "the gRPC SDK for Go")
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 def run(client: Path, scenario: str, port: int, topic: str, home: Path, tls: bool) -> None:

@@ -21,12 +21,6 @@ def sdk(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def member(node: Node, sdk: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
     with Member(sdk, node, tmp_path_factory.mktemp("member"), "Asked", "askable", count=4) as there:
         yield there

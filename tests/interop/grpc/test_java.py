@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from tests.interop.grpc.setup import make_group, make_topic
 from tests.interop.node import Node
 
 CLIENT_S = 120
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 def run(node: Node, folder: Path, *arguments: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,18 +16,11 @@ import pytest
 
 from tests.interop.http.curl import CURL, VERSIONS, Curl
 from tests.interop.node import Node
+from tests.patience import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(CURL is None, reason="curl is not installed")]
 
 WAIT_S = 60.0
-
-
-def until(found: Callable[[], bool], what: str) -> None:
-    """Wait until something is true."""
-    limit = time.monotonic() + WAIT_S
-    while not found():
-        assert time.monotonic() < limit, what
-        time.sleep(0.02)
 
 
 class Stream:
@@ -85,10 +78,10 @@ def test_curl_follows_a_topic(curl: Curl, tmp_path: Path) -> None:
     topic = f"follow-{curl.tag}"
     send(curl.node, topic, "m0", "m1")
     with stream(curl.node, tmp_path, f"/v1/topics/{topic}:consume?from=first&text=true", curl.version) as running:
-        until(lambda: len(running.texts()) == 2, "what was stored")
+        until(lambda: len(running.texts()) == 2, WAIT_S, lambda: "what was stored")
         for at in range(2, 20):
             send(curl.node, topic, f"m{at}")
-        until(lambda: len(running.texts()) >= 20, "what arrives")
+        until(lambda: len(running.texts()) >= 20, WAIT_S, lambda: "what arrives")
         assert sorted(running.texts()) == sorted(f"m{at}" for at in range(20))
 
 
@@ -103,7 +96,7 @@ def test_readers_resume_over_kill_9_without_a_gap_or_a_doubling(tmp_path: Path, 
         for _ in range(3):
             fields = ["-H", "Accept: text/event-stream"] + (["-H", f"Last-Event-ID: {position}"] if position else [])
             with stream(node, tmp_path, f"{path}&from=first", version, *fields) as running:
-                until(lambda running=running: "id: " in running.text(), "the stream began")  # type: ignore[misc]
+                until(lambda running=running: "id: " in running.text(), WAIT_S, lambda: "the stream began")  # type: ignore[misc]
                 for at in range(sent, sent + 30):
                     send(node, "killed", f"m{at}")
                 sent += 30
@@ -113,7 +106,7 @@ def test_readers_resume_over_kill_9_without_a_gap_or_a_doubling(tmp_path: Path, 
                 position = re.findall(r"id: (\S+)\n", running.text())[-1]
             node.start()
         with stream(node, tmp_path, f"{path}&from={position}", version) as running:
-            until(lambda: len(events) + len(running.texts()) >= sent, "everything that was stored")
+            until(lambda: len(events) + len(running.texts()) >= sent, WAIT_S, lambda: "everything that was stored")
             texts = [text for _, text in events] + running.texts()
         assert sorted(texts) == sorted(f"m{at}" for at in range(sent))
 
@@ -124,7 +117,7 @@ def test_a_group_is_leased_to_a_stream_and_acknowledged_by_a_call(curl: Curl, tm
     done: set[str] = set()
     path = f"/v1/groups/g-{curl.tag}/topics/{topic}:consume?max=10&text=true&invisible_ms=60000"
     with stream(curl.node, tmp_path, path, curl.version) as running:
-        until(lambda: len(running.lines()) == 10, "as many as may be in flight")
+        until(lambda: len(running.lines()) == 10, WAIT_S, lambda: "as many as may be in flight")
         time.sleep(0.3)
         assert len(running.lines()) == 10
         while len(done) < 50:
@@ -146,7 +139,7 @@ def test_curl_sends_a_stream_and_gets_a_result_for_each_record(curl: Curl, tmp_p
     done = subprocess.run([*command, url], input=records, capture_output=True, timeout=WAIT_S, check=True)
     assert [json.loads(line)["seq"] for line in done.stdout.splitlines()] == list(range(5_000))
     with stream(curl.node, tmp_path, f"/v1/topics/{topic}:consume?from=first&text=true", curl.version) as reader:
-        until(lambda: len(reader.texts()) >= 5_000, "all of them")
+        until(lambda: len(reader.texts()) >= 5_000, WAIT_S, lambda: "all of them")
         assert len(set(reader.texts())) == 5_000
 
 

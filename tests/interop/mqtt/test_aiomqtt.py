@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import aiomqtt
 import pytest
@@ -18,19 +16,6 @@ pytestmark = pytest.mark.interop
 VERSIONS = [aiomqtt.ProtocolVersion.V311, aiomqtt.ProtocolVersion.V5]
 PATIENCE_S = 20
 ANSWER_S = 3
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("aiomqtt"), "--durability", "page") as running:
-        yield running
-
-
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Node]:
-    """A node for one test, which kills it."""
-    with Node(tmp_path, "--durability", "page") as running:
-        yield running
 
 
 def client(

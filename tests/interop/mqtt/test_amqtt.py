@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from amqtt.client import ClientConfig, MQTTClient
@@ -17,19 +16,6 @@ from tests.interop.node import Node
 
 ANSWER_S = 20
 SCHEMES = ["mqtt", "ws"]
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("amqtt"), "--durability", "page") as running:
-        yield running
-
-
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Node]:
-    """A node for one test, to be killed."""
-    with Node(tmp_path, "--durability", "page") as running:
-        yield running
 
 
 def address(node: Node, scheme: str) -> str:

@@ -9,8 +9,6 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gmqtt
@@ -29,19 +27,6 @@ from tests.stored_records import stored_bodies
 pytestmark = pytest.mark.interop
 VERSIONS = [paho.MQTTv31, paho.MQTTv311, paho.MQTTv5]
 mosquitto = pytest.mark.skipif(shutil.which("mosquitto_pub") is None, reason="mosquitto-clients is not installed")
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("mqtt"), "--durability", "page") as running:
-        yield running
-
-
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Node]:
-    """A node for one test, which kills it."""
-    with Node(tmp_path, "--durability", "page") as running:
-        yield running
 
 
 class Remembering(paho.Client):

@@ -6,7 +6,6 @@ import http.client
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import paho.mqtt.client as paho
@@ -19,12 +18,6 @@ from tests.interop.workshop import CLIENTS, node_scripts
 PROJECT = CLIENTS / "javascript" / "mqtt"
 PLACES = [("ws", "websocket"), ("wss", "websocket"), ("wss", "websockets"), ("ws", "http"), ("wss", "http")]
 """Scheme, and the listener that it is spoken to."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node"), "--durability", "page") as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -28,12 +28,6 @@ __all__ = ["client"]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory, node: Node) -> Iterator[ApacheProxy]:
     """A running proxy."""
     with ApacheProxy(tmp_path_factory.mktemp("proxy"), f"127.0.0.1:{node.port('nameserver')}") as running:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,12 +24,6 @@ SCENARIOS = (
 @pytest.fixture(scope="module")
 def client() -> Path:
     return go_program(PROJECT, "rocketmq-client-go")
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

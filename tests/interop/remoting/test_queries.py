@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,12 +12,6 @@ from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
 BINARY = ("-Drocketmq.serialize.type=ROCKETMQ",)
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -18,12 +17,6 @@ MODES = ("callbacks", "reset", "request")
 """Running info, direct consumption and positions of a client; reset of positions with and without a consumer; requests."""
 ROW = f"{'broker-a':40}  {{:<40}}  {{}}"
 """A printed position: queue id and offset."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node")) as running:
-        yield running
 
 
 @dataclass(frozen=True)

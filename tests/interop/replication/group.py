@@ -98,20 +98,12 @@ class StoreGroupNodes:
         self.running.discard(node)
         node.kill()
 
-    def leads(self, node: Node) -> bool:
-        """True when a replica serves clients."""
-        try:
-            node.admin("/readyz")
-        except OSError:
-            return False
-        return True
-
     def leader(self) -> Node:
         """The replica that leads; waits until there is one."""
         found: list[Node] = []
 
         def one() -> bool:
-            found[:] = [node for node in self.running if self.leads(node)]
+            found[:] = [node for node in self.running if node.serves()]
             return bool(found)
 
         until(one, "a replica leads")

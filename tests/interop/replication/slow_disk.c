@@ -1,4 +1,5 @@
-/* A slow disk: fdatasync and fsync take so many milliseconds longer as the file named by SLOW_DISK says, 0 without it.
+/* A slow disk: fdatasync and fsync take so many milliseconds longer as the file named by SLOW_DISK says, 0 without it;
+   with SLOW_DISK_WRITES in the environment, pwrite too.
 
    The file is read at each call, so that a test changes it while the process runs. */
 
@@ -6,6 +7,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,4 +35,11 @@ int fsync(int file) {
     if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
     wait_as_told();
     return real(file);
+}
+
+ssize_t pwrite(int file, const void *data, size_t size, off_t at) {
+    static ssize_t (*real)(int, const void *, size_t, off_t);
+    if (!real) real = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+    if (getenv("SLOW_DISK_WRITES")) wait_as_told();
+    return real(file, data, size, at);
 }

@@ -52,7 +52,7 @@ def test_a_leader_without_room_hands_over_and_nobody_with_room_refuses_in_words(
             volume = volumes[group.nodes.index(first)]
             other = next(node for node in group.nodes if node is not first)
             volume.fill()
-            until(lambda: group.leads(other), "the replica leads that has room")
+            until(other.serves, "the replica leads that has room")
             assert "this leader has no room" in first.text()
             senders.go_on()
             assert not first.ended(), "it waits for room"

@@ -39,14 +39,14 @@ def test_a_learner_follows_serves_readers_and_never_leads(tmp_path: Path) -> Non
         leader = group.leader()
         group.kill(leader)
         other = next(node for node in group.nodes if node is not leader)
-        until(lambda: group.leads(other), "the other one leads")
+        until(other.serves, "the other one leads")
         sent.append("behind the new leader")
         group.send(TOPIC, sent[-1])
         until(lambda: read_all(learner) == set(sent), "it follows the new leader")
 
         group.kill(other)
-        until(lambda: not any(group.leads(node) for node in group.nodes), "nobody leads")
-        assert not group.leads(learner), "a learner alone leads nothing"
+        until(lambda: not any(node.serves() for node in group.nodes), "nobody leads")
+        assert not learner.serves(), "a learner alone leads nothing"
         assert read_all(learner) == set(sent), "and serves what is confirmed"
         group.start(leader)
         group.start(other)

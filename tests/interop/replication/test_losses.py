@@ -86,7 +86,7 @@ def send(node: Node, count: int, name: str) -> list[str]:
 
 def stop_all(group: StoreGroupNodes) -> None:
     """Stop the replicas that run, the leader last: no leadership moves."""
-    for node in sorted(group.running, key=group.leads):
+    for node in sorted(group.running, key=Node.serves):
         group.running.discard(node)
         node.stop()
 
@@ -108,9 +108,9 @@ def two_in_sync_and_one_behind(folder: Path) -> Iterator[tuple[StoreGroupNodes, 
         group.await_members(1, 2, 3)
         sent = send(group.leader(), 30, "first")
         third = group.nodes[2]
-        if group.leads(third):
+        if third.serves():
             assert cluster(group.controllers, "move", GROUP, number(group, group.nodes[0]))[0] == 0
-            until(lambda: group.leads(group.nodes[0]), "another one leads")
+            until(group.nodes[0].serves, "another one leads")
         group.kill(third)
         until(lambda: len(group.members()) == 2, "the third one is left out")
         sent += send(group.leader(), 60, "second")
@@ -146,7 +146,7 @@ def test_controllers_that_forgot_do_not_let_a_replica_that_lacks_records_lead(tm
         )
         status, text = cluster(group.controllers, "found", GROUP, numbers[first])
         assert status == 0, text
-        until(lambda: group.leads(first), "the replica that was named leads")
+        until(first.serves, "the replica that was named leads")
         group.await_members(*sorted(map(int, numbers.values())))
         assert sorted(read_all(first, "orders")) == sorted(sent)
         assert sorted(read_all(first, "orders")) == sorted(group.bodies("orders"))
@@ -159,7 +159,7 @@ def test_an_empty_replica_that_founds_a_group_anew_is_followed_by_no_replica_wit
         before = {node: log_of(node) for node in (first, second)}
         forget(group)
         group.start(third)
-        until(lambda: group.leads(third), "the empty one leads: nobody has told the controllers of another log")
+        until(third.serves, "the empty one leads: nobody has told the controllers of another log")
         for node in (first, second):
             group.start(node)
             await_why(node, "of another history")
@@ -168,7 +168,7 @@ def test_an_empty_replica_that_founds_a_group_anew_is_followed_by_no_replica_wit
         group.kill(third)
         status, text = cluster(group.controllers, "recover", GROUP, number(group, first), "--accept-loss", "--name", GROUP)
         assert status == 0, text
-        until(lambda: group.leads(first), "the complete log leads")
+        until(first.serves, "the complete log leads")
         until(lambda: "follows" in why(second), "the other complete log follows")
         assert sorted(read_all(first, "orders")) == sorted(sent)
 
@@ -212,21 +212,21 @@ def test_a_copied_directory_never_acknowledges_beside_the_original(tmp_path: Pat
         shutil.copytree(original.data, copy.data)
         if not is_running:
             group.start(original)
-            until(lambda: group.leads(original), "the original leads again")
+            until(original.serves, "the original leads again")
         group.start(copy)
         await_why(copy, "another process")
         for each in range(20):
             assert not post(copy, "orders", f"copy-{each}", 1)
             sent += send(original, 1, f"original-{each}")
         epoch = group._group().leader_epoch
-        assert group.leads(original)
+        assert original.serves()
         assert group._group().leader_epoch == epoch, "they do not depose each other"
         if not is_running:
             group.kill(original)
             await_why(copy, "a copy of this data directory")
             until(lambda: "registered with a copy" in why(copy), "it does not take the place of the original either")
             group.start(original)
-            until(lambda: group.leads(original), "the original leads again")
+            until(original.serves, "the original leads again")
         assert sorted(read_all(original, "orders")) == sorted(sent)
 
 
@@ -247,7 +247,7 @@ def test_what_a_recovery_has_given_up_is_set_aside_and_told(tmp_path: Path) -> N
             lambda: cluster(group.controllers, "recover", GROUP, which, "--accept-loss", "--name", GROUP)[0] == 0,
             "the group is recovered", 60,
         )  # fmt: skip
-        until(lambda: group.leads(other), "the other one leads")
+        until(other.serves, "the other one leads")
         end = len(log_of(leader))
         group.start(leader)
         until(lambda: "this replica follows" in why(leader), "it follows")

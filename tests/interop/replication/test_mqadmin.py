@@ -63,7 +63,7 @@ def test_mqadmin_shows_moves_and_cleans_a_store_group(java: JavaClient, tmp_path
         number = id_of(sets, address(other, "replication"))
         elected = java.admin("electMaster", "-a", asked, "-b", str(number), "-bn", "broker-a", "-c", "DefaultCluster")
         assert address(other, "replication") in elected, elected
-        until(lambda: group.leads(other), "who was elected leads")
+        until(other.serves, "who was elected leads")
         group.await_members(1, 2)
         after = java.admin("getBrokerEpoch", "-b", "broker-a", "-n", address(other, "nameserver"))
         assert max(epochs(after)) > max(epochs(before))

@@ -120,7 +120,7 @@ class Machines:
         found: list[Node] = []
 
         def one() -> bool:
-            found[:] = [node for node in self.nodes.values() if _is_ready(node)]
+            found[:] = [node for node in self.nodes.values() if node.serves()]
             return bool(found)
 
         until(one, "a replica leads")
@@ -129,14 +129,6 @@ class Machines:
     def close(self) -> None:
         for node in self.nodes.values():
             node.kill()
-
-
-def _is_ready(node: Node) -> bool:
-    try:
-        node.admin("/readyz")
-    except OSError:
-        return False
-    return True
 
 
 def _sent(node: Node, body: str) -> None:
@@ -166,7 +158,7 @@ def test_the_page_about_three_nodes_does_what_it_says(tmp_path: Path) -> None:
             follower.spawn()
             machines.done(AWAIT)
             machines.done(MOVE, {"GROUP": "broker-a", "REPLICA": machines.replica(follower)})
-            until(lambda: _is_ready(follower), "the replica leads that was named")
+            until(follower.serves, "the replica leads that was named")
             machines.done(SET, {"GROUP": "broker-a", "N": "2"})
             _sent(gateway, "after the move")
 

@@ -160,7 +160,7 @@ def test_a_follower_refuses_what_only_a_leader_does(pair: StoreGroupNodes) -> No
     assert reader.ask(codes.HEARTBEAT, {}, beat).code == codes.SUCCESS
     assert pair.bodies(OTHER) == ["one"]
     pair.kill(pair.leader())
-    until(lambda: pair.leads(follower), "the follower leads")
+    until(follower.serves, "the follower leads")
     with pytest.raises(ConnectionError, match="cannot connect"):
         Link(address(follower, "readers"), 5)
     assert pair.bodies(OTHER) == ["one"]

@@ -29,7 +29,7 @@ def test_all_replicas_are_restarted_under_load_and_nothing_is_lost(tmp_path: Pat
         with AllSenders([gateway], group.nodes) as senders:
             for node in _leader_last(group):
                 senders.go_on()
-                is_leader = group.leads(node)
+                is_leader = node.serves()
                 group.running.discard(node)
                 assert node.stop() == 0
                 assert not is_leader or "should lead" in node.text(), "it hands the leadership over"

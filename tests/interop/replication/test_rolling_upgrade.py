@@ -53,7 +53,7 @@ def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_
             if SOAK:
                 _restart(group, second, before, senders)
                 _restart(group, first, before, senders)  # a downgrade, of a replica that has led
-                assert not group.leads(first)
+                assert not first.serves()
                 _restart(group, first, ROOT, senders)
                 _move(group, first)
             for node in (second, leader, first):
@@ -105,4 +105,4 @@ def _move(group: StoreGroupNodes, node: Node) -> None:
         assert answer.refusal is None, answer
     finally:
         controllers.close()
-    until(lambda: group.leads(node), "the replica leads that should")
+    until(node.serves, "the replica leads that should")

@@ -16,17 +16,17 @@ import pytest
 
 from controller.slow_replicas import record
 from controller.slow_replicas.detector import GreyDetector
+from controller.slow_replicas.ports import Move
 from controller.slow_replicas.replay import replay
-from controller.slow_replicas.verdict import Move
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness
 from domain.controller.request import ReplicaHeard
 from gateway.cluster.operator.controllers import ClusterControllers
 from tests.interop.controller.controllers import until
 from tests.interop.node import Node
+from tests.interop.replication.chaos.proxy import LoopbackProxy
 from tests.interop.replication.group import StoreGroupNodes
 from tests.interop.replication.slow_disk import SlowDisk
-from tests.interop.replication.slow_path import SlowPath
 from tests.interop.warm import headgate
 from tests.store.faults.soak import SOAK
 
@@ -142,16 +142,23 @@ def test_leadership_leaves_a_process_that_stalls(tmp_path: Path) -> None:
         await_move(group, source, load, "turn_us")
 
 
+def slow_paths(group: StoreGroupNodes, stack: ExitStack) -> list[LoopbackProxy]:
+    """Start the group with a proxy before the replication port of each node."""
+    paths: list[LoopbackProxy] = []
+    for node in group.nodes:
+        node.claim()
+        paths.append(LoopbackProxy(0, node.port("replication")))
+        stack.callback(paths[-1].close)
+        node.environment["HEADGATE_REPLICATION_ADDRESS"] = f"127.0.0.1:{paths[-1].port}"
+    stack.enter_context(group)
+    return paths
+
+
 @pytest.mark.skipif(not SOAK, reason="SOAK=1 runs it: it takes half a minute")
 def test_leadership_leaves_a_slow_path_to_the_followers(tmp_path: Path) -> None:
     group = StoreGroupNodes(tmp_path, 3)
     with ExitStack() as stack:
-        paths: list[SlowPath] = []
-        for node in group.nodes:
-            node.claim()
-            paths.append(stack.enter_context(SlowPath(node.port("replication"))))
-            node.environment["HEADGATE_REPLICATION_ADDRESS"] = f"127.0.0.1:{paths[-1].port}"
-        stack.enter_context(group)
+        paths = slow_paths(group, stack)
         load = stack.enter_context(Load(group))
         await_ordinary(group)
         source = group_of(group)[0].leader
@@ -162,12 +169,7 @@ def test_leadership_leaves_a_slow_path_to_the_followers(tmp_path: Path) -> None:
 def test_a_follower_to_which_the_path_is_slow_is_not_waited_for(tmp_path: Path) -> None:
     group = StoreGroupNodes(tmp_path, 3, controllers=1)
     with ExitStack() as stack:
-        paths: list[SlowPath] = []
-        for node in group.nodes:
-            node.claim()
-            paths.append(stack.enter_context(SlowPath(node.port("replication"))))
-            node.environment["HEADGATE_REPLICATION_ADDRESS"] = f"127.0.0.1:{paths[-1].port}"
-        stack.enter_context(group)
+        paths = slow_paths(group, stack)
         load = stack.enter_context(Load(group))
         await_ordinary(group)
         found = group_of(group)[0]

@@ -19,10 +19,10 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from protocols.grpc.messages import messaging_pb2 as pb
-from tests.interop.cluster.load import call
 from tests.interop.grpc.setup import make_group, make_topic
 from tests.interop.grpc.stub_consumer import StubConsumer, bodies
 from tests.interop.grpc.test_stub import method
+from tests.interop.http_api import call
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, read_all
 from tests.interop.replication.raw_mqtt import RawMqtt

@@ -5,7 +5,6 @@ A sender connects when it is made, so that what is broken then concerns its send
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from gateway.client.answer import QueueRoute
 from gateway.client.link import Link
 from protocols.grpc.messages import messaging_pb2 as pb
+from tests.interop.coap.one_request import coap_request
 from tests.interop.grpc.test_stub import method
 from tests.interop.node import Ports
 from tests.interop.rocketmq.failover.send_request import send_request
@@ -54,14 +54,11 @@ def http_sender(path: str, **fields: str) -> Callable[[Ports, str], Send]:
 def coap_sender(node: Ports, topic: str) -> Send:
     """A confirmable POST: response code and Max-Age."""
 
-    async def post(body: bytes) -> Told:
-        context = await aiocoap.Context.create_client_context()
-        uri = f"coap://127.0.0.1:{node.port('coap')}/mq/{topic}"
-        answer = await context.request(aiocoap.Message(code=aiocoap.POST, uri=uri, payload=body)).response
-        await context.shutdown()
+    def send(body: bytes) -> Told:
+        answer = coap_request(node, aiocoap.POST, f"/mq/{topic}", body)
         return answer.code.dotted, answer.opt.max_age
 
-    return lambda body: asyncio.run(asyncio.wait_for(post(body), WAIT_S))
+    return send
 
 
 def grpc_sender(node: Ports, topic: str) -> Send:
@@ -141,9 +138,19 @@ def senders(node: Ports, topic: str) -> dict[str, Send]:
     return {protocol: made(node, topic) for protocol, made in MADE.items()}
 
 
+def word_of(node: Ports, protocol: str, topic: str, body: bytes) -> object:
+    """The word that a client of one protocol is told for one send."""
+    return MADE[protocol](node, topic)(body)[0]
+
+
+def body_of(about: str, protocol: str) -> bytes:
+    """What `notified` sends by one protocol."""
+    return f"{about} by {protocol}".encode()
+
+
 def notified(each: Mapping[str, Send], about: str, meanwhile: Callable[[], None] = lambda: None) -> dict[str, Told]:
     """Send by all protocols at the same time -> what each client is told. `meanwhile` is called while they wait."""
     with ThreadPoolExecutor(len(each)) as pool:
-        waiting = {protocol: pool.submit(send, f"{about} by {protocol}".encode()) for protocol, send in each.items()}
+        waiting = {protocol: pool.submit(send, body_of(about, protocol)) for protocol, send in each.items()}
         meanwhile()
         return {protocol: future.result() for protocol, future in waiting.items()}

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.client.client import Client
 from tests.interop.rocketmq.apache import ApacheCluster
+from tests.interop.rocketmq.controllers import ControllerCluster
 from tests.interop.rocketmq.secured import SecuredCluster
 
 
@@ -29,3 +31,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster
         running.make_user("alice", "password-of-alice", "Topic:orders", "Pub", "Sub")
         running.make_user("bob", "password-of-bob", "Topic:others", "Pub", "Sub")
         yield running
+
+
+@pytest.fixture
+def near(apache: ApacheCluster | ControllerCluster) -> Iterator[Client]:
+    """A client at Apache's own side, whichever cluster the folder of the test has."""
+    with Client(apache.nameserver.address) as client:
+        yield client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import random
@@ -18,12 +17,13 @@ import pytest
 from gateway.client.link import Link
 from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
+from tests.interop.coap.one_request import coap_request
 from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import python_client
+from tests.interop.http_api import request
 from tests.interop.node import Node
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.secured import ADMIN, SecuredCluster
-from tests.interop.rocketmq.test_gateway import http
 from tests.interop.test_access import Mqtt
 from tests.patience import until
 
@@ -72,7 +72,7 @@ def node(secured: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> I
 def send(node: Node, topic: str, user: str, password: str) -> int:
     """The status of a message that is sent by HTTP; `user` "": without credentials."""
     fields = {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()} if user else {}
-    return http(node, "POST", f"/v1/topics/{topic}/messages", b"x", **fields)[0]
+    return request(node, "POST", f"/v1/topics/{topic}/messages", b"x", **fields)[0]
 
 
 def test_a_user_of_the_cluster_sends_and_receives_by_http(node: Node) -> None:
@@ -83,8 +83,8 @@ def test_a_user_of_the_cluster_sends_and_receives_by_http(node: Node) -> None:
     assert send(node, "others", "alice", PASSWORD) == 403
     fields = {"Authorization": "Basic " + base64.b64encode(f"alice:{PASSWORD}".encode()).decode()}
     path = "/v1/groups/{}/topics/orders:receive?max=8&wait_ms=1000"
-    until(lambda: http(node, "POST", path.format("readers-http"), None, **fields)[0] == 200, WAIT_S, node.text)
-    assert http(node, "POST", path.format("strangers"), None, **fields)[0] == 403
+    until(lambda: request(node, "POST", path.format("readers-http"), None, **fields)[0] == 200, WAIT_S, node.text)
+    assert request(node, "POST", path.format("strangers"), None, **fields)[0] == 403
 
 
 def test_the_python_sdk_signs_with_a_user_of_the_cluster(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,17 +125,7 @@ def test_the_java_sdk_signs_with_a_user_of_the_cluster(node: Node, tmp_path: Pat
 
 def coap(node: Node, code: aiocoap.Code, topic: str) -> str:
     """The code of the answer to a request for a topic by CoAP, which has no credentials."""
-
-    async def ask() -> str:
-        client = await aiocoap.Context.create_client_context()
-        try:
-            uri = f"coap://127.0.0.1:{node.port('coap')}/mq/{topic}"
-            asked = client.request(aiocoap.Message(code=code, uri=uri, payload=b"x" if code is aiocoap.POST else b""))
-            return str((await asyncio.wait_for(asked.response, WAIT_S)).code.dotted)
-        finally:
-            await client.shutdown()
-
-    return asyncio.run(ask())
+    return str(coap_request(node, code, f"/mq/{topic}", b"x" if code is aiocoap.POST else b"").code.dotted)
 
 
 def test_coap_clients_are_the_user_of_the_cluster_that_anonymous_names(

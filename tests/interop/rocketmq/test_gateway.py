@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import aiocoap
-import paho.mqtt.client as mqtt
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 
 from gateway.client.client import Client
 from gateway.client.link import Link
 from protocols.remoting import codes
+from tests.interop.coap.one_request import coap_request
+from tests.interop.http_api import request
+from tests.interop.mqtt.paho_client import PahoClient
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
@@ -41,91 +38,23 @@ def gateway(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         node.kill()
 
 
-@pytest.fixture
-def near(apache: ApacheCluster) -> Iterator[Client]:
-    """A client at Apache's own side."""
-    with Client(apache.nameserver.address) as client:
-        yield client
+class Subscriber(PahoClient):
+    """A client whose session outlives its connections."""
 
-
-def http(node: Node, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    """One HTTP request."""
-    fields = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, fields, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=40) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
-
-
-class Subscriber:
-    """A paho client, whose session outlives its connections."""
-
-    def __init__(
-        self,
-        node: Node,
-        name: str,
-        *filters: str,
-        clean: bool = False,
-        will: tuple[str, bytes] | None = None,
-        expiry_s: int = 3_600,
-        port: str = "mqtt",
-    ) -> None:
-        self.got: list[tuple[str, bytes]] = []
-        self.lost: list[object] = []
-        self.subscribed: list[Any] = []
-        self._connected: list[object] = []
-        transport: Any = "websockets" if port == "websocket" else "tcp"
-        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5, transport=transport)
-        self.client.on_message = lambda _client, _data, message: self.got.append((message.topic, bytes(message.payload)))
-        self.client.on_subscribe = lambda _client, _data, _id, codes, _props: self.subscribed.append(codes)
-        self.client.on_connect = lambda *_: self._connected.append(1)
-        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        properties.SessionExpiryInterval = expiry_s
-        self.client.on_disconnect = lambda *_: self.lost.append(1)
-        if will is not None:
-            self.client.will_set(*will, qos=1)
-        self.client.connect("127.0.0.1", node.port(port), clean_start=clean, properties=properties)
-        self.client.loop_start()
-        until(lambda: bool(self._connected), WAIT_S)
-        if filters:
-            self.client.subscribe([(each, 1) for each in filters])
-            until(lambda: bool(self.subscribed), WAIT_S)
-            assert all(not code.is_failure for code in self.subscribed[0])
-
-    def publish(self, topic: str, body: bytes, qos: int, retain: bool = False) -> None:
-        sent = self.client.publish(topic, body, qos, retain)
-        sent.wait_for_publish(WAIT_S)
-        assert sent.is_published()
-
-    def until(self, *wanted: bytes) -> None:
-        """Wait until it has these bodies, in any order."""
-        until(lambda: set(wanted) <= {body for _, body in self.got}, WAIT_S, lambda: str(self.got))
-
-    def leave(self) -> None:
-        self.client.disconnect()
-        self.client.loop_stop()
+    def __init__(self, node: Node, name: str, *filters: str, clean: bool = False, expiry_s: int = 3_600, **more: Any) -> None:
+        super().__init__(node, name, *filters, clean=clean, expiry_s=expiry_s, **more)
 
 
 def test_what_every_protocol_sends_is_at_apaches_own_side(apache: ApacheCluster, gateway: Node, near: Client) -> None:
     apache.make_topic("inbound", "NORMAL")
-    assert http(gateway, "POST", "/v1/topics/inbound/messages", b"http")[0] == 201
+    assert request(gateway, "POST", "/v1/topics/inbound/messages", b"http")[0] == 201
     event = {"ce_id": "1", "ce_source": "/here", "ce_type": "made", "ce_specversion": "1.0", "content_type": "text/plain"}
-    assert http(gateway, "POST", "/ce/inbound", b"cloudevent", **event)[0] == 204
+    assert request(gateway, "POST", "/ce/inbound", b"cloudevent", **event)[0] == 204
     publisher = Subscriber(gateway, "publisher")
     for qos in range(3):
         publisher.publish("inbound/of/mqtt", b"qos%d" % qos, qos)
     publisher.leave()
-
-    async def coap() -> None:
-        context = await aiocoap.Context.create_client_context()
-        uri = f"coap://127.0.0.1:{gateway.port('coap')}/mq/inbound/of/coap"
-        answer = await context.request(aiocoap.Message(code=aiocoap.POST, uri=uri, payload=b"coap")).response
-        assert answer.code == aiocoap.CREATED
-        await context.shutdown()
-
-    asyncio.run(coap())
+    assert coap_request(gateway, aiocoap.POST, "/mq/inbound/of/coap", b"coap").code == aiocoap.CREATED
     wanted = [b"cloudevent", b"coap", b"http", b"qos0", b"qos1", b"qos2"]
     until(lambda: sorted(stored_bodies(near, "inbound")) == wanted, WAIT_S, lambda: str(stored_bodies(near, "inbound")))
 
@@ -140,13 +69,13 @@ def test_what_apaches_side_sends_is_received_and_acknowledged_over_http(
     path = "/v1/groups/readers/topics/outbound"
 
     def receive() -> bool:
-        code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
+        code, answer = request(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
         if code != 200:
             return False
         messages = json.loads(answer)["messages"]
         found.update(base64.b64decode(each["body"]) for each in messages)
         receipts = json.dumps({"receipts": [each["receipt"] for each in messages]}).encode()
-        assert all(each["ok"] for each in json.loads(http(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
+        assert all(each["ok"] for each in json.loads(request(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
         return len(found) == 10
 
     until(receive, WAIT_S, lambda: str(found))
@@ -211,7 +140,7 @@ def test_the_lag_of_a_group_is_on_the_metrics_page(apache: ApacheCluster, gatewa
     """Before and after the group receives, what is delivered again included, as the brokers tell it."""
     apache.make_topic("lagged", "NORMAL")
     path = "/v1/groups/laggards/topics/lagged"
-    assert http(gateway, "POST", f"{path}:receive?max=8&wait_ms=0&invisible_ms=60000")[0] == 204
+    assert request(gateway, "POST", f"{path}:receive?max=8&wait_ms=0&invisible_ms=60000")[0] == 204
 
     def lag(name: str) -> float:
         return lag_of(gateway, name, "laggards", "lagged")
@@ -224,11 +153,11 @@ def test_the_lag_of_a_group_is_on_the_metrics_page(apache: ApacheCluster, gatewa
     given_back: set[str] = set()
 
     def receive_all() -> bool:
-        messages = json.loads(http(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")[1] or b"{}")
+        messages = json.loads(request(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")[1] or b"{}")
         for each in messages.get("messages", ()):
             verb = "ack" if given_back else "nack"
             given_back.add(each["id"])
-            answer = http(gateway, "POST", f"{path}:{verb}", json.dumps({"receipts": [each["receipt"]]}).encode())
+            answer = request(gateway, "POST", f"{path}:{verb}", json.dumps({"receipts": [each["receipt"]]}).encode())
             assert json.loads(answer[1])["results"][0]["ok"], answer
         return lag("group_lag") == 0
 
@@ -283,7 +212,7 @@ def test_members_of_a_shared_subscription_share_what_apaches_side_sends(
     for body in sent:
         near.send("divided", body)
     until(lambda: sum(len(each.got) for each in members) >= 20, WAIT_S)
-    assert sorted(body for each in members for _, body in each.got) == sorted(sent)
+    assert sorted(body for each in members for body in each.bodies()) == sorted(sent)
     for each in members:
         each.leave()
 
@@ -314,14 +243,14 @@ def test_a_dead_broker_delays_nobody_and_is_used_again_when_it_is_back(
     broker.kill()
     try:
         for number in range(12):
-            code, answer = http(gateway, "POST", "/v1/topics/failing/messages", b"f%d" % number)
+            code, answer = request(gateway, "POST", "/v1/topics/failing/messages", b"f%d" % number)
             assert code == 201, answer
     finally:
         apache.restart("broker-b")
     route = near.route("failing")
 
     def is_used() -> bool:
-        http(gateway, "POST", "/v1/topics/failing/messages", b"again")
+        request(gateway, "POST", "/v1/topics/failing/messages", b"again")
         return any(queue.broker == "broker-b" and edges.after for queue, edges in near.bounds(route.queues).items())
 
     until(is_used, WAIT_S * 2)
@@ -329,16 +258,16 @@ def test_a_dead_broker_delays_nobody_and_is_used_again_when_it_is_back(
 
 
 def test_what_the_cluster_has_no_place_for_is_refused_by_name(gateway: Node) -> None:
-    code, answer = http(gateway, "PUT", "/v1/topics/short", b'{"retention_ms":1000}', content_type="application/json")
+    code, answer = request(gateway, "PUT", "/v1/topics/short", b'{"retention_ms":1000}', content_type="application/json")
     assert (code, b"retention_ms" in answer) == (501, True)
-    code, answer = http(gateway, "PUT", "/v1/topics/lites", b'{"type":"LITE"}', content_type="application/json")
+    code, answer = request(gateway, "PUT", "/v1/topics/lites", b'{"type":"LITE"}', content_type="application/json")
     assert (code, b"LITE" in answer) == (501, True)
     document = b'{"source":"orders","sink":"https://example.com/hook","protocol":"HTTP"}'
     for method, path, body in (
         ("POST", "/subscriptions", document), ("GET", "/subscriptions", None), ("GET", "/subscriptions/x", None),
         ("PUT", "/subscriptions/x", document), ("POST", "/subscriptions/x:test", b""), ("POST", "/v1/groups/g:redrive", b""),
     ):  # fmt: skip
-        code, answer = http(gateway, method, path, body)
+        code, answer = request(gateway, method, path, body)
         assert (code, b"Apache RocketMQ cluster" in answer) == (501, True), answer
     text = gateway.text()
     assert "not to be had" in text

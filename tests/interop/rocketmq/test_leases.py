@@ -13,8 +13,6 @@ from domain.message.receipt import Receipt, parse
 from domain.message.record import Record
 from gateway.apache.heartbeats import RocketmqHeartbeats
 from gateway.apache.store import RocketmqDeadLetters
-from protocols.remoting import codes
-from protocols.remoting.wire.frame import Frame
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.near import NearGateway, body, run, send
 
@@ -155,12 +153,6 @@ def test_half_messages_are_decided_and_asked_about(apache: ApacheCluster) -> Non
                 return True
 
         gateway.transactions.listen(Listener())
-
-        def requested(broker: str, frame: Frame, _: object) -> None:
-            if frame.code == codes.CHECK_TRANSACTION:
-                gateway.transactions.checked(broker, frame)
-
-        gateway.brokers.on_request = requested
         for name, fields in answers.items():
             position = int(fields["msgId"][16:], 16)
             key = f"broker-b-paid-0-{name}"

@@ -13,11 +13,13 @@ from functools import partial
 import pytest
 
 from gateway.client.client import Client
-from protocols.grpc.messages import messaging_pb2 as pb
+from tests.interop.http_api import request
 from tests.interop.node import Node
+from tests.interop.replication.words import word_of
 from tests.interop.rocketmq.alone import LoneBroker
-from tests.interop.rocketmq.test_gateway import Subscriber, http
-from tests.interop.rocketmq.test_promises import TOPIC, by_coap, by_grpc, by_http, by_remoting
+from tests.interop.rocketmq.gateway import gateway_before
+from tests.interop.rocketmq.test_gateway import Subscriber
+from tests.interop.rocketmq.test_promises import TOPIC
 from tests.interop.workshop import CLIENTS, java_classpath
 from tests.patience import until
 from tests.store.faults.soak import SOAK
@@ -47,9 +49,7 @@ def older(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lo
 @pytest.fixture(scope="module")
 def gateway(older: LoneBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A gateway before it."""
-    options = ("--roles", "gateway", "--store", f"rocketmq://{older.nameserver.address}")
-    environment = {"HEADGATE_STORE_BROKER_PORTS": "0"}
-    node = Node(tmp_path_factory.mktemp("gateway"), *options, environment=environment, verb="run")
+    node = gateway_before(older.nameserver.address, tmp_path_factory.mktemp("gateway"))
     try:
         yield node.start()
     finally:
@@ -72,10 +72,8 @@ def test_the_start_tells_the_version_and_what_is_not_to_be_had(gateway: Node, ve
 
 
 def test_every_protocol_sends(gateway: Node, near: Client) -> None:
-    assert by_http(gateway, b"http") == 201
-    assert by_coap(gateway, b"coap") == "2.01"
-    assert by_remoting(gateway, b"remoting") == 0
-    assert by_grpc(gateway, b"grpc") == pb.OK
+    for protocol, word in (("http", 201), ("coap", "2.01"), ("remoting", 0), ("grpc", "OK")):
+        assert word_of(gateway, protocol, TOPIC, protocol.encode()) == word
     publisher = Subscriber(gateway, "publisher", clean=True)
     publisher.publish(TOPIC, b"mqtt", 1)
     publisher.leave()
@@ -101,18 +99,18 @@ def test_a_group_receives_by_message_or_is_refused_by_name(gateway: Node, near: 
     path = f"/v1/groups/readers/topics/{TOPIC}"
     if version == "4.9":
         for _ in range(3):
-            code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")
+            code, answer = request(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")
             assert (code, b"broker-a" in answer) == (501, True), answer
         return
     found: set[bytes] = set()
 
     def receive() -> bool:
-        code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
+        code, answer = request(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
         if code == 200:
             messages = json.loads(answer)["messages"]
             found.update(base64.b64decode(each["body"]) for each in messages)
             receipts = json.dumps({"receipts": [each["receipt"] for each in messages]}).encode()
-            assert all(each["ok"] for each in json.loads(http(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
+            assert all(each["ok"] for each in json.loads(request(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
         return b"to receive" in found
 
     until(receive, WAIT_S, lambda: str(found))
@@ -121,5 +119,5 @@ def test_a_group_receives_by_message_or_is_refused_by_name(gateway: Node, near: 
 def test_a_message_that_no_replica_has_is_unsure(older: LoneBroker, gateway: Node, version: str) -> None:
     """SLAVE_NOT_AVAILABLE: brokers of 5 have no such answer to a send, and wait for as many replicas as they are told."""
     with older.broken("slave not available"):
-        told = by_remoting(gateway, b"unsure"), by_http(gateway, b"unsure"), by_grpc(gateway, b"unsure")
-    assert told == ((11, 504, pb.SLAVE_PERSISTENCE_TIMEOUT) if version == "4.9" else (0, 201, pb.OK))
+        told = [word_of(gateway, protocol, TOPIC, b"unsure") for protocol in ("remoting", "http", "grpc")]
+    assert told == ([11, 504, "SLAVE_PERSISTENCE_TIMEOUT"] if version == "4.9" else [0, 201, "OK"])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +17,7 @@ from tests.interop.grpc.setup import python_client
 from tests.interop.grpc.stub_consumer import StubConsumer
 from tests.interop.grpc.test_go import PROJECT as GO_PROJECT
 from tests.interop.grpc.test_go import run as run_go
+from tests.interop.http_api import acknowledge, receive
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
@@ -185,15 +184,6 @@ def found_in(seconds: float, look: Callable[[], Found]) -> Found:
     return found
 
 
-def post(node: Node, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-    """POST to the HTTP API; the JSON of the answer."""
-    data = b"" if content is None else json.dumps(content).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", data=data, method="POST")
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        found: dict[str, Any] = json.loads(answer.read() or b"{}")
-    return found
-
-
 def test_a_lease_of_one_gateway_is_settled_at_another_by_another_protocol(apache: ApacheCluster, gateways: list[Node]) -> None:
     apache.make_topic("shared")
     send(apache, "broker-b", "shared", ["one", "two"])
@@ -201,16 +191,14 @@ def test_a_lease_of_one_gateway_is_settled_at_another_by_another_protocol(apache
         messages = found_in(60, lambda: consumer.attempt("", 32))
     receipts = [message.system_properties.receipt_handle for message in messages]
     assert [None if (each := parse(text)) is None else each.broker for text in receipts] == ["broker-b"] * len(messages)
-    acked = post(gateways[1], "/v1/groups/shared-group/topics/shared:ack", {"receipts": receipts})
-    assert [each["ok"] for each in acked["results"]] == [True] * len(receipts)
+    assert [each["ok"] for each in acknowledge(gateways[1], "shared-group", "shared", receipts)] == [True] * len(receipts)
 
 
 def test_a_receipt_of_a_gateway_is_one_of_apaches(apache: ApacheCluster, gateways: list[Node]) -> None:
     """What HTTP was given is settled by the broker itself, asked as Apache's proxy asks it."""
     apache.make_topic("http-lease")
     send(apache, "broker-a", "http-lease", ["mine"])
-    path = "/v1/groups/http-group/topics/http-lease:receive?max=10&wait_ms=20000&invisible_ms=10000"
-    [message] = post(gateways[0], path)["messages"]
+    [message] = receive(gateways[0], "http-group", "http-lease", 10, 20_000, 10_000)
 
     async def play(apart: NearGateway) -> None:
         await apart.know("http-lease")
@@ -226,22 +214,19 @@ def test_messages_of_one_broker_go_on_while_the_other_is_killed(apache: ApacheCl
     apache.brokers["broker-b"].kill()
     try:
         send(apache, "broker-a", "half-dead", ["alive"])
-        path = "/v1/groups/dead-group/topics/half-dead:receive?max=10&wait_ms=20000&invisible_ms=30000"
-        [message] = post(gateways[0], path)["messages"]
-        acked = post(gateways[1], "/v1/groups/dead-group/topics/half-dead:ack", {"receipts": [message["receipt"]]})
-        assert acked["results"][0]["ok"]
+        [message] = receive(gateways[0], "dead-group", "half-dead", 10, 20_000, 30_000)
+        assert acknowledge(gateways[1], "dead-group", "half-dead", [message["receipt"]])[0]["ok"]
     finally:
         apache.restart("broker-b")
     send(apache, "broker-b", "half-dead", ["back"])
-    path = "/v1/groups/dead-group/topics/half-dead:receive?max=10&wait_ms=20000&invisible_ms=30000"
-    found = found_in(60, lambda: post(gateways[0], path).get("messages", []))
+    found = found_in(60, lambda: receive(gateways[0], "dead-group", "half-dead", 10, 20_000, 30_000))
     assert len(found) == 1
 
 
 def test_members_are_shown_by_apaches_tools(apache: ApacheCluster, gateways: list[Node]) -> None:
     apache.make_topic("waited")
     apache.make_group("waited-group")
-    post(gateways[0], "/v1/groups/waited-group/topics/waited:receive?max=1&wait_ms=0")
+    receive(gateways[0], "waited-group", "waited", 1, 0)
     shown = found_in(90, lambda: _online(apache.mqadmin("consumerConnection", "-g", "waited-group")))
     assert "@headgate" in shown
 

@@ -17,10 +17,11 @@ from gateway.client.link import Link
 from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
 from tests.interop import certificates
+from tests.interop.http_api import request
 from tests.interop.node import Node
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.secured import SecuredCluster
-from tests.interop.rocketmq.test_gateway import Subscriber, http
+from tests.interop.rocketmq.test_gateway import Subscriber
 from tests.patience import until
 from tests.stored_records import stored_bodies
 
@@ -38,7 +39,7 @@ def gateway(secured: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_a_gateway_with_a_key_and_an_authority_serves(secured: SecuredCluster, gateway: Node) -> None:
-    assert http(gateway, "POST", "/v1/topics/orders/messages", b"by http")[0] == 201
+    assert request(gateway, "POST", "/v1/topics/orders/messages", b"by http")[0] == 201
     publisher = Subscriber(gateway, "publisher", clean=True)
     publisher.publish("orders/of/mqtt", b"by mqtt", 1)
     publisher.leave()
@@ -49,12 +50,12 @@ def test_a_gateway_with_a_key_and_an_authority_serves(secured: SecuredCluster, g
     path = "/v1/groups/readers/topics/orders"
 
     def receive() -> bool:
-        code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
+        code, answer = request(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
         if code == 200:
             messages = json.loads(answer)["messages"]
             found.update(base64.b64decode(each["body"]) for each in messages)
             receipts = json.dumps({"receipts": [each["receipt"] for each in messages]}).encode()
-            assert all(each["ok"] for each in json.loads(http(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
+            assert all(each["ok"] for each in json.loads(request(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
         return {b"by http", b"by mqtt"} <= found
 
     until(receive, WAIT_S, lambda: str(found))

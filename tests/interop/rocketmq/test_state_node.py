@@ -16,10 +16,11 @@ from gateway.client.link import Link
 from gateway.client.security import KeyPlace
 from protocols.remoting import codes
 from tests.interop.grpc.stub_consumer import StubConsumer, bodies
+from tests.interop.http_api import request
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
-from tests.interop.rocketmq.test_gateway import WAIT_S, Subscriber, http
+from tests.interop.rocketmq.test_gateway import WAIT_S, Subscriber
 from tests.patience import until
 from tests.stored_records import stored_bodies
 
@@ -54,13 +55,6 @@ def common(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> I
             node.kill()
 
 
-@pytest.fixture
-def near(apache: ApacheCluster) -> Iterator[Client]:
-    """A client at Apache's own side."""
-    with Client(apache.nameserver.address) as client:
-        yield client
-
-
 def test_a_session_goes_on_at_the_other_gateway(apache: ApacheCluster, common: Common, near: Client) -> None:
     apache.make_topic("moved", "NORMAL")
     first = Subscriber(common.a, "mover", "moved/#", clean=True)
@@ -68,12 +62,12 @@ def test_a_session_goes_on_at_the_other_gateway(apache: ApacheCluster, common: C
     first.until(b"qos2 out")
     first.leave()
     near.send("moved", b"apache")
-    assert http(common.b, "POST", "/v1/topics/moved/messages", b"http")[0] == 201
+    assert request(common.b, "POST", "/v1/topics/moved/messages", b"http")[0] == 201
     second = Subscriber(common.b, "mover")
     second.until(b"apache", b"http")
     near.send("moved", b"live")
     second.until(b"live")
-    assert sorted(body for _, body in second.got) == [b"apache", b"http", b"live"]
+    assert sorted(second.bodies()) == [b"apache", b"http", b"live"]
     second.leave()
 
 
@@ -92,7 +86,7 @@ def test_qos_2_messages_for_a_session_arrive_once_over_two_gateways(apache: Apac
     for body in sent[15:]:
         sender.publish("exact/one", body, 2)
     second.until(*sent)
-    assert sorted(body for _, body in second.got) == sorted(sent)
+    assert sorted(second.bodies()) == sorted(sent)
     for each in (second, sender):
         each.leave()
 
@@ -103,7 +97,7 @@ def test_a_client_that_connects_at_the_other_gateway_takes_its_session_over(comm
     first.client.reconnect_delay_set(3_600, 3_600)
     second = Subscriber(common.b, "taker")
     until(lambda: bool(first.lost), WAIT_S)
-    assert http(common.a, "POST", "/v1/topics/taken/messages", b"for the second")[0] == 201
+    assert request(common.a, "POST", "/v1/topics/taken/messages", b"for the second")[0] == 201
     second.until(b"for the second")
     assert first.got == []
     first.client.loop_stop()
@@ -115,14 +109,14 @@ def test_a_retained_value_that_is_set_at_one_gateway_is_seen_at_the_other(common
     publisher = Subscriber(common.a, "keeper", clean=True)
     publisher.publish("kept/room", b"21", 1, retain=True)
     publisher.leave()
-    assert http(common.b, "GET", "/v1/latest/kept/room") == (200, b"21")
-    sent = http(common.b, "POST", "/v1/topics/kept/room/messages", b"22", mq_retain="true")
+    assert request(common.b, "GET", "/v1/latest/kept/room") == (200, b"21")
+    sent = request(common.b, "POST", "/v1/topics/kept/room/messages", b"22", mq_retain="true")
     assert sent[0] == 201, sent
     late = Subscriber(common.a, "late", "kept/#", clean=True, port="websocket")
     late.until(b"22")
     late.leave()
-    assert http(common.a, "DELETE", "/v1/latest/kept/room")[0] == 204
-    assert http(common.b, "GET", "/v1/latest/kept/room")[0] == 404
+    assert request(common.a, "DELETE", "/v1/latest/kept/room")[0] == 204
+    assert request(common.b, "GET", "/v1/latest/kept/room")[0] == 404
 
 
 def test_members_at_both_gateways_share_a_subscription(common: Common, apache: ApacheCluster, near: Client) -> None:
@@ -131,8 +125,8 @@ def test_members_at_both_gateways_share_a_subscription(common: Common, apache: A
     sent = [b"h%d" % number for number in range(40)]
     for body in sent:
         near.send("halved", body)
-    until(lambda: sum(len(each.got) for each in members) >= 40, WAIT_S, lambda: str([each.got for each in members]))
-    assert sorted(body for each in members for _, body in each.got) == sorted(sent)
+    until(lambda: sum(len(each.got) for each in members) >= 40, WAIT_S, lambda: str([each.bodies() for each in members]))
+    assert sorted(body for each in members for body in each.bodies()) == sorted(sent)
     assert all(each.got for each in members)
     for each in members:
         each.leave()
@@ -141,12 +135,12 @@ def test_members_at_both_gateways_share_a_subscription(common: Common, apache: A
 def test_an_idempotency_key_counts_at_both_gateways(common: Common, apache: ApacheCluster, near: Client) -> None:
     apache.make_topic("once", "NORMAL")
     answers = [
-        http(node, "POST", "/v1/topics/once/messages", b"only", idempotency_key='"k-1"')
+        request(node, "POST", "/v1/topics/once/messages", b"only", idempotency_key='"k-1"')
         for node in (common.a, common.b, common.a)
     ]
     assert [status for status, _ in answers] == [201, 201, 201]
     assert len({json.loads(body)["id"] for _, body in answers}) == 1
-    assert http(common.b, "POST", "/v1/topics/once/messages", b"another", idempotency_key='"k-1"')[0] == 422
+    assert request(common.b, "POST", "/v1/topics/once/messages", b"another", idempotency_key='"k-1"')[0] == 422
     assert stored_bodies(near, "once") == [b"only"]
 
 
@@ -177,7 +171,7 @@ def test_nothing_acknowledged_is_lost_when_a_gateway_and_the_state_node_are_kill
 
     def accept(*bodies: bytes) -> None:
         for at, body in enumerate(bodies):
-            assert http(common.b, "POST", "/v1/topics/tried/messages", body)[0] == 201
+            assert request(common.b, "POST", "/v1/topics/tried/messages", body)[0] == 201
             near.send("tried", b"near " + body)
             accepted.extend((body, b"near " + body))
             if at % 2:
@@ -201,7 +195,7 @@ def test_nothing_acknowledged_is_lost_when_a_gateway_and_the_state_node_are_kill
     assert b"mqtt without the gateway 1" in accepted
     back = Subscriber(common.a, "tried-reader")
     wanted = set(accepted)
-    until(lambda: wanted <= {body for _, body in reader.got + back.got}, WAIT_S, lambda: str(back.got))
+    until(lambda: wanted <= {*reader.bodies(), *back.bodies()}, WAIT_S, lambda: str(back.bodies()))
     back.leave()
     sender.leave()
 
@@ -212,14 +206,14 @@ def test_without_the_state_node_what_needs_none_goes_on(common: Common, apache: 
     path = "/v1/topics/ongoing/messages"
     watcher = Subscriber(common.a, "waiting", "ongoing/#", clean=True)
     watcher.client.reconnect_delay_set(3_600, 3_600)
-    assert http(common.a, "POST", path, b"with key", idempotency_key='"o-1"')[0] == 201
+    assert request(common.a, "POST", path, b"with key", idempotency_key='"o-1"')[0] == 201
     common.state.kill()
     try:
         with StubConsumer(common.a, "ongoing", "ongoing-group") as grpc:
             until(lambda: bool(watcher.lost), WAIT_S)
             for number in range(5):
                 grpc.send(b"g%d" % number)
-            assert http(common.b, "POST", path, b"http")[0] == 201
+            assert request(common.b, "POST", path, b"http")[0] == 201
             wanted = {b"with key", b"http", *(b"g%d" % number for number in range(5))}
             got: set[bytes] = set()
             limit = time.monotonic() + WAIT_S
@@ -228,8 +222,8 @@ def test_without_the_state_node_what_needs_none_goes_on(common: Common, apache: 
                 messages = grpc.attempt(f"attempt-{len(got)}-{time.monotonic()}", 8)
                 grpc.acknowledge(messages)
                 got |= set(bodies(messages))
-        assert http(common.a, "GET", "/v1/latest/ongoing/x")[0] == 503
-        assert http(common.a, "POST", path, b"again", idempotency_key='"o-1"')[0] == 503
+        assert request(common.a, "GET", "/v1/latest/ongoing/x")[0] == 503
+        assert request(common.a, "POST", path, b"again", idempotency_key='"o-1"')[0] == 503
         assert json.loads(common.a.admin("/readyz"))["ready"] is True
         assert "headgate_gateway_store_connected 0" in common.a.admin("/metrics")
     finally:
@@ -237,7 +231,7 @@ def test_without_the_state_node_what_needs_none_goes_on(common: Common, apache: 
     watcher.client.loop_stop()
     watcher = Subscriber(common.b, "waiting")
     watcher.until(b"http", *(b"g%d" % number for number in range(5)))
-    until(lambda: http(common.a, "POST", path, b"with key", idempotency_key='"o-1"')[0] == 201, WAIT_S)
+    until(lambda: request(common.a, "POST", path, b"with key", idempotency_key='"o-1"')[0] == 201, WAIT_S)
     watcher.leave()
 
 
@@ -258,7 +252,7 @@ def test_users_of_the_state_node_count_at_a_gateway(apache: ApacheCluster, tmp_p
 
             def sent(user: str, **more: str) -> int:
                 authorization = "Basic " + base64.b64encode(user.encode()).decode()
-                return http(gateway, "POST", "/v1/topics/guarded/messages", b"m", authorization=authorization, **more)[0]
+                return request(gateway, "POST", "/v1/topics/guarded/messages", b"m", authorization=authorization, **more)[0]
 
             alice = "alice:a-password"
             assert sent(admin) == 201

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from domain.address import TEMPLATE_TOPIC
 from gateway.client.client import Client
 from tests.gateway.connectors.spark.session import session
+from tests.interop.http_api import request
 from tests.interop.node import Node
 from tests.patience import until
 
@@ -69,10 +70,8 @@ def client(node: Node) -> Client:
 
 def topic(node: Node, method: str, name: str, **settings: int) -> None:
     """Create, change or delete a topic over HTTP."""
-    place = f"http://127.0.0.1:{node.port('http')}/v1/topics/{name}"
-    body = json.dumps(settings).encode() if settings else None
-    with urllib.request.urlopen(urllib.request.Request(place, body, method=method), timeout=PATIENCE_S):
-        pass
+    answer = request(node, method, f"/v1/topics/{name}", json.dumps(settings).encode() if settings else None)
+    assert answer[0] < 300, answer
 
 
 def send(node: Node, name: str, first: int, after: int, queues: int = 2) -> None:

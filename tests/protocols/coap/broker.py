@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from domain.access.access import Credentials
 from domain.address import host_bytes
 from domain.command import Command, Disconnected
-from domain.errors import Failure
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
-from gateway.node.composition import compose
+from gateway.node.composition import Parts, StorePlace, compose
 from gateway.node.settings import Config
 from protocols.adapter import Connection, Endpoint, Peer
 from protocols.coap.message import message, option, signal
 from protocols.coap.message.frame import Frame, StreamFraming
 from protocols.coap.message.message import Packet, Pairs
 from tests.connection_driver import StrictDriver
+from tests.place import place_of
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
@@ -36,10 +36,10 @@ class Broker:
     def start(self) -> None:
         """Compose a node with the files on the disk."""
         self.lives += 1
-        entropy = SeededEntropy(self.lives)
-        self.parts = compose(self.config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
+        place = place_of(self.config, PORTS, "10.0.0.1", self.clock, SeededEntropy(self.lives))
+        self.parts = compose(place, StorePlace(self.disk, 1 << 30))
         self.clock.run_for(100)
-        self.devices = Devices(self)
+        self.devices = Devices(self.parts, self.clock)
 
     def kill(self) -> None:
         """kill -9, and a new start."""
@@ -49,44 +49,46 @@ class Broker:
         self.start()
 
 
-def let_pass(broker: Broker, connection: ClientConnection, machine: Endpoint | Connection, milliseconds: int) -> None:
-    """Let time pass for a node and for an endpoint or a connection of its own: their deadlines are kept."""
-    clock = broker.clock
-    for _ in range(milliseconds):
-        clock.run_for(1)
-        while (due := machine.deadline()) is not None and due <= clock.monotonic_ns():
-            for command in machine.expire(clock.monotonic_ns()):
-                broker.parts.gate.handle(connection, command)
-            clock.run_turn()
+class Served(StrictDriver):
+    """What a node serves over UDP or over one stream, `machine`, and the connection whose events it is given."""
 
-
-class Devices(StrictDriver):
-    """The UDP endpoint, and what it sends to its peers."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.endpoint: Endpoint = broker.parts.adapters.datagrams["coap"].bind(broker.clock.monotonic_ns())
-        self.connection = ClientConnection("coap", self, shared=True)
-        self.mail: dict[tuple[str, int], list[Packet]] = {}
-        self.mid = 0
+    def __init__(self, parts: Parts, clock: VirtualClock, machine: Endpoint | Connection, shared: bool) -> None:
+        self.clock, self.gate, self.machine = clock, parts.gate, machine
+        self.connection = ClientConnection("coap", self, shared=shared)
 
     def answer(self, event: Event) -> None:
-        self.endpoint.answer(event, self.broker.clock.monotonic_ns())
+        self.machine.answer(event, self.clock.monotonic_ns())
+
+    def carry_out(self, commands: Sequence[Command]) -> None:
+        """Hand over commands, and let time pass until the answers are there."""
+        for command in commands:
+            if not isinstance(command, Disconnected):
+                self.gate.handle(self.connection, command)
+        self.run(20)
+
+    def run(self, milliseconds: int) -> None:
+        """Let time pass for the node and for what it serves: the deadlines of both are kept."""
+        for _ in range(milliseconds):
+            self.clock.run_for(1)
+            while (due := self.machine.deadline()) is not None and due <= self.clock.monotonic_ns():
+                for command in self.machine.expire(self.clock.monotonic_ns()):
+                    self.gate.handle(self.connection, command)
+                self.clock.run_turn()
+
+
+class Devices(Served):
+    """The UDP endpoint, and what it sends to its peers."""
+
+    def __init__(self, parts: Parts, clock: VirtualClock) -> None:
+        self.endpoint: Endpoint = parts.adapters.datagrams["coap"].bind(clock.monotonic_ns())
+        super().__init__(parts, clock, self.endpoint, True)
+        self.mail: dict[tuple[str, int], list[Packet]] = {}
+        self.mid = 0
 
     def device(self, port: int = 40_000, host: str = "192.0.2.1", credentials: Credentials | None = None) -> Device:
         """A device; with credentials it has a session, as by DTLS."""
         source = host_bytes(host, port + (1 << 16)) if credentials is not None else b""
         return Device(self, Peer(host, port, host_bytes(host, port))._replace(source=source, credentials=credentials))
-
-    def carry_out(self, commands: Sequence[Command]) -> None:
-        """Hand over commands, and let time pass until the answers are there."""
-        for command in commands:
-            self.broker.parts.gate.handle(self.connection, command)
-        self.run(20)
-
-    def run(self, milliseconds: int) -> None:
-        """Let time pass for the endpoint too."""
-        let_pass(self.broker, self.connection, self.endpoint, milliseconds)
 
     def sent_to(self, address: tuple[str, int]) -> list[Packet]:
         """Take what has been sent to one address."""
@@ -126,9 +128,24 @@ class Device:
         self.push(message.encode(kind, code, self.devices.mid, token, message.join(options), payload))
         return self.take()
 
+    def response(self, code: int, path: str, payload: bytes, pairs: Pairs, query: Sequence[str] = ()) -> Packet:
+        """The response to one request, however late; where it demands an Echo (RFC 9175), that to the request with it."""
+        token = (self.devices.mid + 1).to_bytes(4, "big")
+        found = self.say(code, path, payload, token=token, pairs=pairs, query=query)
+        for _ in range(1_000):
+            if any(each.code and each.token == token for each in found):
+                break
+            self.devices.run(5)
+            found += self.take()
+        answer = next(each for each in found if each.code and each.token == token)
+        echo = [(number, value) for number, value in answer.options if number == option.ECHO]
+        if answer.code != message.UNAUTHORIZED or not echo or any(number == option.ECHO for number, _ in pairs):
+            return answer
+        return self.response(code, path, payload, [*pairs, *echo], query)
+
     def push(self, data: bytes) -> None:
         """One datagram, carried out."""
-        now = self.devices.broker.clock.monotonic_ns()
+        now = self.devices.clock.monotonic_ns()
         self.devices.carry_out(self.devices.endpoint.receive(data, self.peer, now))
 
     def take(self) -> list[Packet]:
@@ -149,22 +166,16 @@ class Device:
         return list(found.values())
 
 
-class Streamed(StrictDriver):
+class Streamed(Served):
     """A client over TCP."""
 
-    def __init__(self, broker: Broker, port: int = 50_000) -> None:
-        self.broker = broker
-        peer = Peer("192.0.2.9", port, host_bytes("192.0.2.9", port))
-        self.wire: Connection = broker.parts.adapters.streams["coap"].connect(peer, broker.clock.monotonic_ns())
-        self.connection = ClientConnection("coap", self)
+    def __init__(self, parts: Parts, clock: VirtualClock, peer: Peer) -> None:
+        self.wire: Connection = parts.adapters.streams["coap"].connect(peer, clock.monotonic_ns())
+        super().__init__(parts, clock, self.wire, False)
         self.connection.host = peer.host
         self.framing = StreamFraming(1 << 24)
-        self.lost: list[Failure] = []
         self.frames()
         self.ask(signal.CSM)
-
-    def answer(self, event: Event) -> None:
-        self.wire.answer(event, self.broker.clock.monotonic_ns())
 
     def ask(
         self, code: int, path: str = "", payload: bytes = b"", token: bytes = b"tk", pairs: Pairs | None = None
@@ -172,18 +183,8 @@ class Streamed(StrictDriver):
         """What comes upon one request."""
         options: Pairs = [(option.URI_PATH, level.encode()) for level in path.split("/") if level] + (pairs or [])
         data = self.framing.encode(code, token, message.join(options), payload)
-        self._carry_out(self.wire.receive(data, self.broker.clock.monotonic_ns()))
+        self.carry_out(self.wire.receive(data, self.clock.monotonic_ns()))
         return self.frames()
-
-    def _carry_out(self, commands: Sequence[Command]) -> None:
-        for command in commands:
-            if not isinstance(command, Disconnected):
-                self.broker.parts.gate.handle(self.connection, command)
-        self.run(20)
-
-    def run(self, milliseconds: int) -> None:
-        """Let time pass for the connection too."""
-        let_pass(self.broker, self.connection, self.wire, milliseconds)
 
     def frames(self) -> list[Frame]:
         """What has been written to it."""
@@ -193,5 +194,5 @@ class Streamed(StrictDriver):
 
     def close(self) -> None:
         """It goes away."""
-        self._carry_out(self.wire.receive(b"", self.broker.clock.monotonic_ns()))
+        self.carry_out(self.wire.receive(b"", self.clock.monotonic_ns()))
         self.connection.end()

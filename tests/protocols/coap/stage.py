@@ -22,7 +22,7 @@ from domain.command import (
 )
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Leased, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
-from domain.filter.path import matches, path_of
+from domain.filter.path_matching import matches, path_of
 from domain.message import property as properties
 from domain.message import record
 from domain.message.message import RETAIN_SET, Message, Placed

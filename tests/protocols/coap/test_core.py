@@ -7,9 +7,10 @@ import pytest
 from domain.access.principal import GATEWAY
 from domain.command import QueryLatest, Send
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused
+from domain.event import LatestValue, Refused
 from domain.message import property as properties
 from domain.message.message import RETAIN_NONE, RETAIN_SET
+from domain.turn import LATER_COMMANDS
 from protocols.coap import status
 from protocols.coap.message import message, option
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
@@ -152,6 +153,26 @@ def test_if_none_match_creates_once() -> None:  # TD_COAP_CORE_23, 7252-5.10.8.2
     assert message.name(stage.request(message.PUT, A, b"1", pairs=guard)[0].code) == "2.01"
     assert message.name(stage.request(message.PUT, A, b"2", pairs=guard)[0].code) == "4.12"
     assert stage.request(message.GET, A)[0].payload == b"1"
+
+
+def test_what_many_events_cause_is_done_in_turns_between_which_requests_are_carried_out() -> None:
+    stage = Stage(amplification=0)
+    stage.hold = True
+    count = 2 * LATER_COMMANDS + 1
+    for at in range(count):
+        source = peer(40_000 + at // 2)
+        stage.request(message.PUT, f"mq/t/{at}", b"1", pairs=[(option.IF_NONE_MATCH, b"")], token=b"%d" % at, source=source)
+    asked, stage.held = stage.held, []
+    for command in asked:
+        assert isinstance(command, QueryLatest)
+        stage.endpoint.answer(LatestValue(command.ticket, None), stage.now)
+    done: list[int] = []
+    while stage.endpoint.deadline() == 0:
+        done.append(len(stage.endpoint.expire(stage.now)))
+        if len(done) == 1:
+            [other] = stage.endpoint.receive(stage.build(message.POST, "mq/other", b"2", token=b"o"), peer(50_000), stage.now)
+            assert isinstance(other, Send)
+    assert done == [LATER_COMMANDS, LATER_COMMANDS, 1]
 
 
 def test_non_confirmable_request_is_answered_non_confirmable() -> None:  # TD_COAP_CORE_05 to 08

@@ -11,7 +11,7 @@ from domain.command import Acknowledge
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Received, Refused
 from domain.topic.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
-from protocols.grpc.backlog import TURN_NS
+from domain.turn import RECEIVED_NS
 from protocols.grpc.lite import UNACKED_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
@@ -116,14 +116,14 @@ def test_a_poll_of_a_lite_push_consumer_is_one_for_all_that_it_has(engine: Engin
 def test_a_consumer_that_acknowledges_nothing_gets_no_more(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.LITE_PUSH_CONSUMER)
     for turn in range(5):
-        stage.now += TURN_NS
+        stage.now += RECEIVED_NS
         stage.call("ReceiveMessage", poll(auto_renew=True), timeout="20S")
         command = stage.take(ReceiveLite)
         messages = [leased(b"x", STORED, offset=turn * 32 + at) for at in range(32)]
         stage.give(Received(command.ticket, messages, WALL_MS, 30_000))
         if (turn + 1) * 32 > UNACKED_MAX:
             break
-    stage.now += TURN_NS
+    stage.now += RECEIVED_NS
     stream = stage.call("ReceiveMessage", poll(auto_renew=True), timeout="20S")
     assert stage.commands == []
     assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.FORBIDDEN

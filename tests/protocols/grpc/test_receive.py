@@ -8,8 +8,8 @@ from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Extend, Receive
 from domain.event import Extended, Received
 from domain.topic.topic import Group
+from domain.turn import RECEIVED_NS
 from protocols.grpc import wire
-from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from protocols.http2.stream import HELD_BYTES_MAX
@@ -187,7 +187,7 @@ def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(e
     body = bytes(4 << 20)
     calls: list[tuple[int, Receive]] = []
     for _ in range(40):
-        stage.now += TURN_NS  # each in a turn of its own
+        stage.now += RECEIVED_NS  # each in a turn of its own
         stream = stage.call("ReceiveMessage", poll())
         command = stage.take(Receive)
         calls.append((stream, command))

@@ -15,8 +15,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message.message import Placed
 from domain.message.property import decode
+from domain.turn import RECEIVED_NS
 from protocols import compression
-from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import WALL_MS, Stage, message
@@ -187,7 +187,7 @@ def test_a_large_body_is_decompressed_and_stored_in_different_turns(
         stage.call("SendMessage", pb.SendMessageRequest(messages=[packed]))
     turns = [(len(stage.take_all()), len(inflated))]
     while stage.server.deadline() == 0:
-        stage.now += TURN_NS
+        stage.now += RECEIVED_NS
         before = len(inflated)
         turns.append((len(stage.server.expire(stage.now)), len(inflated) - before))
     assert sorted(turns) == [(0, 1)] * 4 + [(1, 0)] * 4

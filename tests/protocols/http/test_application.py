@@ -13,7 +13,7 @@ from domain.limits import SMALL_ANSWER_BYTES
 from domain.message.message import SYS_COMPRESSED
 from domain.message.receipt import Receipt
 from protocols.http.application import HttpApplication
-from protocols.http.handlers.batch import AT_ONCE_BYTES
+from protocols.http.handlers.batch import AT_ONCE_BYTES, MESSAGES_MAX
 from protocols.http.handlers.events import PART_EVENTS
 from protocols.http2.head import Headers, RequestHead
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
@@ -321,3 +321,24 @@ def test_a_host_beside_the_authority_is_the_same_one() -> None:
     only(streams.ask(1, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "LocalHost"}, (b"x",)), Send)
     assert streams.ask(3, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "other"}, (b"x",)) == []
     assert streams.status(3) == 400
+
+
+def test_another_request_is_carried_out_between_the_slices_of_a_large_one() -> None:
+    application = Streams().application
+    batch = json.dumps([{"text": "x" * 200, "key": "k"}] * MESSAGES_MAX).encode()
+    application.opened(1, head("POST", "/v1/topics/t/messages:batch", {"Content-Type": "application/json"}), 0)
+    application.data(1, batch, 0)
+    assert list(application.ended(1, 0)) == [], "its first slice"
+    assert list(application.expire(0)) == [], "one slice in a turn"
+    application.opened(3, head("POST", "/v1/topics/t/messages", None), 0)
+    application.data(3, b"small", 0)
+    [small] = application.ended(3, 0)
+    assert isinstance(small, Send)
+    assert small.messages[0].body == b"small"
+    turns, large = 0, list[Command]()
+    while not large:
+        turns += 1
+        assert application.deadline() == 0
+        large += application.expire(0)
+    assert turns > 1
+    assert len(only(large, Send).messages) == MESSAGES_MAX

@@ -12,6 +12,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from domain.errors import ErrorCode, Failure
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import CommandEntry
 from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.settings_tables import read
@@ -42,14 +43,12 @@ class Line:
     def __init__(self, engine: EngineFactory, broker: Broker, **options: object) -> None:
         self.broker = broker
         self.figures = CounterRegistry().of("mqtt")
-        channels = Channels(self.figures)
-        broker.handler.add(channels)
-        channels.handler = broker.handler
+        self.entry = CommandEntry(broker.handler)
+        broker.handler.add(Channels(self.figures, self.entry))
         adapter = WebSocketAdapter({"/mqtt": broker.adapter}, read(WebSocketSettings, "websocket", options, {}))
         self.server = Http2Connection(engine, [adapter, Notebooks()], PEER, broker.clock.monotonic_ns())
         self.session = ClientConnection("http", self)  # type: ignore[arg-type]
         self.client = Http2Client(self.server)
-        self.channels = channels
 
     def answer(self, event: object) -> None:
         self.server.answer(event, self.broker.clock.monotonic_ns())  # type: ignore[arg-type]
@@ -361,7 +360,7 @@ def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFac
 def test_a_rate_of_each_connection_is_one_of_each_channel(engine: EngineFactory) -> None:
     """The rate limit of one client does not pause the connection, whose other clients are within their limits."""
     line = Line(engine, Broker())
-    line.channels.handler = Throttle(LimitsSettings(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
+    line.entry.handler = Throttle(LimitsSettings(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
     eager, other = Phone(line, "eager"), Phone(line, "other")
     eager.put(*[Publish(b"t/x", b"1", 1, False, False, number, NONE) for number in range(1, 6)])
     assert acknowledged(eager) == [1, 2, 3, 4, 5], "what was read in one piece is carried out, and leaves a debt"

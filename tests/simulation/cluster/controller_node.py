@@ -6,8 +6,8 @@ from controller.member import identity as identities
 from controller.member.founding import Founding
 from domain.address import endpoint_text
 from domain.errors import StoreError
-from gateway.cluster.controller.controlling import Controlling
-from gateway.cluster.controller.joining import GroupJoining
+from gateway.cluster.controller.controller_requests import ControllerRequests
+from gateway.cluster.controller.group_joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
@@ -30,7 +30,7 @@ class ControllerNode(Machine):
 
     _passed_over = 0
 
-    controlling: Controlling | None = None
+    controlling: ControllerRequests | None = None
     links: ControllerLinks
 
     def began(self) -> None:

@@ -11,14 +11,14 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarders import Forwarders
 from gateway.cluster.forwarding.store_connection import StoreConnection
+from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.node.client_side import ClientPlace, ClientSide, access_of
+from gateway.node.client_side import ClientPlace, ClientSide, access_of, counters_of
 from gateway.node.protocols import installed
 from gateway.node.roles.gateway import compose_gateway
-from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
 from protocols.remoting.nodes.node_dialog import NodeDialog
@@ -79,7 +79,7 @@ class GatewayNode(Machine):
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         self.links = []
         lives = [entropy.token(16) for _ in range(cluster.connections)]
-        self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS, self._store_lost)
+        self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS, self._store_lost, Traffic)
         self.records = AccessRecords(None, access_of(self.group.config).grants, self.forwarders.state)
         dialer = cluster.net.dialer(self, int(PATIENCE_S[0] * SECOND_NS))
         for each in self.forwarders.each:
@@ -93,13 +93,13 @@ class GatewayNode(Machine):
             self.clock.call_at(self.clock.monotonic_ns() + 10 * MILLISECOND_NS, self._reach)
             return
         cluster, clock = self.cluster, self.clock
-        counters = CounterRegistry(installed().words, clock.wall_ms)
+        counters = counters_of(installed(), clock)
         config = self.group.config
         place = ClientPlace(
             config=config, ports=PORTS, host=self.host, broker=facts.broker, clock=clock, entropy=self.entropy,
-            protocols=installed(),
+            protocols=installed(), counters=counters,
         )  # fmt: skip
-        side = self.side = compose_gateway(place, facts.controlled, self.forwarders.handler, self.records, counters)
+        side = self.side = compose_gateway(place, facts.controlled, self.forwarders.handler, self.records)
         self.context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, side.gate), clock, counters, ConnectionLimits(10_000),
             unfinished_bytes=self.forwarders.unanswered_bytes, unread=side.unread,

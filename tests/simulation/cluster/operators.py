@@ -14,7 +14,7 @@ from controller.groups.replica_reports import informed
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader, GroupChange, SetMinInSync
 from domain.limits import MILLISECOND_NS
-from gateway.cluster.controller.controlling import Controlling
+from gateway.cluster.controller.controller_requests import ControllerRequests
 from tests.simulation.cluster.controller_node import ControllerNode
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Operators:
             self._change(SetMinInSync(group.name, 0))
             self._cluster.after(500, lambda: self._put_right(group))
 
-    def _leading(self) -> tuple[ControllerNode, Controlling] | None:
+    def _leading(self) -> tuple[ControllerNode, ControllerRequests] | None:
         """The controller that leads, as far as it knows."""
         for node in self._cluster.controllers:
             found = node.controlling

@@ -32,8 +32,9 @@ from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.pace import UNKNOWN
 from store.replication.repairing import RepairCounts
 from store.replication.replica_log.damaged import damaged_replica
-from store.replication.replica_log.follower import Follower, open_follower
+from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
+from tests.place import place_of
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.kit.disk import MemoryDisk
@@ -256,10 +257,8 @@ class StoreNode(Machine):
         """The store of a leader may serve: it is composed as in gateway.node.roles.store."""
         self.store = store
         try:
-            parts = compose(
-                self.group.config, PORTS, self.host, self.disk, self.clock, self.entropy, 1 << 30, report=self._heard,
-                side=StoreSide(store=self.ports_of(store)),
-            )  # fmt: skip
+            place = place_of(self.group.config, PORTS, self.host, self.clock, self.entropy)
+            parts = compose(place, StoreSide(store=self.ports_of(store)))
         except GatewayError as error:
             self._over(str(error))
             return

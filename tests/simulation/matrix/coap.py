@@ -11,17 +11,13 @@ from domain.access.principal import GATEWAY
 from domain.address import host_bytes
 from domain.admin.data_topic import DataTopicIds, ListDataTopics, MakeDataTopic
 from domain.command import Command
-from domain.event import Event
 from domain.topic.data_topic import TopicProperties
-from gateway.connection.client_connection import ClientConnection
 from protocols.adapter import Peer
-from protocols.coap.adapter import CoapStreamAdapter
-from protocols.coap.message import cbor, message, option, signal
-from protocols.coap.message.frame import StreamFraming
+from protocols.coap.message import cbor, message, option
 from protocols.coap.message.message import Pairs
 from protocols.coap.resources.wellknown import links
-from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.protocols.coap.broker import Device, Devices, Streamed
 from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME, Person, Place
 from tests.simulation.test_forbidden import RECEIPT
 
@@ -138,7 +134,7 @@ def targets() -> set[str]:
     return set(re.findall(r"(?:^|,)<([^>]*)>", links([]).decode()))
 
 
-class Coap(StrictDriver):
+class Coap:
     """Asks over `UDP` or `TCP`, each time as a new peer; who asks is named by its certificate.
 
     host   the address of the peers
@@ -149,19 +145,9 @@ class Coap(StrictDriver):
     def __init__(self, place: Place, transport: str) -> None:
         self.place = place
         self.transport = transport
-        parts = place.world.parts
-        assert parts is not None
-        self._gate = parts.gate
-        now = place.world.clock.monotonic_ns()
-        self._endpoint = parts.adapters.datagrams["coap"].bind(now)
-        adapter = parts.adapters.streams["coap"]
-        assert isinstance(adapter, CoapStreamAdapter)
-        self._adapter = adapter
-        self._events: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        """Keep an event until the connection takes it."""
-        self._events.append(event)
+        assert place.world.parts is not None
+        self._parts, self._clock = place.world.parts, place.world.clock
+        self._devices = Devices(self._parts, self._clock)
 
     def probe(self, code: int, who: Person, on: str = "") -> str:
         """The answer to a request with any code."""
@@ -181,13 +167,27 @@ class Coap(StrictDriver):
             if request.on == COLLECTION and code == message.POST:
                 made = cbor.encode({0: f"{TOPIC_NAME}/{serial}", 2: "core.ps.data"})
                 request = replace(request, body=made)
-        pairs: Pairs = [(option.URI_PATH, level.encode()) for level in levels] + list(request.pairs)
         source = serial.to_bytes(8, "big") if who.name else b""
         port = 1_024 + serial
         peer = Peer(self.host, port, host_bytes(self.host, port), principal=who.name, source=source)
-        return (
-            self._datagram(code, pairs, request, peer) if self.transport == "UDP" else self._stream(code, pairs, request, peer)
-        )
+        path, pairs = "/".join(levels), list(request.pairs)
+        if self.transport == "UDP":
+            found = Device(self._devices, peer).response(code, path, request.body, pairs).code
+        else:
+            found = self._streamed(code, path, request.body, pairs, peer)
+        return f"{found >> 5}.{found & 31:02}"
+
+    def _streamed(self, code: int, path: str, body: bytes, pairs: Pairs, peer: Peer) -> int:
+        """The code of the response over a stream of its own."""
+        stream = Streamed(self._parts, self._clock, peer)
+        frames = stream.ask(code, path, body, pairs=pairs)
+        for _ in range(100):
+            if any(each.token == b"tk" for each in frames):
+                break
+            stream.run(5)
+            frames += stream.frames()
+        stream.close()
+        return next(each.code for each in frames if each.token == b"tk")
 
     def _topic(self) -> str:
         """The id of the topic `sim/a`, which the gateway makes when there is none."""
@@ -200,70 +200,9 @@ class Coap(StrictDriver):
         )
         for command in commands:
             command.principal = GATEWAY
-            self._gate.handle(recorder.connection, command)
-            self.place.world.clock.run_for(50)
+            self._parts.gate.handle(recorder.connection, command)
+            self._clock.run_for(50)
             for event in recorder.take():
                 if isinstance(event, DataTopicIds) and event.ids:
                     return event.ids[0]
         raise AssertionError("no topic was made")
-
-    def _datagram(self, code: int, pairs: Pairs, request: Request, peer: Peer) -> str:
-        clock, endpoint = self.place.world.clock, self._endpoint
-        connection = ClientConnection("coap", self, shared=True)
-        token = self.place.serial().to_bytes(4, "big")
-        echo: Pairs = []
-        found: message.Packet | None = None
-        for mid in (1, 2):
-            data = message.encode(message.CON, code, mid, token, message.join([*pairs, *echo]), request.body)
-            self._run(connection, endpoint.receive(data, peer, clock.monotonic_ns()))
-            found = None
-            for _ in range(100):
-                for event in self._taken():
-                    endpoint.answer(event, clock.monotonic_ns())
-                due = endpoint.deadline()
-                if due is not None and due <= clock.monotonic_ns():
-                    self._run(connection, endpoint.expire(clock.monotonic_ns()))
-                for each, _ in endpoint.outgoing():
-                    packet = message.decode(each)
-                    if packet is not None and packet.code and packet.token == token:
-                        found = found or packet
-                if found is not None:
-                    break
-                clock.run_for(5)
-            assert found is not None, "there is no response"
-            echo = [(option.ECHO, value) for number, value in found.options if number == option.ECHO]
-            if found.code != message.UNAUTHORIZED or not echo:
-                break
-        assert found is not None
-        return f"{found.code >> 5}.{found.code & 31:02}"
-
-    def _stream(self, code: int, pairs: Pairs, request: Request, peer: Peer) -> str:
-        clock = self.place.world.clock
-        served = self._adapter.connect(peer, clock.monotonic_ns())
-        client = StreamFraming(1 << 24)
-        connection = ClientConnection("coap", self)
-        hello = client.encode(signal.CSM, b"", b"", b"")
-        data = hello + client.encode(code, b"tk", message.join(pairs), request.body)
-        self._run(connection, served.receive(data, clock.monotonic_ns()))
-        for _ in range(100):
-            for event in self._taken():
-                served.answer(event, clock.monotonic_ns())
-            due = served.deadline()
-            if due is not None and due <= clock.monotonic_ns():
-                self._run(connection, served.expire(clock.monotonic_ns()))
-            for each in served.outgoing():
-                client.feed(each)
-            for frame in iter(client.take, None):
-                if frame.token == b"tk":
-                    self._run(connection, served.receive(b"", clock.monotonic_ns()))
-                    return f"{frame.code >> 5}.{frame.code & 31:02}"
-            clock.run_for(5)
-        raise AssertionError("there is no response")
-
-    def _taken(self) -> list[Event]:
-        events, self._events = self._events, []
-        return events
-
-    def _run(self, connection: ClientConnection, commands: Sequence[Command]) -> None:
-        for command in commands:
-            self._gate.handle(connection, command)

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.limits import MQTT_PACKET_BYTES_MAX
 from protocols.mqtt import property as packets
 from protocols.mqtt.connect import Connack, Connect, Will
-from protocols.mqtt.packet import _FROM_CLIENT, Decoder, Packet, encode
+from protocols.mqtt.packet import _FROM_CLIENT, Packet
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
-from tests.simulation.kit.links import Link
+from tests.simulation.client import MqttClient
 from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME, Person, Place
 
 PATH: Final = f"{TOPIC_NAME}/a"
@@ -75,16 +74,16 @@ class Mqtt:
 
     def ask(self, request: Request, who: Person, owner: Person | None = None) -> str:
         """Send a packet -> `done`, the reason code of the answer in hex, or CLOSED."""
-        client = _Client(self.place, self.version)
+        client = MqttClient(self.place.world, f"m{self.place.serial()}", self.version)
+        client.world.dial("mqtt", client)
         will = Will(request.will, b"gone", 1, False, NONE) if request.will else None
         user, password = (who.name, who.password.encode()) if who.name else (None, None)
-        name = f"m{self.place.serial()}"
-        answer = client.ask(Connect(self.version, name, True, 0, will, user, password, NONE))
+        answer = client.ask(Connect(self.version, client.name, True, 0, will, user, password, NONE), Connack)
         assert isinstance(answer, Connack)
         if answer.code or request.packet is None:
             outcome = answer.code
         else:
-            found = client.ask(request.packet)
+            found = client.ask(request.packet, Suback, Ack)
             if found is None:
                 return CLOSED
             if isinstance(found, Suback):
@@ -93,43 +92,6 @@ class Mqtt:
             else:
                 assert isinstance(found, Ack)
                 outcome = found.code
-        client.leave()
+        if client.link is not None:
+            client.leave()
         return f"{outcome:#x}" if outcome else "done"
-
-
-class _Client:
-    """One connection."""
-
-    def __init__(self, place: Place, version: int) -> None:
-        self._world = place.world
-        self._version = version
-        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, version, client=True)
-        self._heard: list[Packet] = []
-        self._link: Link | None = None
-        self._world.dial("mqtt", self)
-
-    def connected(self, link: Link) -> None:
-        self._link = link
-
-    def lost(self) -> None:
-        self._link = None
-
-    def received(self, data: bytes) -> None:
-        kept = (Connack, Suback, Ack)
-        self._heard += [packet for packet in self._decoder.feed(data) if isinstance(packet, kept)]
-
-    def ask(self, packet: Packet) -> Packet | None:
-        """The answer to a packet; None: the node has closed the connection."""
-        assert self._link is not None
-        self._heard.clear()
-        self._link.send(encode(packet, self._version))
-        self._world.clock.run_until(lambda: bool(self._heard) or self._link is None, 5_000)
-        return self._heard[0] if self._heard else None
-
-    def leave(self) -> None:
-        """End the connection; a will is not published."""
-        if self._link is not None:
-            self._link.send(b"\xe0\x00")
-            self._world.clock.run_for(10)
-        if self._link is not None:
-            self._link.reset()

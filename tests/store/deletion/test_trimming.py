@@ -9,12 +9,13 @@ import pytest
 
 from domain.message.message import Message
 from domain.message.record import Record
+from domain.turn import STORE_TASK_COST
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
 from store.queue.window import PIECE_ROWS
 from store.settings import StoreSettings
-from store.steps import COST_MAX, Turns
+from store.steps import Turns
 from tests.store.driver import Driver, sure
 
 LOOK = StoreSettings(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_ms=2_000)
@@ -143,8 +144,8 @@ def test_a_long_count_takes_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Turns, "run", watched)
     after.clock.run_for(1_500)
     assert sum(most) >= 30_000
-    assert max(most) <= COST_MAX + PIECE_ROWS
-    assert len(most) >= 30_000 // (COST_MAX + PIECE_ROWS)
+    assert max(most) <= STORE_TASK_COST + PIECE_ROWS
+    assert len(most) >= 30_000 // (STORE_TASK_COST + PIECE_ROWS)
 
 
 def test_topics_without_a_retention_of_their_own_are_not_visited() -> None:
@@ -252,7 +253,7 @@ def test_many_tails_are_written_out_over_many_turns() -> None:
     index = driver.store.parts.index
     steps = index.spill()
     cost = next(steps)
-    assert cost <= COST_MAX
+    assert cost <= STORE_TASK_COST
     assert index.blocks <= 64, "one step of many"
     driver.clock.run_for(2_000)
     assert index.tail_rows <= 500

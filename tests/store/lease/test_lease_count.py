@@ -23,7 +23,7 @@ def test_few_leases_are_counted_at_once_and_many_within_seconds(monkeypatch: pyt
     driver = leased()
     assert driver.store.figures()["leases"] == 30
     monkeypatch.setattr(lease_count, "EXACT_MAX", 10)
-    monkeypatch.setattr(steps, "COST_MAX", 8)
+    monkeypatch.setattr(steps, "STORE_TASK_COST", 8)
     driver.clock.run_for(12_000)
     assert driver.store.figures()["leases"] == 30
     driver.send("t0", b"x")

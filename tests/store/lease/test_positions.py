@@ -10,6 +10,7 @@ import pytest
 
 from domain.errors import Failure
 from domain.topic.topic import Durability, Group
+from domain.turn import STORE_TASK_COST
 from store import steps
 from store.lease.journaled_tables import FREE_COST
 from store.lease.table import LeaseTable
@@ -73,7 +74,7 @@ def left(driver: Driver, group: str = "g") -> tuple[int, bool]:
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_a_crash_at_each_operation_leaves_all_of_the_group_or_nothing(power: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "COST_MAX", 500)
+    monkeypatch.setattr(steps, "STORE_TASK_COST", 500)
     driver = begun()
     moments: list[tuple[Operation, MemoryDisk, bool]] = []
     answers: list[None | Failure] = []
@@ -154,7 +155,7 @@ def test_removed_positions_are_freed_a_few_hundred_in_a_turn() -> None:
     costs += rest
     assert live_tables() <= before - MANY
     assert sum(costs) >= MANY * FREE_COST
-    assert steps.COST_MAX // FREE_COST <= 512
+    assert STORE_TASK_COST // FREE_COST <= 512
 
 
 def live_tables() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.replication.message import Era
-from store.replication.eras import NOTHING, common_end
+from store.replication.replica_log.eras import NOTHING, common_end
 
 CASES = [
     # ours, our end, theirs, their end, common end

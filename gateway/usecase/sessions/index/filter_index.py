@@ -39,7 +39,6 @@ class FilterMatches:
     since         first offset from which the offsets of a queue are complete; queues not in it: from their first message
     seen_before   messages of the topic that the index had seen when the filter was added
     entries       ascending offsets, by queue
-    count         number of offsets in `entries`
     dense         True: the filter matches so much that reading the log is as good; `entries` stays empty
     """
 

@@ -41,7 +41,7 @@ class GroupDelivery:
     ) -> None:
         self._log = log
         self._metadata = metadata
-        self.receive = receiving.verbs()[Receive]
+        self.receive = receiving.verbs[Receive]
         self._outbound = outbound
         self.leases = leases
         self._policy = policy

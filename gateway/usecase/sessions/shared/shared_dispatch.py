@@ -11,8 +11,8 @@ from domain.client.mqtt_session import MqttSubscription
 from domain.command import Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received, Refused
-from domain.filter.path import matches
-from domain.filter.path_filter import path_filter
+from domain.filter.path_matching import matches
+from domain.filter.stored_path_filter import path_filter
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.message import property as properties
 from domain.message.record import Record

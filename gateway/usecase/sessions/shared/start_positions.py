@@ -10,13 +10,14 @@ recognise these topics when another member subscribes, even after a restart, two
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock
 from domain.store.store_ports import GroupPositions, MessageLog, Metadata
+from gateway.usecase.waiting.fan_in import FanIn
 
 ANY_TOPIC: Final = "+"
 """No topic can have this name."""
@@ -96,67 +97,53 @@ class StartPositions:
         topic = self._metadata.topic(name)
         return topic is not None and topic.created_ms >= wall_ms
 
-    def _collect(self, group: str, name: str, names: Iterable[str], ends: Ends, done: Then) -> None:
-        left = [1]
-        failures: list[Failure] = []
+    def _collect(self, group: str, name: str, names: Sequence[str], ends: Ends, done: Then) -> None:
+        """Commit `ends`, the ends of the topics `names`, and the marker of the topic `name` if there is no such topic."""
 
-        def one_less() -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                if failures:
-                    done(failures[0])
-                elif ends:
-                    self._positions.commit(group, ends, done)
-                else:
-                    done(None)
-
-        def take(found: Ends | Failure | None) -> None:
-            if isinstance(found, Failure):
-                failures.append(found)
+        def ask(topic: str, then: Callable[[Ends | Failure], None]) -> None:
+            known = self._metadata.topic(topic)
+            if known is not None:
+                self._ends(group, topic, max(known.read_queues, known.write_queues), then)
+            elif topic == name:
+                self._positions.offset(group, name, 0, lambda at: then([(name, 0, 0)] if isinstance(at, Failure) else []))
             else:
-                ends.extend(found or ())
-            one_less()
+                then([])
 
-        if name and self._metadata.topic(name) is None:
-            left[0] += 1
-            self._positions.offset(group, name, 0, lambda result: take([(name, 0, 0)] if isinstance(result, Failure) else None))
-        for each in names:
-            topic = self._metadata.topic(each)
-            if topic is not None:
-                left[0] += 1
-                self._ends(group, each, max(topic.read_queues, topic.write_queues), take)
-        one_less()
+        def collected(found: dict[tuple[str], Ends], failure: Failure | None) -> None:
+            for more in found.values():
+                ends.extend(more)
+            if ends and failure is None:
+                self._positions.commit(group, ends, done)
+            else:
+                done(failure)
 
-    def _ends(self, group: str, topic: str, queues: int, done: Callable[[Ends | Failure | None], None]) -> None:
-        """Call `done` with (topic, queue, end) of each queue of a topic; with None when the group has a position there.
+        absent = [name] if name and self._metadata.topic(name) is None else []
+        FanIn(ask, collected).start((each,) for each in (*absent, *names))
+
+    def _ends(self, group: str, topic: str, queues: int, done: Callable[[Ends | Failure], None]) -> None:
+        """Call `done` with (topic, queue, end) of each queue of a topic; with none when the group has a position there.
 
         A queue of which it is not known whether the group has a position keeps it. A Failure: that is not known of any queue.
         """
-        ends: Ends = []
-        failures: list[Failure] = []
-        left = [queues]
-        known = [False]
 
-        def one_less() -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                done(None if known[0] else failures[0] if len(failures) == queues else ends)
-
-        def poll(queue_id: int) -> None:
-            def position(result: int | Failure) -> None:
-                if isinstance(result, Failure) and result.code is not ErrorCode.OFFSET_NOT_FOUND:
-                    failures.append(result)
-                    one_less()
-                    return
-                known[0] = known[0] or not isinstance(result, Failure)
-                self._log.bounds(topic, queue_id, bounds)
-
-            def bounds(result: tuple[int, int] | Failure) -> None:
+        def ask(queue_id: int, then: Callable[[Ends | None | Failure], None]) -> None:
+            def positioned(result: int | Failure) -> None:
                 if not isinstance(result, Failure):
-                    ends.append((topic, queue_id, result[1]))
-                one_less()
+                    then(None)
+                elif result.code is ErrorCode.OFFSET_NOT_FOUND:
+                    self._log.bounds(topic, queue_id, bounded)
+                else:
+                    then(result)
 
-            self._positions.offset(group, topic, queue_id, position)
+            def bounded(result: tuple[int, int] | Failure) -> None:
+                then([] if isinstance(result, Failure) else [(topic, queue_id, result[1])])
 
-        for queue_id in range(queues):
-            poll(queue_id)
+            self._positions.offset(group, topic, queue_id, positioned)
+
+        def asked(found: dict[tuple[int], Ends | None], failure: Failure | None) -> None:
+            if failure is not None and not found:
+                done(failure)
+            else:
+                done([] if None in found.values() else [each for some in found.values() for each in some or ()])
+
+        FanIn(ask, asked).start((queue_id,) for queue_id in range(queues))

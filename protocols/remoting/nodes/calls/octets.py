@@ -27,8 +27,6 @@ class Reader:
     at   place of the next value, in bytes from the beginning
     """
 
-    __slots__ = ("_data", "_end", "at")
-
     def __init__(self, data: bytes, at: int = 0, end: int = -1) -> None:
         self._data = data
         self._end = len(data) if end < 0 else end
@@ -89,8 +87,6 @@ class Codec(Generic[T]):
     put   append the bytes of a value to a list of pieces; a number that its layout cannot hold raises struct.error
     get   take a value from a reader; raises WireError
     """
-
-    __slots__ = ("get", "put")
 
     def __init__(self, put: Callable[[Out, T], None], get: Callable[[Reader], T]) -> None:
         self.put = put

@@ -9,7 +9,7 @@ from domain.delivery import retry_owner
 from domain.errors import ErrorCode, Failure
 from domain.filter.expression import Expressions
 from domain.filter.filter import PATH, RETRY, Filter
-from domain.filter.path_filter import PathFilter
+from domain.filter.stored_path_filter import PathFilter
 from domain.message.message import Message, Placed
 from domain.message.receipt import Receipt
 from protocols.remoting.nodes.calls.octets import Codec, Out, Reader, WireError, put_data, put_text

@@ -59,7 +59,7 @@ class Welcome:
 
 
 def encode(value: Greeting | Welcome) -> bytes:
-    """A greeting or a welcome as bytes."""
+    """A greeting or a welcome -> JSON."""
     return msgspec.json.encode(value)
 
 

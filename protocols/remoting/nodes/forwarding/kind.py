@@ -112,8 +112,6 @@ class Kind:
     waits      True: it has the attribute `wait`, which is False when no answer is expected
     """
 
-    __slots__ = ("_codec", "_number", "number", "of", "ticketed", "waits")
-
     def __init__(self, number: int, of: type) -> None:
         self.number = number
         self.of = of

@@ -160,7 +160,7 @@ def bytes_of(data: bytes, at: int, end: int) -> LogBytes:
 
 
 def held_body(command: LogHeld) -> bytes:
-    """Body of LOG_HELD."""
+    """Body of LOG_HELD: epoch, and the written and synced positions."""
     return _HELD.pack(command.epoch, command.written, command.synced)
 
 

@@ -39,17 +39,6 @@ A, B = "10.0.0.1:10911", "10.0.0.2:10911"
 NAMESERVERS = (("10.0.0.9", 9876), ("10.0.0.8", 9876))
 
 
-class PortTransport(FakeTransport):
-    """A client's transport whose local port is that which it connected to."""
-
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__(host)
-        self._port = port
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return ("127.0.0.1", self._port) if name == "sockname" else super().get_extra_info(name, default)
-
-
 @dataclass
 class Server:
     """One connection to a server, as the server sees it."""
@@ -89,7 +78,7 @@ class Client:
 
     def __init__(self, bench: RelayBench, port: int, host: str) -> None:
         self._bench = bench
-        self.transport = PortTransport(host, port)
+        self.transport = FakeTransport(host, port)
         self.pump = Pump(bench.context, "remoting", bench.adapter.connect)
         self.pump.connection_made(self.transport)
         self._decoder = FrameDecoder()
@@ -125,9 +114,7 @@ class Client:
 class RelayBench:
     """A relay before two name servers and the brokers `broker-a` at A and `broker-b` at B."""
 
-    def __init__(
-        self, cluster: str = "C", kept: dict[str, int] | None = None, authority: Authority | None = None, **settings: object
-    ) -> None:
+    def __init__(self, kept: dict[str, int] | None = None, authority: Authority | None = None, **settings: object) -> None:
         """`authority` checks signatures, as with the setting check_signatures; `settings` are of RelaySettings."""
         self.clock = VirtualClock()
         self.servers: list[Server] = []
@@ -135,7 +122,7 @@ class RelayBench:
         self.taken: set[int] = set()
         self.kept: dict[str, int] = {}
         chosen = RelaySettings(**{"broker_ports": FIRST_PORT, **settings})  # type: ignore[arg-type]
-        self.brokers = RelayBrokers("gw", chosen, cluster, kept or {}, self.kept.__setitem__)
+        self.brokers = RelayBrokers("gw", chosen, kept or {}, self.kept.__setitem__)
         self.ports = {"nameserver": NAMESERVER_PORT, "remoting": REMOTING_PORT}
         servers = RelayServers(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
         self.relay = Relay(servers)

@@ -345,21 +345,6 @@ def test_the_cluster_and_members_name_the_ports_of_the_gateway(bench: RelayBench
     assert bodies[2] == b'{"brokerAddr":"gw:10922","topicList":["C"]}'
 
 
-def test_a_broker_of_another_cluster_is_not_served(caplog: pytest.LogCaptureFixture) -> None:
-    bench = RelayBench().start("broker-a")
-    client, server = nameserver(bench)
-    [asked] = server.got()
-    strange = route("broker-a", "broker-b").replace(
-        b'"brokerName":"broker-b","cluster":"C"', b'"brokerName":"broker-b","cluster":"X"'
-    )
-    with caplog.at_level(logging.WARNING):
-        server.answer(asked, body=strange)
-    [answer] = client.got()
-    assert fastjson.loads(answer.body) == fastjson.loads(route("broker-a").replace(A.encode(), b"gw:10921"))
-    assert "broker broker-b says that it is of cluster 'X'" in caplog.text
-    assert bench.opened == [PORT_A]
-
-
 @pytest.mark.parametrize(
     "body",
     [b"[]", b"<html>", b'{"brokerDatas":[1]}', b'{"brokerDatas":[{"brokerName":"a"}]}', b"\xff\xfe",

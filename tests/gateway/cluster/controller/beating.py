@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.controller.group import StoreGroup
 from domain.controller.request import HearReplica
 from tests.controller.groups.sample import NAME, says
-from tests.gateway.cluster.controller.test_controlling import Broker, World
+from tests.gateway.cluster.controller.test_controller_requests import Broker, World
 
 BEAT_MS, ALIVE_MS = 250, 2_500
 

@@ -9,7 +9,7 @@ import pytest
 from controller.member import identity as identities
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
-from gateway.cluster.controller.joining import GroupJoining
+from gateway.cluster.controller.group_joining import GroupJoining
 from gateway.cluster.controller.links import GREET_MS
 from gateway.link.wire import Wire, WireUser
 from tests.simulation.kit.clock import VirtualClock

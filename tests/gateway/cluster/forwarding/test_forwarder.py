@@ -17,13 +17,14 @@ from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
-from gateway.node.composition import Parts, compose
+from gateway.node.composition import Parts, StorePlace, compose
 from gateway.node.settings import Config
 from protocols.remoting.nodes.calls.octets import WireError
 from protocols.remoting.nodes.forwarding.greeting import Welcome, encode
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
 from tests.far_node import NodeLink
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.place import place_of
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
@@ -52,8 +53,8 @@ class Two:
 
     def store(self) -> Parts:
         self._stores += 1
-        entropy = SeededEntropy(self._stores)
-        parts = compose(self._config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
+        place = place_of(self._config, PORTS, "10.0.0.1", self.clock, SeededEntropy(self._stores))
+        parts = compose(place, StorePlace(self.disk, 1 << 30))
         self.clock.run_for(100)
         return parts
 

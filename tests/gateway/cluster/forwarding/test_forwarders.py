@@ -11,6 +11,7 @@ from domain.limits import SECOND_NS
 from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding.forwarder import HELD_BYTES_MAX
 from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from protocols.remoting.nodes.forwarding.stream import UNSIZED, VERSIONS
 from tests.far_node import NodeLink, life
@@ -28,7 +29,10 @@ class Several(Two):
         self.link.die()
         self.lost: list[tuple[str, Sequence[ClientConnection]]] = []
         lives = [life() for _ in range(3)]
-        self.pool = Forwarders(self.clock, "DefaultCluster", "gateway", lives, versions, lambda *lost: self.lost.append(lost))
+        self.counted = Traffic()
+        self.pool = Forwarders(
+            self.clock, "DefaultCluster", "gateway", lives, versions, lambda *lost: self.lost.append(lost), lambda: self.counted
+        )
         self.links = [NodeLink(self.parts.gate, self.clock, seed, forwarder=each) for seed, each in enumerate(self.pool.each)]
         self.clock.run_for(100)
 

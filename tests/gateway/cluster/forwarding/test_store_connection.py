@@ -13,6 +13,7 @@ from gateway.cluster.forwarding.store_connection import Dialog, MakeDialog, Stor
 from gateway.link.dialer import SocketDialer
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.entropy import SystemEntropy
+from tests.gateway.node.running import until
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LONG_S = 60.0
@@ -83,13 +84,6 @@ class StoreScene:
 
     def _changed(self) -> None:
         self.changes.append(self.connection.waits)
-
-
-async def until(seen: Callable[[], object]) -> None:
-    """Wait until something is seen; the test's own limit ends a wait for ever."""
-    async with asyncio.timeout(60):
-        while not seen():
-            await asyncio.sleep(0.002)
 
 
 async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -25,9 +25,8 @@ def test_what_is_told_twice_counts_once() -> None:
 def test_gateways_report_and_what_a_dead_one_has_reported_stays() -> None:
     two = Two()
     other = NodeLink(two.parts.gate, two.clock, 2)
-    counted = Traffic(1, 2, 3_000_000, 4_000_000)
-    two.gateway.traffic.counted = lambda: counted
-    other.forwarder.traffic.counted = lambda: Traffic(10, 20, 30_000_000, 40_000_000)
+    two.link.counted = Traffic(1, 2, 3_000_000, 4_000_000)
+    other.counted = Traffic(10, 20, 30_000_000, 40_000_000)
     two.clock.run_for(2_500)
     total = two.parts.forwarded.traffic
     assert total[:2] == (11, 22)
@@ -35,15 +34,14 @@ def test_gateways_report_and_what_a_dead_one_has_reported_stays() -> None:
     assert 0 < 44_000_000 - total.bytes_out < 10_000
     other.die()
     two.clock.run_for(20_000)
-    counted = counted._replace(messages_in=5)
+    two.link.counted = two.link.counted._replace(messages_in=5)
     two.clock.run_for(2_000)
     assert two.parts.forwarded.traffic[:2] == (15, 22)
 
 
 def test_a_store_that_starts_again_counts_from_its_start() -> None:
     two = Two()
-    counted = Traffic(100, 100, 100, 100)
-    two.gateway.traffic.counted = lambda: counted
+    two.link.counted = Traffic(100, 100, 100, 100)
     two.clock.run_for(2_500)
     assert two.parts.forwarded.traffic.messages_in == 100
     two.disk = two.disk.killed(two.clock)
@@ -52,21 +50,21 @@ def test_a_store_that_starts_again_counts_from_its_start() -> None:
     two.link.hang_up()
     two.clock.run_for(3_000)
     assert two.parts.forwarded.traffic.messages_in == 0
-    counted = Traffic(107, 100, 100, 100)
+    two.link.counted = Traffic(107, 100, 100, 100)
     two.clock.run_for(3_000)
     assert two.parts.forwarded.traffic.messages_in == 7
 
 
 def test_a_gateway_with_several_connections_reports_once() -> None:
     two = Several()
-    two.pool.each[0].traffic.counted = lambda: Traffic(7, 8, 1 << 30, 1 << 30)
+    two.counted = Traffic(7, 8, 1 << 30, 1 << 30)
     two.clock.run_for(3_000)
     assert two.parts.forwarded.traffic[:2] == (7, 8)
 
 
 def test_a_gateway_of_the_version_before_reports_nothing() -> None:
     two = Two(store_knows=(UNSIZED,))
-    two.gateway.traffic.counted = lambda: Traffic(7, 8, 9, 10)
+    two.link.counted = Traffic(7, 8, 9, 10)
     two.clock.run_for(3_000)
     assert two.parts.forwarded.traffic[:2] == (0, 0)
     assert two.link.broken == 0

@@ -20,6 +20,7 @@ from domain.event import Event, Received, Sent, WatchedMessages, WatchStarted
 from domain.message.message import Message
 from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding.forwarder import Forwarder
+from gateway.cluster.forwarding.traffic import OwnTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from protocols.remoting.nodes.calls.octets import Reader
 from protocols.remoting.nodes.forwarding import item
@@ -131,7 +132,8 @@ def test_a_recorded_gateway_of_version_1_is_served() -> None:
 
 def test_a_recorded_store_of_version_1_is_spoken_to_byte_by_byte_as_before() -> None:
     two = Two()
-    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", bytes(15) + b"\x01", lambda *_lost: None)
+    own = bytes(15) + b"\x01"
+    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", own, lambda *_lost: None, OwnTraffic(own, Traffic))
     doing, seen = steps(gateway)
     frames: list[bytes] = []
     values: dict[bytes, bytes | None] = {}
@@ -177,7 +179,8 @@ def test_nodes_speak_the_newest_version_that_both_know(store_knows: tuple[int, .
 
 def test_nodes_without_a_version_in_common_do_not_speak() -> None:
     two = Two()
-    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", b"life", lambda *_lost: None, (9,))
+    own = OwnTraffic(b"life", Traffic)
+    gateway = Forwarder(two.clock, "DefaultCluster", "gateway-1", b"life", lambda *_lost: None, own, (9,))
     answers = EventRecorder()
     command: Command = GreetNode(1, gateway.greeting())
     command.principal = GATEWAY

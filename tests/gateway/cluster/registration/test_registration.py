@@ -13,8 +13,8 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.nameserver.route import Registration
-from gateway.cluster.registration import registration as module
-from gateway.cluster.registration.registration import NameserverConnection, NodeRegistration
+from gateway.cluster.registration import nameserver_connections as module
+from gateway.cluster.registration.nameserver_connections import NameserverConnection, NodeRegistration
 from gateway.link.dialer import SocketDialer
 from gateway.link.wire import Wire, WireUser
 from gateway.runtime.clock import LoopClock, new_loop
@@ -23,6 +23,7 @@ from protocols.remoting.nameserver.registrar import RENEWAL_NS, Registrar
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.gateway.apache.scripted_cluster import ScriptedServer, ScriptedWire
+from tests.gateway.node.running import until
 from tests.protocols.remoting.nameserver.test_registrar import Topics
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import SeededEntropy
@@ -86,12 +87,6 @@ def connection_to(
     clock = LoopClock(asyncio.get_running_loop())
     dialer = SocketDialer(tls, "registration.ca")
     return NameserverConnection(host, port, Registrar(BROKER, topics or Topics()), sign, dialer, clock, SeededEntropy(1))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what is seen; `run` bounds it."""
-    while not holds():
-        await asyncio.sleep(0.002)
 
 
 def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[], Awaitable[None]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from store.replication import leading, members, set_review
-from store.replication.replica_log import follower
+from store.replication.replica_log import follower_log
 from tests.gateway.cluster.replica.world import run
 from tests.simulation.kit.bugs import Bugs, Patch
 
@@ -64,5 +64,5 @@ def written_is_synced(patch: Patch) -> None:
 @BUGS.found_by(run, 100)
 def applies_at_once(patch: Patch) -> None:
     """A follower applies what is not confirmed: a truncation leaves timers and leases past the cut."""
-    confirm = follower.Follower.confirm
-    patch.setattr(follower.Follower, "confirm", lambda self, position: confirm(self, self.written))
+    confirm = follower_log.Follower.confirm
+    patch.setattr(follower_log.Follower, "confirm", lambda self, position: confirm(self, self.written))

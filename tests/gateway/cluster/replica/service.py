@@ -9,8 +9,8 @@ from controller.groups.groups import StoreGroups
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.replica_reports import informed
 from controller.member.grey_moves import GreyMoves
+from controller.slow_replicas.ports import ReplicaJudge
 from controller.slow_replicas.record import FiguresRecord
-from controller.slow_replicas.verdict import ReplicaJudge
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader, GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup

@@ -11,7 +11,7 @@ from domain.replication.ports import LeaderStore
 from gateway.cluster.replica import promoting_state
 from gateway.cluster.replica.leading_state import LeadingState
 from gateway.cluster.replica.promoting_state import PromotingState
-from store.replication.replica_log.follower import Follower
+from store.replication.replica_log.follower_log import Follower
 from tests.gateway.cluster.replica.world import SimReplica, World
 
 

@@ -10,9 +10,9 @@ import pytest
 from controller.slow_replicas import record
 from controller.slow_replicas.detector import GreyDetector
 from controller.slow_replicas.ejections import FIRST_MS
+from controller.slow_replicas.ports import PassedOver
 from controller.slow_replicas.record import FiguresRecord
 from controller.slow_replicas.replay import replay
-from controller.slow_replicas.verdict import PassedOver
 from domain.controller.health import Fitness
 from tests.gateway.cluster.replica.service import GROUP
 from tests.gateway.cluster.replica.world import SimReplica, World

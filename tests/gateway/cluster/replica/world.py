@@ -25,7 +25,7 @@ from gateway.cluster.replica.settings import SKEW_MS
 from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.pace import UNKNOWN
 from store.replication.repairing import RepairCounts
-from store.replication.replica_log.follower import Follower, open_follower
+from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
 from tests.gateway.cluster.replica.service import GROUP, Service, SimControllers
 from tests.simulation.cluster.remoting import REPLICATION, replica_port

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from domain.errors import StoreError
-from gateway.node.composition import StoreSide, known, open_store
+from gateway.node.client_side import ClientPlace
+from gateway.node.composition import StorePlace, StoreSide, known, open_store
 from gateway.node.protocols import installed
 from gateway.node.roles import store
 from gateway.node.roles.installed_roles import RoleContext
@@ -18,7 +19,6 @@ from gateway.node.roles.store import StoreRole
 from gateway.node.settings import load
 from gateway.observe.health import Health
 from gateway.runtime.clock import LoopClock
-from gateway.runtime.entropy import SystemEntropy
 from gateway.usecase.dispatcher import Dispatcher
 
 
@@ -38,8 +38,8 @@ def played(folder: Path, scene: Scene, main: Callable[[asyncio.Task[None]], Awai
     async def run() -> None:
         clock = LoopClock(asyncio.get_running_loop())
 
-        async def make(local: LocalStore, _ports: Mapping[str, int], _host: str) -> StoreSide:
-            store = open_store(config, b"\x7f\0\0\1\0\0\0\1", local.disk, clock, SystemEntropy(), 0, local.report)
+        async def make(local: LocalStore, place: ClientPlace) -> StoreSide:
+            store = open_store(place, StorePlace(local.disk, 0, local.report))
             return StoreSide(store=store, epoch=scene.epoch, over=lambda: scene.over)
 
         role = StoreRole(RoleContext(config, clock, Health(clock.monotonic_ns), installed(), {}, lambda: None), make)

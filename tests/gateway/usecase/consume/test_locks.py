@@ -13,7 +13,7 @@ QUEUES = [("broker-a", "t", 0), ("broker-a", "t", 1)]
 
 def ask(locks: Locks, client: str, *, unlock: bool = False, queues: list[tuple[str, str, int]] = QUEUES) -> Event:
     recorder = EventRecorder()
-    locks.verbs()[LockQueues](recorder.connection, LockQueues(1, "g", client, queues, unlock))
+    locks.verbs[LockQueues](recorder.connection, LockQueues(1, "g", client, queues, unlock))
     return recorder.recorded[0]
 
 

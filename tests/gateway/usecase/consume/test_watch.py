@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from domain.command import Unwatch, Watch
 from domain.errors import ErrorCode
 from domain.event import Event, Refused, WatchedMessages, WatchStarted
 from domain.message.message import LOCAL_HOST, Message
 from domain.message.record import Record, encode
-from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume import watch
 from gateway.usecase.consume.watch import Watches
 from tests.connection_driver import RecordingDriver
-
-
-class Due:
-    """A timer that nobody cancels."""
-
-    def cancel(self) -> None:
-        raise AssertionError("a watch cancels no timer")
-
-
-class Turns:
-    """A clock that runs the calls of one loop turn on demand; timers run in the next one."""
-
-    def __init__(self) -> None:
-        self.soon: list[Callable[[], None]] = []
-        self.later: list[Callable[[], None]] = []
-
-    def monotonic_ns(self) -> int:
-        return 0
-
-    def wall_ms(self) -> int:
-        return 0
-
-    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        self.later.append(callback)
-        return Due()
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
-
-    def turn(self) -> None:
-        later, self.later = self.later, []
-        for callback in later:
-            callback()
-        while self.soon:
-            soon, self.soon = self.soon, []
-            for callback in soon:
-                callback()
+from tests.neighbours.loop import TurnClock
 
 
 def record(topic: str, path: str = "", body: bytes = b"x", offset: int = 0) -> bytes:
@@ -64,7 +25,7 @@ def client() -> tuple[ClientConnection, list[Event]]:
 
 
 def test_a_turn_of_matching_records_is_one_event() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     connection, events = client()
     watches.watch(connection, Watch(1, "t/+"))
@@ -78,7 +39,7 @@ def test_a_turn_of_matching_records_is_one_event() -> None:
 
 
 def test_a_record_without_a_path_is_at_its_topic() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     connection, events = client()
     for ticket, pattern in enumerate(("t", "t/#", "+", "#", "t/+")):
@@ -89,7 +50,7 @@ def test_a_record_without_a_path_is_at_its_topic() -> None:
 
 
 def test_unwatch_and_disconnect_stop_what_has_not_been_delivered_yet() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     staying, kept = client()
     leaving, lost = client()
@@ -107,7 +68,7 @@ def test_unwatch_and_disconnect_stop_what_has_not_been_delivered_yet() -> None:
 
 
 def test_a_second_watch_under_a_ticket_replaces_the_first() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     connection, events = client()
     watches.watch(connection, Watch(1, "a"))
@@ -119,7 +80,7 @@ def test_a_second_watch_under_a_ticket_replaces_the_first() -> None:
 
 
 def test_bad_filters_and_too_many_watches_are_refused() -> None:
-    watches = Watches(Turns())
+    watches = Watches(TurnClock())
     connection, events = client()
     watches.watch(connection, Watch(0, "a/#/b"))
     for ticket in range(watch.WATCHES_PER_CONNECTION_MAX + 1):
@@ -129,7 +90,7 @@ def test_bad_filters_and_too_many_watches_are_refused() -> None:
 
 
 def test_a_flood_takes_many_turns_and_comes_in_order() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     connection, events = client()
     watches.watch(connection, Watch(1, "t"))
@@ -146,7 +107,7 @@ def test_a_flood_takes_many_turns_and_comes_in_order() -> None:
 
 
 def test_a_watch_that_is_behind_loses_the_oldest_records() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     watches.pending_max = 4
     connection, events = client()
@@ -160,7 +121,7 @@ def test_a_watch_that_is_behind_loses_the_oldest_records() -> None:
 
 
 def test_a_record_for_thousands_of_watches_takes_many_turns() -> None:
-    clock = Turns()
+    clock = TurnClock()
     watches = Watches(clock)
     heard = RecordingDriver()
     connection = ClientConnection("coap", heard, shared=True)
@@ -184,7 +145,7 @@ def test_a_record_for_thousands_of_watches_takes_many_turns() -> None:
 
 
 def test_only_a_connection_of_one_peer_has_a_bound_of_its_own() -> None:
-    watches = Watches(Turns())
+    watches = Watches(TurnClock())
     heard = RecordingDriver()
     alone, shared = ClientConnection("mqtt", heard), ClientConnection("coap", heard, shared=True)
     for connection in (alone, shared):

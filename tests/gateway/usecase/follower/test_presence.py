@@ -17,7 +17,7 @@ def beat(*subscriptions: Subscription, group: str = "g") -> Heartbeat:
 
 def test_the_newest_subscription_of_each_group_and_topic_is_kept() -> None:
     there, client = Presence(0, dict), EventRecorder()
-    say = there.verbs()[Heartbeat]
+    say = there.verbs[Heartbeat]
     for each in (
         Subscription("t", "old", version=1),
         Subscription("t", "new", version=3),
@@ -31,7 +31,7 @@ def test_the_newest_subscription_of_each_group_and_topic_is_kept() -> None:
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "HEARD_MAX", 2)
     there, client = Presence(0, dict), EventRecorder()
-    say = there.verbs()[Heartbeat]
+    say = there.verbs[Heartbeat]
     say(client.connection, beat(Subscription("a"), Subscription("b"), Subscription("c")))
     say(client.connection, beat(Subscription("b", "new", version=1), group="g"))
     assert client.take() == [Done(1), Done(1)]

@@ -44,7 +44,7 @@ class Place:
         apply_all(self.two.follower, self.two.clock, self.two.follower.written)
 
     def ask(self, command: Command) -> Event:
-        self.reading.verbs()[type(command)](self.recorder.connection, command)
+        self.reading.verbs[type(command)](self.recorder.connection, command)
         self.two.clock.run_for(20)
         (event,) = self.recorder.take()
         return event

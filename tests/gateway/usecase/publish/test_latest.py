@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from domain.command import DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.message import property as properties
 from domain.message.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.message.record import Record, check

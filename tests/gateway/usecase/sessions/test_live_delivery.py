@@ -13,7 +13,8 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 from store.engine import open_store
 from store.settings import StoreSettings
 from tests.connection_driver import RecordingDriver
-from tests.gateway.usecase.consume.test_watch import Turns, record
+from tests.gateway.usecase.consume.test_watch import record
+from tests.neighbours.loop import TurnClock
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 
@@ -43,13 +44,13 @@ class Audience:
         return [list(chain.from_iterable(of_one)) for of_one in self.writes()]
 
 
-def stage() -> tuple[Turns, LiveDelivery]:
-    clock = Turns()
+def stage() -> tuple[TurnClock, LiveDelivery]:
+    clock = TurnClock()
     store = open_store(MemoryDisk(VirtualClock()), VirtualClock(), StoreSettings(), unheard)
     return clock, LiveDelivery(store.state, clock, lambda _lease: None)
 
 
-def finish(clock: Turns, outbound: LiveDelivery, each_turn: Callable[[], None] = lambda: None) -> None:
+def finish(clock: TurnClock, outbound: LiveDelivery, each_turn: Callable[[], None] = lambda: None) -> None:
     for _ in range(200):
         clock.turn()
         each_turn()

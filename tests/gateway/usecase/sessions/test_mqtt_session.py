@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.client.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription
 from domain.delivery.routed import RoutedRecord
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.message.receipt import RETRY_NONE, Receipt
 from domain.message.record import Record
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage

@@ -10,7 +10,7 @@ from tests.protocols.mqtt.stage import Broker, bodies
 def test_facts_are_like_latest_values_and_come_again_when_they_change() -> None:
     broker = Broker()
     told = {"version": "1", "clients/connected": "2"}
-    broker.sessions.sys_topics.source = lambda: told
+    broker.sessions.sys_topics.begin(lambda: told)
     client = broker.client()
     client.connect("c")
     assert client.subscribe("$SYS/#", 1) == 1
@@ -29,7 +29,7 @@ def test_facts_are_like_latest_values_and_come_again_when_they_change() -> None:
 
 def test_leading_wildcards_do_not_match_them_and_nothing_is_stored() -> None:
     broker = Broker()
-    broker.sessions.sys_topics.source = lambda: {"version": "1"}
+    broker.sessions.sys_topics.begin(lambda: {"version": "1"})
     wild = broker.client()
     wild.connect("wild")
     wild.subscribe("#")

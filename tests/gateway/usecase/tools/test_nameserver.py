@@ -216,7 +216,7 @@ def test_a_name_server_alone_knows_registered_brokers_only() -> None:
     recorder = EventRecorder()
 
     def ask(command: Command) -> Event:
-        alone.verbs()[type(command)](recorder.connection, command)
+        alone.verbs[type(command)](recorder.connection, command)
         clock.run_for(20)
         (event,) = recorder.take()
         return event

@@ -16,7 +16,7 @@ from tests.simulation.kit.clock import VirtualClock
 
 def ask(place: MessageCounters, name: str, key: str) -> Rates | Refused:
     recorder = EventRecorder()
-    place.verbs()[QueryRates](recorder.connection, QueryRates(1, name, key))
+    place.verbs[QueryRates](recorder.connection, QueryRates(1, name, key))
     [event] = recorder.take()
     assert isinstance(event, Rates | Refused)
     return event

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from domain.turn import QUESTIONS_NS
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.waiting.long_questions import TURN_NS, LongQuestions
+from gateway.usecase.waiting.long_questions import STEP_NS, LongQuestions, Steps
 from tests.connection_driver import StrictDriver
 from tests.neighbours.loop import TurnClock
 
@@ -13,7 +14,7 @@ class Searches:
 
     def __init__(self) -> None:
         self.clock = TurnClock()
-        self.questions = LongQuestions(self.clock, 2 * TURN_NS)
+        self.questions = LongQuestions(self.clock, 2 * QUESTIONS_NS)
         self.order: list[str] = []
 
     def begin(self, name: str, host: str, parts: int) -> ClientConnection:
@@ -25,7 +26,7 @@ class Searches:
     def add(self, connection: ClientConnection, name: str, parts: int) -> None:
         def part() -> None:
             self.order.append(name)
-            self.clock.spend(TURN_NS)
+            self.clock.spend(QUESTIONS_NS)
             if parts > 1:
                 self.add(connection, name, parts - 1)
 
@@ -48,6 +49,35 @@ def test_searches_take_turns_by_host_and_end_theirs_when_its_time_is_over() -> N
     assert max(counts) == 2
     searches.clock.turn()
     assert len(searches.order) == 7
+
+
+def test_a_long_question_is_answered_in_steps_between_which_other_hosts_have_theirs() -> None:
+    clock, order = TurnClock(), list[str]()
+    questions = LongQuestions(clock)
+
+    def steps(name: str, count: int) -> Steps:
+        for _ in range(count):
+            order.append(name)
+            yield
+
+    def ask(name: str, host: str, count: int) -> None:
+        connection = ClientConnection("remoting", StrictDriver())
+        connection.host = host
+        questions.ask(connection, steps(name, count))
+
+    in_turn = QUESTIONS_NS // STEP_NS
+    ask("long", "10.0.0.1", 3 * in_turn)
+    assert order == ["long"] * in_turn, "its share of the turn in which it was asked"
+    ask("behind", "10.0.0.1", 1)
+    ask("other", "10.0.0.2", 3)
+    assert len(order) == in_turn, "nothing more in this turn"
+    clock.turn()
+    assert order[in_turn : in_turn + 6] == ["long", "other"] * 3
+    assert len(order) < 2 * in_turn + 1
+    for _ in range(3):
+        clock.turn()
+    assert order[-2:] == ["long", "behind"]
+    assert order.count("long") == 3 * in_turn
 
 
 def test_the_search_of_a_connection_that_has_ended_is_dropped() -> None:

@@ -26,8 +26,8 @@ class Store:
         self.refuses = False
         self.answers = True
         self.counts: Counter[str] = Counter()
-        self.asker = InternalClient(self, lambda: None)
-        self.outbox = DeliveryOutbox(self.asker, self.clock, self.counts)
+        self.client = InternalClient(self, lambda: None)
+        self.outbox = DeliveryOutbox(self.client, self.clock, self.counts)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         assert isinstance(command, RecordDeliveries)

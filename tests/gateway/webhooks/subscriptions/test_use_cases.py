@@ -31,5 +31,5 @@ def test_every_call_is_refused_and_says_why(bench: Bench, command: Command) -> N
 def test_no_call_is_left_out(bench: Bench) -> None:
     """A command that a store of our own carries out has a refusal here."""
     store, handler = bench.store, bench.handler
-    own = {command for each in webhook_use_cases(store, handler, bench.clock, FixedEntropy()) for command in each.verbs()}
-    assert own == set(NoSubscriptions().verbs())
+    own = {command for each in webhook_use_cases(store, handler, bench.clock, FixedEntropy()) for command in each.verbs}
+    assert own == set(NoSubscriptions().verbs)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import http.client
-import json
 import random
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.interop.cluster.load import LOST
+from tests.interop.http_api import LOST, call
 from tests.interop.node import Node
 from tests.interop.replication.chaos.history import Bounds, Sent, Stored
 from tests.interop.replication.group import ask
@@ -117,15 +115,11 @@ class ChaosClients:
 
     def _post(self, body: str, key: str) -> tuple[int, int] | None:
         """(queue, offset) of the answer; None: there was none, or no success."""
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.gateway.port('http')}/v1/topics/{TOPIC}/messages", body.encode(), {"mq-message-group": key}
-        )
         try:
-            with urllib.request.urlopen(request, timeout=15) as answer:
-                told = json.load(answer)
-                return (int(told["queue"]), int(told["offset"])) if answer.status == 201 else None
+            told = call(self.gateway, f"/v1/topics/{TOPIC}/messages", body.encode(), mq_message_group=key)
         except LOST:
             return None
+        return int(told["queue"]), int(told["offset"])
 
     def _consume(self, group: str, number: int) -> None:
         pop: Pop = GrpcPop([self.gateway], TOPIC, group) if group == "by-grpc" else HttpPop([self.gateway], TOPIC, group)

@@ -66,7 +66,7 @@ class Faults:
         group, chance = self._group, self._chance
         kinds = ["kill", "kill leader", "pause", "pause", "cut follow", "cut control", "delay", "reset"]
         kinds += ["kill gateway"] if chance.random() < 0.5 else []
-        kinds += [] if group.disks.missing else ["slow disk"]
+        kinds += [] if group.disk is None else ["slow disk"]
         kinds += [] if group.volume.missing else ["full disk"]
         kinds += ["damage", "damage", "damage"] if self._damages else []
         kinds += ["kill controller", "pause controller"] if group.apart else []
@@ -88,11 +88,11 @@ class Faults:
             self._kill(node, name)
         elif kind.startswith("pause"):
             self._pause(node, name, chance.uniform(*PAUSE_S))
-        elif kind == "slow disk":
+        elif kind == "slow disk" and group.disk is not None:
             delay = chance.randrange(*SLOW_MS)
             self._notify(f"the disk of replica 1 takes {delay} ms longer for a sync")
-            group.disks.slow("1", delay)
-            self._later(chance.uniform(1, 8), "the disk of replica 1 is as before", lambda: group.disks.slow("1", 0))
+            group.disk.slow(delay)
+            self._later(chance.uniform(1, 8), "the disk of replica 1 is as before", group.disk.well)
         elif kind == "full disk":
             if not group.volume.is_full:
                 self._notify("the volume of replica 3 is full")

@@ -19,9 +19,13 @@ TO, FROM = 0, 1
 
 
 class _Flow:
-    """One direction of one connection: bytes wait here for their time, and for the end of a partition."""
+    """One direction of one connection: bytes wait here for their time, and for the end of a partition.
 
-    def __init__(self, source: socket.socket, target: socket.socket, way: int) -> None:
+    said   what the client has said first, of both directions
+    """
+
+    def __init__(self, source: socket.socket, target: socket.socket, way: int, said: bytearray) -> None:
+        self.said = said
         self.source, self.target, self.way = source, target, way
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.held = 0
@@ -29,20 +33,22 @@ class _Flow:
 
 
 class LoopbackProxy:
-    """Listens at a port of its own and passes connections on to `target`.
+    """Listens at a port of its own, any free one for 0, and passes connections on to `target`.
 
-    port      the one that it listens at
-    blocked   directions in which nothing passes; connections stay, and what was sent comes when they are open again
-    delay_s   how long bytes take, each way
-    fault     what has ended the proxy
+    port       the one that it listens at
+    blocked    directions in which nothing passes; connections stay, and what was sent comes when they are open again
+    delay_s    how long bytes take, each way
+    marked_by  what clients say first over the connections that are delayed; b"": all are
+    fault      what has ended the proxy
     """
 
     def __init__(self, port: int, target: int) -> None:
         self.blocked: set[int] = set()
         self.delay_s = 0.0
-        self.port = port
+        self.marked_by = b""
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._listener.getsockname()[1]
         self._listener.setblocking(False)
         self._flows: list[_Flow] = []
         self._resets = False
@@ -108,7 +114,8 @@ class LoopbackProxy:
             each.setblocking(False)
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             selector.register(each, selectors.EVENT_READ)
-        self._flows += [_Flow(client, server, TO), _Flow(server, client, FROM)]
+        said = bytearray()
+        self._flows += [_Flow(client, server, TO, said), _Flow(server, client, FROM, said)]
 
     def _read(self, selector: selectors.BaseSelector, flow: _Flow, now: float) -> None:
         if flow.held >= HELD_BYTES_MAX or flow.ended:
@@ -123,8 +130,10 @@ class LoopbackProxy:
         if not data:
             flow.ended = True
             selector.unregister(flow.source)
+        if flow.way == TO and not flow.said:
+            flow.said += data
         flow.held += len(data)
-        flow.waiting.append((now + self.delay_s, data))
+        flow.waiting.append((now + (self.delay_s if self.marked_by in flow.said else 0.0), data))
 
     def _write(self, selector: selectors.BaseSelector, flow: _Flow, now: float) -> None:
         while flow.waiting and flow.way not in self.blocked and flow.waiting[0][0] <= now:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.client.client import Client
 from tests.interop.node import Node
 from tests.interop.rocketmq.controllers import ControllerCluster
 from tests.interop.rocketmq.gateway import gateway_before
@@ -39,10 +38,3 @@ def gateway(apache: ControllerCluster, tmp_path_factory: pytest.TempPathFactory)
         yield node
     finally:
         node.kill()
-
-
-@pytest.fixture
-def near(apache: ControllerCluster) -> Iterator[Client]:
-    """A client at Apache's own side."""
-    with Client(apache.nameserver.address) as client:
-        yield client

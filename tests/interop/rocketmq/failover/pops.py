@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import grpc
 
 from protocols.grpc.messages import messaging_pb2 as pb
-from tests.interop.cluster.load import LOST, call
 from tests.interop.grpc.test_stub import SERVICE
+from tests.interop.http_api import LOST, call
 from tests.interop.node import Ports
 from tests.interop.rocketmq.failover.leases import Answer
 

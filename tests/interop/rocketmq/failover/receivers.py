@@ -16,7 +16,7 @@ import aiocoap
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tests.interop.cluster.load import LOST, call
+from tests.interop.http_api import LOST, call
 from tests.interop.node import Ports
 from tests.interop.rocketmq.failover.pops import GrpcPop, HttpPop, Pop
 from tests.patience import until

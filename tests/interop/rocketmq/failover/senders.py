@@ -20,8 +20,8 @@ from gateway.client.answer import ClientError, TopicRoute
 from gateway.client.client import Client
 from gateway.client.link import Link
 from protocols.remoting import codes
-from tests.interop.cluster.load import LOST, call
 from tests.interop.grpc.stub_consumer import StubConsumer
+from tests.interop.http_api import LOST, call
 from tests.interop.node import Ports
 from tests.interop.rocketmq.failover.recovery import Acknowledged
 from tests.interop.rocketmq.failover.send_request import send_request

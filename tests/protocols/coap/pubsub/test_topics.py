@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from domain.address import host_bytes
 from domain.admin.topic import PutTopic
 from domain.command import QueryLatest, Send
 from domain.event import LatestValue
@@ -17,6 +18,7 @@ from domain.message.record import Record
 from domain.topic.data_topic import INITIALIZE_BYTES_MAX, NAME_BYTES_MAX, TYPE_BYTES_MAX
 from domain.topic.topic import Topic
 from gateway.node.settings import Config
+from protocols.adapter import Peer
 from protocols.coap.message import cbor, message, option
 from protocols.coap.message.cbor import Tagged
 from protocols.coap.message.frame import Frame
@@ -269,7 +271,7 @@ def test_subscribers_beyond_the_maximum_read_once(broker: Broker) -> None:
 
 
 def test_the_maximum_counts_all_transports(broker: Broker, device: Device) -> None:
-    stream = Streamed(broker)
+    stream = Streamed(broker.parts, broker.clock, Peer("192.0.2.9", 50_000, host_bytes("192.0.2.9", 50_000)))
     identity = made(device, "t", {6: 1, 3: 0, 8: b"first"})
     [frame] = stream.ask(message.GET, f"ps/data/{identity}", token=b"s", pairs=[OBSERVE])
     assert (message.name(frame.code), len(of(frame, option.OBSERVE)), rest(frame)) == ("2.05", 1, b"first")

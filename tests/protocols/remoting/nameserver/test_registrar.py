@@ -14,7 +14,7 @@ from domain.nameserver.route import DataVersion, Registration, TopicQueues
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.waiting.long_questions import LongQuestions
-from nameserver.leaders_topics import LeadersTopics
+from nameserver.own_topics import LeadersTopics
 from nameserver.table import RouteTable
 from protocols.remoting import codes, dispatch
 from protocols.remoting.nameserver import registrar
@@ -91,7 +91,7 @@ class Server:
         self.clock = clock
         self.table = RouteTable()
         self.name_server = NameServer(self.table, NoSettings(), clock, LongQuestions(clock))
-        self.verbs = self.name_server.verbs()
+        self.verbs = self.name_server.verbs
 
     def topics(self) -> list[str]:
         return sorted(self.table.topics())

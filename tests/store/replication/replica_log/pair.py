@@ -9,7 +9,7 @@ from domain.replication.ports import LeaderLog
 from domain.store.storage_engine import StorageEngine
 from domain.store.store_event import Report, unheard
 from store.opening.open_store import OpenStore
-from store.replication.replica_log.follower import Follower, open_follower
+from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk

@@ -11,7 +11,7 @@ import pytest
 from domain.store.store_event import StoreEvent, StoreEventKind, unheard
 from store.log.segment import Segments
 from store.replication.replica_log.aside import BEHIND
-from store.replication.replica_log.follower import Follower, open_follower
+from store.replication.replica_log.follower_log import Follower, open_follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk
 from tests.store.driver import Failing, wait

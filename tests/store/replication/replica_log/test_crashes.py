@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from store.replication.replica_log.follower import Follower
+from store.replication.replica_log.follower_log import Follower
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
 from tests.store.driver import wait

@@ -15,7 +15,7 @@ from domain.replication.ports import DamagedPart, MendableLog, PartRefusedError
 from domain.store.store_event import unheard
 from store.replication.repairing import REST_NS, Given, PartSource, RepairCounts, Repairing
 from store.replication.replica_log.damaged import DamagedReplica, damaged_replica
-from store.replication.replica_log.follower import Follower, open_follower
+from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation

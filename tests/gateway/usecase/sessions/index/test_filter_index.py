@@ -7,7 +7,7 @@ import random
 import pytest
 
 from domain.client.mqtt_session import MqttSubscription
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from gateway.usecase.sessions.index import filter_index as light
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 

@@ -340,7 +340,7 @@ def test_attempts_are_counted_and_end_in_the_dead_letter_topic() -> None:
 
 def test_a_group_goes_on_when_its_receives_wait_for_later_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every read is taken to fill its turn: the connection that a group receives by is told when reading goes on."""
-    monkeypatch.setattr(read_turns, "BYTES_PER_TURN", 1)
+    monkeypatch.setattr(read_turns, "READ_BYTES", 1)
     broker = Broker()
     first = member(broker, "first")
     send(sender(broker), 100)

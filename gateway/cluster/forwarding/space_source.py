@@ -1,4 +1,4 @@
-"""Spaces of the store's state that gateways keep a copy of, at the node with the store."""
+"""Source of the spaces that gateways copy (space_copies.py): the store's values of them, and their changes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _VALUE: Final = optional(DATA)
 
 
 @final
-class CopiedSpaces:
-    """The values of these spaces, as items of the stream to a gateway."""
+class SpaceSource:
+    """The values of the spaces COPIED, as items of the stream to a gateway."""
 
     def __init__(self, state: State, changed: Callable[[Out], None]) -> None:
         """`changed`: called with the item of each value that is there or has changed."""

@@ -1,4 +1,4 @@
-"""Verdicts about replicas, and the port of the judge."""
+"""The port of the judge of replicas, and its verdicts. The judge by statistics: detector.py."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Held:
     """A replica is out of the ordinary, without a consequence.
 
     excesses   figures that are out of the ordinary
-    reason     reason for the operator
     """
 
     group: str

@@ -53,7 +53,7 @@ class StandIn:
 
 
 @final
-class StateFirst:
+class StateRouting:
     """Handler that passes commands that need state to a state node, and all others to `handler`.
 
     The state node gets all commands of MQTT clients. Of other clients it gets reads and changes of latest values, messages that

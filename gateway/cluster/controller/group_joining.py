@@ -15,7 +15,7 @@ from controller.raft.refusal import SafetyError
 from controller.slow_replicas.record import FiguresRecord
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, Entropy
-from gateway.cluster.controller.controlling import Controlling
+from gateway.cluster.controller.controller_requests import ControllerRequests
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.link.request import Sign
 from gateway.link.wire import Dialer
@@ -44,7 +44,7 @@ class GroupJoining:
         self._beginning: Persisted | None = None
         self._is_out = False
         self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted)
-        self.controlling = Controlling(founding, endpoints, clock, self.links.notified)
+        self.controlling = ControllerRequests(founding, endpoints, clock, self.links.notified)
 
     def start(self) -> None:
         """Take part again, or greet the others until the group is known. Raises StoreError for a state that cannot be read."""

@@ -49,7 +49,7 @@ from domain.controller.request import (
 from domain.errors import ErrorCode
 from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
-from gateway.cluster.controller.controlling import Controlling
+from gateway.cluster.controller.controller_requests import ControllerRequests
 from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import RecordingDriver
 from tests.controller.groups.sample import CLUSTER, NAME, members, says
@@ -63,10 +63,10 @@ GROUP = "broker-b"
 class Broker(RecordingDriver):
     """A connection of a broker or a tool, with the events that it was sent."""
 
-    def __init__(self, controlling: Controlling) -> None:
+    def __init__(self, controlling: ControllerRequests) -> None:
         super().__init__()
         self.connection = ClientConnection("remoting", self)
-        self._verbs = controlling.verbs()
+        self._verbs = controlling.verbs
 
     def ask(self, command: Command) -> None:
         """Send a command."""
@@ -95,7 +95,9 @@ class World(Stage):
         self.led_by = node.number
         self.disk = MemoryDisk(self.clock)
         self.greetings: list[MemberIdentity] = []
-        self.controlling = Controlling(founding, ENDPOINTS, self.clock, lambda greeting, _book: self.greetings.append(greeting))
+        self.controlling = ControllerRequests(
+            founding, ENDPOINTS, self.clock, lambda greeting, _book: self.greetings.append(greeting)
+        )
         self.controlling.joined(node.member, FiguresRecord(self.disk))
 
     def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
@@ -122,7 +124,7 @@ def broker(world: World) -> Broker:
 
 def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_others_are() -> None:
     stage = Stage()
-    broker = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock, ungreeted))
+    broker = Broker(ControllerRequests(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock, ungreeted))
     broker.ask(ChangeGroup(1, ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911")))
     assert broker.take().answer.refusal is GroupRefusal.NOT_LEADING
     broker.ask(QueryGroups(2, [NAME]))
@@ -210,7 +212,7 @@ def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(wo
     assert (event.node, event.leads, event.leader, event.failure) == (world.led_by, True, world.led_by, "")
     assert (list(event.voters), list(event.learners)) == ([1, 2, 3], [])
     assert event.places == {1: "a:1", 2: "b:1", 3: "c:1"}
-    new = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted))
+    new = Broker(ControllerRequests(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted))
     new.ask(QueryController(2))
     assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "", ("a:1", "b:1", "c:1"))
     new.ask(ListStoreGroups(3))
@@ -293,12 +295,12 @@ def test_heartbeats_of_replicas_that_do_not_exist_take_nobodys_place(world: Worl
     assert world.controlling.heartbeats.live(group, world.clock.monotonic_ns() // 1_000_000) == (says(1),)
 
 
-def _containers(controlling: Controlling) -> list[Any]:
+def _containers(controlling: ControllerRequests) -> list[Any]:
     return [each for each in vars(controlling).values() if isinstance(each, dict | set | list)]
 
 
 def test_settings_that_were_changed_before_the_group_is_known_hold(world: World) -> None:
-    controlling = Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted)
+    controlling = ControllerRequests(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted)
     broker = Broker(controlling)
     broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
     assert broker.take() == Done(1)

@@ -42,7 +42,7 @@ class Trie(Generic[V]):
         self.size = 0
 
     def insert(self, pattern: str, value: V) -> bool:
-        """Add a pair; False when it exists. `pattern` is a valid filter (domain.filter.path.is_filter)."""
+        """Add a pair; False when it exists. `pattern` is a valid filter (domain.filter.path_matching.is_filter)."""
         levels = pattern.split("/")
         tail = levels[-1] == "#"
         node = self._root

@@ -17,10 +17,10 @@ from domain.event import Event, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from domain.store.store_ports import State
-from gateway.cluster.forwarding.copied_spaces import CopiedSpaces
+from gateway.cluster.forwarding.space_source import SpaceSource
 from gateway.cluster.forwarding.traffic import GatewaysTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry
 from protocols.remoting.nodes.calls.octets import BOOL, I64, Out, Reader, WireError
 from protocols.remoting.nodes.calls.values import FAILURE
 from protocols.remoting.nodes.forwarding import item
@@ -112,13 +112,13 @@ class _Gateway:
     stalled      True: it does not read its events
     """
 
-    def __init__(self, greeting: Greeting, clock: Clock, clients: ForwardedClients, traffic: GatewaysTraffic) -> None:
+    def __init__(self, greeting: Greeting, clock: Clock, entry: CommandEntry, traffic: GatewaysTraffic) -> None:
         self._traffic = traffic
         self.name = greeting.node
         self.life = greeting.life
         self.copies = greeting.copies
         self._clock = clock
-        self._all = clients
+        self._entry = entry
         self.stream = NodeStream(clock)
         self.connection: ClientConnection | None = None
         self.away_ns = clock.monotonic_ns()
@@ -186,7 +186,7 @@ class _Gateway:
             asked: Any = command
             asked.ticket = ticket
         try:
-            self._all.handler.handle(client.connection, command)
+            self._entry.handler.handle(client.connection, command)
         except Exception:  # a bug of the gateway's or of this node's ends one client, not all of a gateway
             log.exception("%s: a command of a client of gateway %s failed", type(command).__name__, self.name)
             if client.connection.shared:
@@ -212,7 +212,7 @@ class _Gateway:
             return
         failure = Failure(ErrorCode.INTERNAL, f"the store's node could not read the request: {error}")
         if not client.fail(ticket, failure):
-            self._all.handler.handle(client.connection, Disconnected("lost"))
+            self._entry.handler.handle(client.connection, Disconnected("lost"))
             self._end(client)
 
     def _end(self, client: _Client) -> None:
@@ -238,20 +238,18 @@ class _Gateway:
         """End all clients, since the gateway is lost."""
         self.stream.lost()
         for client in list(self.clients.values()):
-            self._all.handler.handle(client.connection, Disconnected("lost"))
+            self._entry.handler.handle(client.connection, Disconnected("lost"))
             client.connection.end()
         self.clients.clear()
 
 
 @final
 class ForwardedClients:
-    """The use case of GreetNode and NodeFrame.
-
-    handler   handles the commands of clients: the first check before the dispatcher; set before the first connection
-    """
+    """The use case of GreetNode and NodeFrame."""
 
     def __init__(
         self,
+        entry: CommandEntry,
         clock: Clock,
         state: State,
         cluster: str,
@@ -260,8 +258,9 @@ class ForwardedClients:
         controlled: bool,
         versions: Sequence[int] = VERSIONS,
     ) -> None:
-        """`life`: 16 random bytes that identify this run of the process. `versions`: of the frames, the newest first."""
-        self.handler: Handler
+        """`entry`: where the commands of clients go. `life`: 16 random bytes that identify this run of the process.
+        `versions`: of the frames, the newest first."""
+        self._entry = entry
         self._clock = clock
         self._versions = versions
         self._welcome = Welcome(cluster, broker, life.hex(), controlled)
@@ -270,11 +269,11 @@ class ForwardedClients:
         self._ticking = False
         self._traffic = GatewaysTraffic()
         self._link_bytes = [0, 0]
-        self._spaces = CopiedSpaces(state, self._copy)
-
-    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """GreetNode and NodeFrame."""
-        return {GreetNode: self._greet, NodeFrame: self._frame}
+        self._spaces = SpaceSource(state, self._copy)
+        self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {
+            GreetNode: self._greet,
+            NodeFrame: self._frame,
+        }
 
     @property
     def gateways(self) -> Sequence[tuple[str, int, bool]]:
@@ -326,7 +325,7 @@ class ForwardedClients:
             if greeting.store_life == mine.life:
                 return replace(mine, resumed=True, received=known.stream.received, version=version), known
             self._drop(known, "it has begun anew")
-        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self, self._traffic)
+        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self._entry, self._traffic)
         log.info("gateway %s at %s is connected, with frames of version %d", greeting.node, connection.host, version)
         return replace(mine, version=version), gateway
 

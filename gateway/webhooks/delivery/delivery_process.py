@@ -30,8 +30,8 @@ class ClaimExpiry:
 
 @final
 @dataclass(slots=True, eq=False)
-class DeliveringProcess:
-    """One process that delivers, while the store has `asker` as its client.
+class DeliveryProcess:
+    """One process that delivers. To the store it is `client`.
 
     origin     WebHook-Request-Origin, to which sinks consent
     callback   start of the URL at which sinks may consent later; "": sinks receive none
@@ -45,5 +45,5 @@ class DeliveringProcess:
     callback: str
     counters: dict[str, int]
     term: ClaimExpiry
-    asker: InternalClient
+    client: InternalClient
     outbox: DeliveryOutbox

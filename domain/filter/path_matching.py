@@ -1,4 +1,4 @@
-"""MQTT topic filters against paths (MQTT 5, 4.7)."""
+"""Matching of a path by one MQTT topic filter (MQTT 5, 4.7). Many filters at once: gateway/routing/filter_trie.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message filter of the store by MQTT path."""
+"""The store's message filter by MQTT path, over the properties of stored records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain.address import OTHER_PATHS_TOPIC, path_in
 from domain.filter.filter import PATH
-from domain.filter.path import matches
+from domain.filter.path_matching import matches
 from domain.message import property as properties
 
 CACHED_PATHS_MAX: Final = 4_096

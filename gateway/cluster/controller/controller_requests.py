@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, final
@@ -18,7 +18,6 @@ from controller.member.member import ControllerMember
 from controller.slow_replicas.detector import GreyDetector
 from controller.slow_replicas.record import FiguresRecord
 from domain.address import endpoint_text
-from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
@@ -47,7 +46,7 @@ from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import Verb
+from gateway.usecase.handler import Verbs
 
 log = logging.getLogger("headgate.controller")
 
@@ -62,7 +61,7 @@ _UNSURE: Final = Failure(
 
 
 @final
-class Controlling:
+class ControllerRequests:
     """The verbs of a controller. `member` is None until its group is known: then it leads nothing."""
 
     def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock, greeted: Greeted) -> None:
@@ -77,10 +76,7 @@ class Controlling:
         self._clock = clock
         self._connections: set[ClientConnection] = set()
         self._settings = {"notify_role_changed": "true", "scan_ms": str(POLL_MS)}
-
-    def verbs(self) -> Mapping[type[Command], Verb]:
-        """All commands of domain.controller."""
-        return {
+        self.verbs: Verbs = {
             ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
             ListStoreGroups: self._list, QueryController: self._this,
             QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,

@@ -1,4 +1,4 @@
-"""Target server of a request, where the port of the client does not determine it."""
+"""The server that a relayed request names, by its code or by the broker's name in it, where the client's port does not."""
 
 from __future__ import annotations
 

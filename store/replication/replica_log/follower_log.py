@@ -1,4 +1,4 @@
-"""A replica that follows: it continues recovery up to the confirmed position, and leads after its promotion.
+"""The log of a replica that follows: recovery continues in it up to the confirmed position, until the replica is promoted.
 
 open:      marker of a restart of the log -> checkpoint -> the tail is proven, not applied
 follow:    append -> sync -> confirm -> applied in short turns -> checkpoints

@@ -1,4 +1,4 @@
-"""Registration of a node with a store at the name servers that its configuration names."""
+"""Registration of a node with a store at the configured name servers: as master while it leads, as slave while it follows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from domain.errors import ConfigError
 from domain.nameserver.directory import AnnouncedTopics
 from domain.nameserver.route import MASTER_ID, Registration
 from domain.ports import Clock, Entropy
-from gateway.cluster.registration.registration import NameserverConnection, NodeRegistration
+from gateway.cluster.registration.nameserver_connections import NameserverConnection, NodeRegistration
 from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.node.composition import Parts
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.settings import Config
-from nameserver.leaders_topics import LeadersTopics
-from nameserver.own_topics import OwnTopics
+from nameserver.own_topics import LeadersTopics, OwnTopics
 from protocols.remoting.nameserver.registrar import Registrar
 
 REPLICATION_PORT: Final = 1

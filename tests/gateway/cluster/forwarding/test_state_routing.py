@@ -13,13 +13,14 @@ from domain.event import Done, LatestValue, Refused, Sent
 from domain.limits import SECOND_NS
 from domain.message.message import RETAIN_SET, Message
 from domain.message.record import Record
-from gateway.cluster.forwarding.state_first import STATE, StateFirst
-from gateway.node.composition import compose
+from gateway.cluster.forwarding.state_routing import STATE, StateRouting
+from gateway.node.composition import StorePlace, compose
 from gateway.node.settings import Config
 from gateway.node.use_cases import all_needs
 from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS
 from tests.gateway.cluster.forwarding.test_forwarder import Two
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.place import place_of
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
 from tests.simulation.world import PORTS
@@ -30,10 +31,10 @@ class Three(Two):
 
     def __init__(self, seed: int = 1, loss: float = 0.0) -> None:
         super().__init__(seed, loss)
-        entropy = SeededEntropy(99)
-        self.near = compose(Config(), PORTS, "10.0.0.2", MemoryDisk(self.clock), self.clock, entropy, 1 << 30)
+        place = place_of(Config(), PORTS, "10.0.0.2", self.clock, SeededEntropy(99))
+        self.near = compose(place, StorePlace(MemoryDisk(self.clock), 1 << 30))
         self.clock.run_for(100)
-        self.first = StateFirst(self.gateway, self.near.gate)
+        self.first = StateRouting(self.gateway, self.near.gate)
 
     def ask(self, client: EventRecorder, command: Command, ms: int = 100) -> list[object]:
         """The answers to a command."""
