@@ -30,87 +30,13 @@ cdef enum:
     CONNECTION_WINDOW = 8388608
     HEADER_LIST_MAX = 65536
     NV_STACK = 32
-    KNOWN_SLOTS = 64        # fields of earlier requests that a connection remembers; a power of two
-    KNOWN_BYTES_MAX = 8192  # of their names and values; with more, all are forgotten
-    FIELD_BYTES_MAX = 512   # of one of them
-    NAMES_MAX = 1024        # names that are remembered, for all connections
-    NAME_BYTES_MAX = 64
     ENABLE_CONNECT_PROTOCOL = 8  # RFC 8441, section 3
 
 cdef ng.session_callbacks *CALLBACKS = NULL
 cdef ng.option *OPTIONS = NULL
 
-
-cdef dict NAMES = {}
-"""Name of a field -> the same: names are the same objects in all requests, with a hash that is computed once."""
-
-
-cdef struct Known:
-    # A field as the library holds it, and as Python objects. While the references are held, no other field has their addresses.
-    ng.rcbuf *name
-    ng.rcbuf *value
-    PyObject *field         # (name, value)
-    size_t size             # of both
-
-
-@cython.no_gc  # its objects refer to no others
-@cython.freelist(128)
-cdef class Stream:
-    """The response side of one stream."""
-
-    cdef object chunks      # deque of bytes, made when a second piece has to wait
-    cdef bytes chunk        # the piece being sent
-    cdef Py_ssize_t offset  # of the piece being sent
-    cdef Py_ssize_t pending # body bytes that the library has not taken
-    cdef list trailers
-    cdef bint ended         # the application sends no more of the body
-    cdef bint end_sent      # END_STREAM is in a frame that the library has sent
-    cdef bint responded     # `respond` was called
-    cdef bint deferred      # the library asked for a piece when there was none
-    cdef bint cancelled     # reset by our own application
-    cdef bint paused        # the peer gets no WINDOW_UPDATE
-
-    cdef void append(self, bytes data):
-        self.pending += PyBytes_GET_SIZE(data)
-        if self.chunk is None:
-            self.chunk = data
-            self.offset = 0
-        else:
-            if self.chunks is None:
-                self.chunks = deque()
-            self.chunks.append(data)
-
-    cdef size_t copy_to(self, uint8_t *out, size_t room) noexcept:
-        cdef size_t done = 0
-        cdef size_t size
-        while self.chunk is not None and done < room:
-            size = <size_t> (PyBytes_GET_SIZE(self.chunk) - self.offset)
-            if size > room - done:
-                size = room - done
-            memcpy(out + done, PyBytes_AS_STRING(self.chunk) + self.offset, size)
-            done += size
-            self.offset += <Py_ssize_t> size
-            if self.offset == PyBytes_GET_SIZE(self.chunk):
-                self.chunk = self.chunks.popleft() if self.chunks else None
-                self.offset = 0
-        self.pending -= <Py_ssize_t> done
-        return done
-
-
-cdef int fill(ng.nv *fields, list headers) except -1:
-    cdef Py_ssize_t at = 0
-    cdef tuple field
-    cdef bytes name, value
-    for field in headers:
-        name = field[0]
-        value = field[1]
-        fields[at].name = <uint8_t *> PyBytes_AS_STRING(name)
-        fields[at].namelen = PyBytes_GET_SIZE(name)
-        fields[at].value = <uint8_t *> PyBytes_AS_STRING(value)
-        fields[at].valuelen = PyBytes_GET_SIZE(value)
-        fields[at].flags = ng.NV_FLAG_NONE
-        at += 1
-    return 0
+include "known_fields.pxi"
+include "response_stream.pxi"
 
 
 cdef class Session:
@@ -121,8 +47,7 @@ cdef class Session:
     cdef list _events
     cdef list _headers
     cdef size_t _header_bytes
-    cdef Known *_known      # fields of earlier requests, by the addresses of name and value; NULL before the first request
-    cdef size_t _known_bytes
+    cdef KnownFields _known
     cdef char *_out
     cdef size_t _out_bytes
     cdef size_t _out_room
@@ -157,9 +82,9 @@ cdef class Session:
     def __dealloc__(self):
         if self._session != NULL:
             ng.session_del(self._session)
-        if self._known != NULL:
-            self._forget_all()
-            free(self._known)
+        if self._known.slots != NULL:
+            forget_all(&self._known)
+            free(self._known.slots)
         free(self._out)
 
     def receive(self, bytes data):
@@ -294,37 +219,6 @@ cdef class Session:
         cdef Stream stream
         return [(stream_id, stream.pending) for stream_id, stream in self._streams.items() if stream.pending > 0]
 
-    cdef void _forget_all(self) noexcept:
-        cdef int at
-        for at in range(KNOWN_SLOTS):
-            forget(&self._known[at])
-        self._known_bytes = 0
-
-    cdef tuple _field(self, Known *first, Known *second, ng.rcbuf *name, ng.rcbuf *value, uint8_t flags):
-        """A new field, remembered in place of `second` unless it is large, or is not to be kept anywhere (RFC 7541, 7.1.3)."""
-        cdef ng.vec name_text = ng.rcbuf_get_buf(name)
-        cdef ng.vec value_text = ng.rcbuf_get_buf(value)
-        cdef size_t size = name_text.len + value_text.len
-        cdef tuple field = (
-            name_of(name_text), PyBytes_FromStringAndSize(<const char *> value_text.base, <Py_ssize_t> value_text.len))
-        if size > FIELD_BYTES_MAX or flags & ng.NV_FLAG_NO_INDEX:
-            return field
-        if self._known_bytes + size > KNOWN_BYTES_MAX:
-            self._forget_all()
-        if first.field != NULL:
-            self._known_bytes -= second.size
-            forget(second)
-            second[0] = first[0]
-        self._known_bytes += size
-        ng.rcbuf_incref(name)
-        ng.rcbuf_incref(value)
-        Py_INCREF(field)
-        first.name = name
-        first.value = value
-        first.field = <PyObject *> field
-        first.size = size
-        return field
-
     cdef int _flush(self) except -1:
         cdef const uint8_t *piece
         cdef ssize_t size
@@ -359,9 +253,9 @@ cdef int on_begin_frame(ng.session *handle, const ng.frame_hd *head, void *user)
 cdef int on_begin_headers(ng.session *handle, const ng.frame *frame, void *user) noexcept:
     cdef Session session = <Session> user
     session._header_bytes = 0
-    if session._known == NULL:
-        session._known = <Known *> calloc(KNOWN_SLOTS, sizeof(Known))
-        if session._known == NULL:
+    if session._known.slots == NULL:
+        session._known.slots = <Known *> calloc(KNOWN_SLOTS, sizeof(Known))
+        if session._known.slots == NULL:
             return ng.ERR_CALLBACK_FAILURE
     if frame.headers.cat == ng.HCAT_REQUEST:
         session._headers = []
@@ -372,38 +266,14 @@ cdef int on_begin_headers(ng.session *handle, const ng.frame *frame, void *user)
     return 0
 
 
-cdef void forget(Known *slot) noexcept:
-    if slot.field != NULL:
-        ng.rcbuf_decref(slot.name)
-        ng.rcbuf_decref(slot.value)
-        Py_DECREF(<object> slot.field)
-        slot.field = NULL
-        slot.name = slot.value = NULL
-        slot.size = 0
-
-
-cdef bytes name_of(ng.vec text):
-    cdef bytes name = PyBytes_FromStringAndSize(<const char *> text.base, <Py_ssize_t> text.len)
-    cdef PyObject *known = PyDict_GetItem(NAMES, name)
-    if known != NULL:
-        return <bytes> known
-    if text.len <= NAME_BYTES_MAX:
-        if len(NAMES) >= NAMES_MAX:
-            NAMES.clear()
-        NAMES[name] = name
-    return name
-
-
 cdef int on_header(ng.session *handle, const ng.frame *frame, ng.rcbuf *name, ng.rcbuf *value, uint8_t flags,
                    void *user) noexcept:
-    """One field. The library hands out the same buffers while a field is in the dynamic or the static table (RFC 7541, 2.3)."""
     cdef Session session = <Session> user
-    cdef uint64_t mixed = ((<uint64_t> <size_t> name) * 31 + <uint64_t> <size_t> value) * 0x9E3779B97F4A7C15ULL
-    cdef size_t at = <size_t> (mixed >> 32) & (KNOWN_SLOTS - 1)
-    cdef Known *slot = &session._known[at]
+    cdef size_t at = slot_of(name, value)
+    cdef Known *slot = &session._known.slots[at]
     cdef bint known = slot.name == name and slot.value == value
     if not known:
-        slot = &session._known[at ^ 1]
+        slot = &session._known.slots[at ^ 1]
         known = slot.name == name and slot.value == value
     if known:
         session._header_bytes += slot.size + 32
@@ -416,7 +286,7 @@ cdef int on_header(ng.session *handle, const ng.frame *frame, ng.rcbuf *name, ng
         if known:
             session._headers.append(<tuple> slot.field)
         else:
-            session._headers.append(session._field(&session._known[at], slot, name, value, flags))
+            session._headers.append(new_field(&session._known, at, name, value, flags))
     return 0
 
 
