@@ -28,19 +28,17 @@ from protocols.setting import Setting
 class ClientSide:
     """The parts between the sockets of clients and the handler of their commands.
 
-    gate              takes the commands of clients
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
     throttle          limits the rates of clients; None: no rate is limited at the start
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     extensions        the parts of installed use cases
-    entry             where commands that come inside other commands enter `gate`
+    entry             has what takes the commands of clients first, also those that come inside other commands
     forwards          True: another node carries out the commands, and limits rates of messages
     users_elsewhere   True: another node keeps the users, and this one a copy of them
     """
 
-    gate: Handler
     access: Access | None
     access_records: AccessRecords | None
     adapters: Adapters
@@ -53,6 +51,11 @@ class ClientSide:
     extensions: Sequence[ClientExtension] = ()
     forwards: bool = False
     users_elsewhere: bool = False
+
+    @property
+    def gate(self) -> Handler:
+        """The handler that takes the commands of clients."""
+        return self.entry.handler
 
     def works(self) -> list[ClientWork]:
         """The work of the extensions in this process, new and not begun. Raises ConfigError."""
@@ -176,7 +179,6 @@ def make_client_side(
     if streams is not None:
         adapters = replace(adapters, streams={**adapters.streams, **streams(config, setting)})
     return kind(
-        gate=path.entry.handler,
         access=access,
         access_records=users.records,
         adapters=adapters,
