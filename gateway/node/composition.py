@@ -25,7 +25,7 @@ from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.access.settings import AccessTable
 from gateway.cluster.controller.settings import ControllerSettings
-from gateway.cluster.forwarding.store_side import ForwardedClients
+from gateway.cluster.forwarding.gateway_clients import ForwardedClients
 from gateway.cluster.registration.settings import RegistrationSettings
 from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels

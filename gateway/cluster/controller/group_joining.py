@@ -44,7 +44,7 @@ class GroupJoining:
         self._beginning: Persisted | None = None
         self._is_out = False
         self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted)
-        self.controlling = ControllerRequests(founding, endpoints, clock, self.links.notified)
+        self.requests = ControllerRequests(founding, endpoints, clock, self.links.notified)
 
     def start(self) -> None:
         """Take part again, or greet the others until the group is known. Raises StoreError for a state that cannot be read."""
@@ -87,19 +87,19 @@ class GroupJoining:
         node = self._founding.identity.node
         try:
             member = ControllerMember(
-                node, persisted, self._storage, self.links, self._clock, self._entropy, self.controlling.applied
+                node, persisted, self._storage, self.links, self._clock, self._entropy, self.requests.applied
             )
         except (SafetyError, ValueError) as error:
             raise StoreError(f"{FOLDER} cannot be used: {error}") from error
         if member.failure:
             log.error("this controller takes part in nothing: %s. While a majority of the others works, headgate cluster "
                       "renew-controller DIR lets it come back as a new member", member.failure)  # fmt: skip
-        self.controlling.joined(member, FiguresRecord(self._disk))
+        self.requests.joined(member, FiguresRecord(self._disk))
         member.start()
 
     def _greeted(self) -> None:
         self._begin()
-        member = self.controlling.member
+        member = self.requests.member
         if member is None:
             self.links.follow((), ())
             return

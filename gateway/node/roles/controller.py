@@ -29,7 +29,7 @@ class ControllerRole(SinglePurposeRole):
     controlling   what it answers, and its member of the group; once opened
     """
 
-    controlling: ControllerRequests
+    requests: ControllerRequests
     links: ControllerLinks
     joining: GroupJoining
 
@@ -46,8 +46,8 @@ class ControllerRole(SinglePurposeRole):
         identity = identities.load(disk, entropy)
         founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
         self.joining = GroupJoining(disk, clock, entropy, founding, endpoints, dialer, sign)
-        self.controlling, self.links = self.joining.controlling, self.joining.links
-        return place.side(store, REFUSED, self.controlling, is_controller=True)
+        self.requests, self.links = self.joining.requests, self.joining.links
+        return place.side(store, REFUSED, self.requests, is_controller=True)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Take part in the group."""
@@ -55,7 +55,7 @@ class ControllerRole(SinglePurposeRole):
 
     def counters(self) -> dict[str, float]:
         """What this controller does."""
-        member = self.controlling.member
+        member = self.requests.member
         if member is None:
             return {"controller_in_group": 0, "controller_leads": 0}
         return {
@@ -65,18 +65,18 @@ class ControllerRole(SinglePurposeRole):
             "controller_members": len(member.members),
             "controller_store_groups": len(member.groups),
             "controller_messages_unread_total": member.unread,
-            "controller_heartbeats_dropped_total": self.controlling.heartbeats.dropped,
+            "controller_heartbeats_dropped_total": self.requests.heartbeats.dropped,
             **self._grey(),
         }
 
     def fill(self, snapshot: Snapshot) -> Snapshot:
         """Role.fill."""
-        grey = self.controlling.grey
+        grey = self.requests.grey
         found = super().fill(snapshot)
         return found if grey is None else replace(found, replicas=grey.replicas())
 
     def _grey(self) -> dict[str, float]:
-        grey = self.controlling.grey
+        grey = self.requests.grey
         return {
             "controller_moves_total": 0 if grey is None else grey.moves,
             "controller_moves_left_total": 0 if grey is None else grey.held,
@@ -99,7 +99,7 @@ class ControllerRole(SinglePurposeRole):
 
     async def close(self) -> None:
         """Leave the group; close the store and the data directory."""
-        self.controlling.close()
+        self.requests.close()
         self.links.close()
         await super().close()
 

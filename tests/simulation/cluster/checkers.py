@@ -182,7 +182,7 @@ class Checkers:
 
     def slow(self) -> set[int]:
         """Ids of the replicas that a controller which leads passes over, because they were slow."""
-        leading = [each.controlling for each in self._cluster.controllers if each.controlling is not None]
+        leading = [each.requests for each in self._cluster.controllers if each.requests is not None]
         group = self.group()
         return {
             replica.id
@@ -197,8 +197,8 @@ class Checkers:
         found = [
             group
             for each in self._cluster.controllers
-            if each.controlling is not None and each.controlling.member is not None
-            and (group := each.controlling.member.groups.group(self._of.name)) is not None
+            if each.requests is not None and each.requests.member is not None
+            and (group := each.requests.member.groups.group(self._of.name)) is not None
         ]  # fmt: skip
         return max(found, key=lambda group: (group.leader_epoch, group.set_epoch), default=None)
 

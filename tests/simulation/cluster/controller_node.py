@@ -30,7 +30,7 @@ class ControllerNode(Machine):
 
     _passed_over = 0
 
-    controlling: ControllerRequests | None = None
+    requests: ControllerRequests | None = None
     links: ControllerLinks
 
     def began(self) -> None:
@@ -39,7 +39,7 @@ class ControllerNode(Machine):
         endpoints = cluster.controller_endpoints
         founding = Founding(identities.load(self.disk, entropy), [endpoint_text(*each) for each in endpoints])
         joining = GroupJoining(self.disk, clock, entropy, founding, endpoints, cluster.net.dialer(self), None)
-        controlling = self.controlling = joining.controlling
+        controlling = self.requests = joining.requests
         self.links = joining.links
         handler = AllowedCommands("a controller", controlling)
         context = ConnectionContext(
@@ -55,10 +55,10 @@ class ControllerNode(Machine):
     @property
     def passed_over(self) -> int:
         """How often it has decided that a replica is slow: followers that are not waited for, and leaders that lead no more."""
-        grey = None if self.controlling is None else self.controlling.grey
+        grey = None if self.requests is None else self.requests.grey
         return self._passed_over + (0 if grey is None else grey.passed_over + grey.moves)
 
     def gone(self) -> None:
         """Machine.gone."""
         self._passed_over = self.passed_over
-        self.controlling = None
+        self.requests = None

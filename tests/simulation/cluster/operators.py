@@ -70,7 +70,7 @@ class Operators:
     def _leading(self) -> tuple[ControllerNode, ControllerRequests] | None:
         """The controller that leads, as far as it knows."""
         for node in self._cluster.controllers:
-            found = node.controlling
+            found = node.requests
             if found is not None and found.member is not None and found.member.leads and not node.clock.paused:
                 return node, found
         return None
@@ -165,7 +165,7 @@ class Operators:
 
     def _start_failed(self, node: ControllerNode) -> None:
         """Start a controller again that takes part no more."""
-        member = None if node.controlling is None else node.controlling.member
+        member = None if node.requests is None else node.requests.member
         if member is not None and member.failure and not node.clock.paused:
             node.end(f"is started again: {member.failure}")
             node.start()

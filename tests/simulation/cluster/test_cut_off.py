@@ -12,8 +12,8 @@ BREAKS = 8
 
 def leading(cluster: Cluster) -> str:
     """Address of the controller that leads."""
-    found = (each for each in cluster.controllers if each.controlling is not None and each.controlling.member is not None)
-    return next(each.host for each in found if each.controlling.member.leads)  # type: ignore[union-attr]
+    found = (each for each in cluster.controllers if each.requests is not None and each.requests.member is not None)
+    return next(each.host for each in found if each.requests.member.leads)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("seed", range(3))

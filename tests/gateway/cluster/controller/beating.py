@@ -21,8 +21,8 @@ class Beating(World):
 
     def group(self) -> StoreGroup:
         """The store group as the controller knows it."""
-        assert self.controlling.member is not None
-        found = self.controlling.member.groups.group(NAME)
+        assert self.requests.member is not None
+        found = self.requests.member.groups.group(NAME)
         assert found is not None
         return found
 

@@ -95,17 +95,17 @@ class World(Stage):
         self.led_by = node.number
         self.disk = MemoryDisk(self.clock)
         self.greetings: list[MemberIdentity] = []
-        self.controlling = ControllerRequests(
+        self.requests = ControllerRequests(
             founding, ENDPOINTS, self.clock, lambda greeting, _book: self.greetings.append(greeting)
         )
-        self.controlling.joined(node.member, FiguresRecord(self.disk))
+        self.requests.joined(node.member, FiguresRecord(self.disk))
 
     def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
         if number == self.led_by:
-            self.controlling.applied(change, answer)
+            self.requests.applied(change, answer)
 
     def broker(self) -> Broker:
-        return Broker(self.controlling)
+        return Broker(self.requests)
 
 
 def ungreeted(_greeting: MemberIdentity, _book: tuple[str, ...]) -> None:
@@ -222,8 +222,8 @@ def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(wo
 @pytest.mark.parametrize("ends", ["the connection of the leader ends", "the leader starts again"])
 def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> None:
     first, second = world.broker(), world.broker()
-    assert world.controlling.member is not None
-    (group,) = world.controlling.member.groups
+    assert world.requests.member is not None
+    (group,) = world.requests.member.groups
     for broker, replica in ((first, 1), (second, 2)):
         broker.ask(HearReplica(1, NAME, says(replica), 0))
         broker.take()
@@ -245,8 +245,8 @@ def test_an_operators_recovery_is_told_to_the_replicas_and_logged(world: World, 
     third = world.broker()
     third.ask(HearReplica(1, NAME, says(3), 0))
     third.take()
-    assert world.controlling.member is not None
-    (group,) = world.controlling.member.groups
+    assert world.requests.member is not None
+    (group,) = world.requests.member.groups
     third.ask(ChangeGroup(2, RecoverGroup(NAME, 3, group.set_epoch, NAME)))
     world.clock.run_for(100)
     changed, told = sorted(third.recorded, key=lambda each: type(each).__name__)
@@ -259,7 +259,7 @@ def test_an_operators_recovery_is_told_to_the_replicas_and_logged(world: World, 
 
 def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> None:
     first, second, stranger = world.broker(), world.broker(), world.broker()
-    group = next(iter(world.controlling.member.groups)) if world.controlling.member is not None else None
+    group = next(iter(world.requests.member.groups)) if world.requests.member is not None else None
     assert group is not None
     for broker, replica in ((first, 1), (second, 2)):
         broker.ask(HearReplica(1, NAME, says(replica), 0))
@@ -280,19 +280,19 @@ def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> N
 def test_heartbeats_of_replicas_that_do_not_exist_take_nobodys_place(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "REPLICAS_HEARD_MAX", 8)
     broker = world.broker()
-    before = sum(map(len, _containers(world.controlling)))
+    before = sum(map(len, _containers(world.requests)))
     for number in range(100):
         broker.ask(HearReplica(1, f"made-up-{number}", says(1), 3_600_000))
         broker.take()
         broker.ask(HearReplica(1, NAME, says(1_000 + number), 3_600_000))
         broker.take()
-    assert world.controlling.heartbeats.dropped == 200
-    assert sum(map(len, _containers(world.controlling))) <= before + 1, "the connection is known once"
+    assert world.requests.heartbeats.dropped == 200
+    assert sum(map(len, _containers(world.requests))) <= before + 1, "the connection is known once"
     broker.ask(HearReplica(1, NAME, says(1), 0))
-    assert world.controlling.member is not None
-    group = world.controlling.member.groups.group(NAME)
+    assert world.requests.member is not None
+    group = world.requests.member.groups.group(NAME)
     assert group is not None
-    assert world.controlling.heartbeats.live(group, world.clock.monotonic_ns() // 1_000_000) == (says(1),)
+    assert world.requests.heartbeats.live(group, world.clock.monotonic_ns() // 1_000_000) == (says(1),)
 
 
 def _containers(controlling: ControllerRequests) -> list[Any]:
@@ -304,15 +304,15 @@ def test_settings_that_were_changed_before_the_group_is_known_hold(world: World)
     broker = Broker(controlling)
     broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
     assert broker.take() == Done(1)
-    assert world.controlling.member is not None
-    controlling.joined(world.controlling.member, FiguresRecord(world.disk))
+    assert world.requests.member is not None
+    controlling.joined(world.requests.member, FiguresRecord(world.disk))
     assert controlling.elections is not None
     assert controlling.elections.poll_ms == 200
 
 
 def test_a_controller_that_closes_leaves_nobody_waiting(world: World, broker: Broker) -> None:
     broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
-    world.controlling.close()
+    world.requests.close()
     assert isinstance(broker.take(), Refused)
     broker.ask(QueryGroups(2, [NAME]))
     assert broker.take() == GroupsFound(2, GroupRefusal.NOT_LEADING, ())
@@ -383,7 +383,7 @@ def test_a_second_process_of_a_replica_does_not_register_while_the_first_is_aliv
     second.ask(ChangeGroup(4, copy))
     world.clock.run_for(50)
     assert second.take().answer.refusal is GroupRefusal.RUNS_ELSEWHERE
-    world.controlling.heartbeats.closed(first.connection, world.clock.monotonic_ns() // MILLISECOND_NS)
+    world.requests.heartbeats.closed(first.connection, world.clock.monotonic_ns() // MILLISECOND_NS)
     second.ask(ChangeGroup(5, copy))
     world.clock.run_for(50)
     group = second.take().answer.group
@@ -417,8 +417,8 @@ def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_i
             world.clock.run_for(1_000)
 
     def group() -> StoreGroup:
-        assert world.controlling.member is not None
-        found = world.controlling.member.groups.group(NAME)
+        assert world.requests.member is not None
+        found = world.requests.member.groups.group(NAME)
         assert found is not None
         return found
 
@@ -436,7 +436,7 @@ def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_i
     brokers.pop(after.leader).connection.end()
     pass_by(15)
     assert group().leader == other, "the slow one has the lower id, and is passed over"
-    world.controlling.close()
+    world.requests.close()
     lines = record.read(world.disk)
     assert [line["move"] for line in lines if "move" in line] == [[NAME, 1, after.leader]]
 
@@ -445,5 +445,5 @@ def test_figures_of_made_up_groups_are_not_kept(world: World, broker: Broker) ->
     for number in range(1_000):
         broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0, ReplicaFigures(1)))
     world.clock.run_for(2_000)
-    world.controlling.close()
+    world.requests.close()
     assert not [line for line in record.read(world.disk) if "figures" in line]

@@ -58,7 +58,7 @@ def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: 
     disk, entropy = FailingDisk(clock), SeededEntropy(1)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
     joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None)
-    links, controlling = joining.links, joining.controlling
+    links, controlling = joining.links, joining.requests
     joining.start()
     disk.full = fails
     node = founding.identity.node

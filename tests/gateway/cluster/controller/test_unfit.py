@@ -25,8 +25,8 @@ class Off(Beating):
         self.brokers[1].ask(ChangeGroup(1, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2, OFF))))
         self.pass_by((RECENT + 1) * BEAT_MS + 1_000)
         assert (self.group().leader, self.group().in_sync) == (1, (1, 2, OFF))
-        assert self.controlling.grey is not None
-        assert self.controlling.grey.standing(NAME, OFF).fitness is Fitness.CLOCK_OFF
+        assert self.requests.grey is not None
+        assert self.requests.grey.standing(NAME, OFF).fitness is Fitness.CLOCK_OFF
 
     def lose_all(self, off_is: str = "the first to come") -> None:
         """All connections to the controller break; that of OFF is the last one to end, or the first one that is made again."""

@@ -109,7 +109,7 @@ def test_a_controller_goes_on_while_the_replica_beside_it_begins_anew(tmp_path: 
         await node.start()
         role = node.parts["controller"].role
         assert isinstance(role, ControllerRole)
-        member = role.controlling.member
+        member = role.requests.member
         assert member is not None
         term, life = member.term, replica_of(node).replica
         assert life is not None
@@ -121,7 +121,7 @@ def test_a_controller_goes_on_while_the_replica_beside_it_begins_anew(tmp_path: 
             socket.create_connection(at, 5).close()
             after = Node(node.next, kept=node.kept, controller=node.controller)
             await after.start()
-            assert role.controlling.member is member
+            assert role.requests.member is member
             assert (member.leads, member.term) == (True, term)
             found = after.snapshot().counters
             assert (found["controller_leads"], found["replica_leads"]) == (1, 1)
@@ -151,7 +151,7 @@ def test_the_process_hands_its_controller_from_life_to_life_and_ends_it_last(tmp
                 await asyncio.sleep(0.02)
             role = nodes[number].parts["controller"].role
             assert isinstance(role, ControllerRole)
-            members.append(role.controlling.member)
+            members.append(role.requests.member)
             socket.create_connection(at, 5).close()
             if number < 2:
                 life = replica_of(nodes[number]).replica
