@@ -90,7 +90,7 @@ class LeadersTopics:
     """
 
     def __init__(self, started_ms: int) -> None:
-        """`started_ms`: when this replica began to follow, epoch milliseconds."""
+        """`started_ms` is the time at which this replica began to follow, in epoch milliseconds."""
         self.epoch = 0
         self._started_ms = started_ms
 
@@ -104,7 +104,7 @@ class LeadersTopics:
         return [] if counter == 1 else None
 
     def topic(self, name: str) -> TopicQueues | None:
-        """None: it has no topics of its own. Of the port AnnouncedTopics."""
+        """AnnouncedTopics: a follower has no topics of its own, so None for each."""
         return None
 
     def after(self, name: str, limit: int) -> list[tuple[str, TopicQueues]]:

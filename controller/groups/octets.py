@@ -52,7 +52,10 @@ RECORDS: Final[dict[str, tuple[type, dict[str, str]]]] = {
 
 
 def encode(form: str, value: Any) -> bytes:
-    """A value of the type `form`; a text has at most 65,535 bytes, a list as many elements, a number 64 bits."""
+    """Encode a value of the type that `form` names.
+
+    A text has at most 65,535 bytes, a list as many elements, a number 64 bits.
+    """
     if form == "int":
         return _NUMBER.pack(value)
     if form == "bool":
@@ -84,7 +87,7 @@ class OctetReader:
             raise ValueError(f"{len(self._data) - self._at} bytes follow the last value")
 
     def value(self, form: str) -> Any:
-        """A value of the type `form`."""
+        """Read a value of the type that `form` names."""
         if form == "int":
             return _NUMBER.unpack(self._take(_NUMBER.size))[0]
         if form == "bool":

@@ -35,5 +35,5 @@ def decode(value: bytes) -> tuple[int, dict[int, int]]:
 
 
 def topic_of(key: bytes) -> str:
-    """The topic of a key: what is before U+0000."""
+    """Return the topic of a key: the part before U+0000."""
     return key.decode().partition("\x00")[0]

@@ -183,7 +183,7 @@ def encode(event: CloudEvent) -> bytes:
 
 
 def encode_batch(events: Sequence[CloudEvent]) -> bytes:
-    """Events -> a batch (`CloudEventBatch`)."""
+    """Encode events as one message `CloudEventBatch`, the batch format of protobuf."""
     return join([encode(event) for event in events])
 
 

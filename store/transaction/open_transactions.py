@@ -67,7 +67,7 @@ class OpenTransactions:
 
     @property
     def ended(self) -> int:
-        """Transactions decided since the start, those given up included."""
+        """Number of transactions that were committed, rolled back or given up since the start."""
         return self._open.ended
 
     def start(self) -> None:

@@ -22,7 +22,7 @@ class StoredHalves:
         self._writer = writer
 
     def row(self, offset: int) -> Row | None:
-        """The index row of a half message; None when it is not readable, or was lost."""
+        """Read the index row of a half message. Returns None when the row is lost or cannot be read."""
         queue = self._writer.half_queue()
         self._index.refresh(queue)
         rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []

@@ -65,7 +65,7 @@ class GroupQuestion:
         self._servers.ask(broker, request, lambda answer: answered(self._group(broker, answer)))
 
     def _group(self, broker: str, answer: Frame | Failure) -> Group | None | Failure:
-        """The group at `broker`; None: the broker does not have it."""
+        """Read the group from the answer of `broker`. Returns None when the broker does not have the group."""
         if isinstance(answer, Failure):
             return answer
         if lacks_group(answer):

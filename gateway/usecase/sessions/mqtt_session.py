@@ -335,7 +335,7 @@ class MqttSession:
             self._appended.append(then)
 
     def append_done(self) -> None:
-        """Count one of `appending` as done, and call what waits for the last of them."""
+        """One append has ended: count it, and call the functions that wait for the last append."""
         self.appending -= 1
         if self.appending == 0 and self._appended is not None:
             waiting, self._appended = self._appended, None

@@ -12,7 +12,7 @@ Work = TypeVar("Work")
 
 
 class HostTurns(Generic[Work]):
-    """The work of one kind that waits for a turn, each piece with its connection.
+    """Queues of one kind of work, by the host of the client. Each piece of work belongs to a connection.
 
     A turn does pieces until they have used the share of this kind of work, and the one that exceeds it. A subclass says what a
     piece uses, in the unit of the share. Of each host one piece is done, then one of the next host.
@@ -34,7 +34,7 @@ class HostTurns(Generic[Work]):
         self.crowded = False
 
     def do(self, connection: ClientConnection, work: Work) -> None:
-        """Do one piece, and add what it has used to `_used`."""
+        """Do one piece of work, and add the time or the bytes that it took to `_used`."""
         raise NotImplementedError
 
     def queue(self, host: str) -> deque[tuple[ClientConnection, Work]]:

@@ -98,7 +98,10 @@ class StartPositions:
         return topic is not None and topic.created_ms >= wall_ms
 
     def _collect(self, group: str, name: str, names: Sequence[str], ends: Ends, done: Then) -> None:
-        """Commit `ends`, the ends of the topics `names`, and the marker of the topic `name` if there is no such topic."""
+        """Add the ends of the queues of the topics `names` to `ends`, and commit all as positions of the group.
+
+        A topic `name` that does not exist gets position 0, the marker that the group begins at its first message.
+        """
 
         def ask(topic: str, then: Callable[[Ends | Failure], None]) -> None:
             known = self._metadata.topic(topic)

@@ -160,7 +160,7 @@ def bytes_of(data: bytes, at: int, end: int) -> LogBytes:
 
 
 def held_body(command: LogHeld) -> bytes:
-    """Body of LOG_HELD: epoch, and the written and synced positions."""
+    """Encode the body of LOG_HELD: the epoch, then the positions up to which a follower has written and synced."""
     return _HELD.pack(command.epoch, command.written, command.synced)
 
 
