@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from domain import limits
 from gateway.connection.context import LINGER_NS, ConnectionContext, DeadlineTimer
@@ -18,14 +17,22 @@ HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
 """Time for which a peer that has finished sending may wait for its answers."""
 
 
+class SocketOwner(Protocol):
+    """What drives a connection, seen from its socket."""
+
+    def overdue(self) -> None:
+        """The peer has not read, or not closed its side, in time."""
+
+
 @final
 class ClientSocket:
-    """The node's side of a socket. It calls `overdue` when the peer does not read, or does not close its side, in time.
+    """The node's side of a socket. It tells its owner when the peer does not read, or does not close its side, in time.
 
     transport     the event loop's part of it; None: not open yet, or closed
     paused        True while it is not read
     stalled       True while its write buffer is full, because the peer does not read
     input_ended   True: nothing more is read from it
+    _watchdog     the time in which the peer has to read, or to close its side; None: that is not asked of it yet
     _unwritten    what a full write buffer counts of the bound for bytes that peers have not read
     _discarded    bytes that came behind the end of the connection
     """
@@ -33,7 +40,7 @@ class ClientSocket:
     __slots__ = (
         "_context",
         "_discarded",
-        "_overdue",
+        "_owner",
         "_unwritten",
         "_watchdog",
         "input_ended",
@@ -42,10 +49,10 @@ class ClientSocket:
         "transport",
     )
 
-    def __init__(self, context: ConnectionContext, overdue: Callable[[], None]) -> None:
+    def __init__(self, context: ConnectionContext, owner: SocketOwner) -> None:
         self._context = context
-        self._overdue = overdue
-        self._watchdog = DeadlineTimer(context.clock, self.overdue)
+        self._owner: SocketOwner | None = owner
+        self._watchdog: DeadlineTimer | None = None
         self._unwritten: HostShare | None = None
         self._discarded = 0
         self.transport: Transport | None = None
@@ -72,17 +79,28 @@ class ClientSocket:
         self._unwritten = None
         if ends:
             self.watch(LINGER_NS)
-        else:
+        elif self._watchdog is not None:
             self._watchdog.cancel()
 
     def watch(self, limit_ns: int) -> None:
         """Call `overdue` if the socket is still open after `limit_ns`, in place of an earlier limit."""
-        if self.transport is not None:
-            self._context.lingering.start(self, self._watchdog, self._context.clock.monotonic_ns(), limit_ns)
+        if self.transport is None:
+            return
+        clock, lingering = self._context.clock, self._context.lingering
+        if limit_ns == LINGER_NS:
+            if self._watchdog is not None:
+                self._watchdog.cancel()
+            lingering.start(self, clock.monotonic_ns())
+            return
+        lingering.remove(self)
+        if self._watchdog is None:
+            self._watchdog = DeadlineTimer(clock, self.overdue)
+        self._watchdog.start(clock.monotonic_ns() + limit_ns)
 
     def overdue(self) -> None:
         """`Lingering`: the limit of `watch` has passed."""
-        self._overdue()
+        if self._owner is not None:
+            self._owner.overdue()
 
     def discard(self, size: int) -> None:
         """`size` bytes came behind the end of the connection: they are not handled, and with too many the socket is closed."""
@@ -109,13 +127,10 @@ class ClientSocket:
             self.transport.abort()
 
     def closed(self) -> None:
-        """The loop has closed the socket. Drops the timer and the callback, which refer to the owner."""
+        """The loop has closed the socket. Drops the owner, which refers to it."""
         self.transport = None
         self._unwritten = None
         self._context.lingering.remove(self)
-        self._watchdog.close()
-        self._overdue = _nothing
-
-
-def _nothing() -> None:
-    """The callback of a closed socket."""
+        if self._watchdog is not None:
+            self._watchdog.close()
+        self._owner = None

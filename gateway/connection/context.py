@@ -77,13 +77,9 @@ class Lingering:
         self._sockets: dict[Any, int] = {}
         self._waits = False
 
-    def start(self, socket: Any, watchdog: DeadlineTimer, now_ns: int, limit_ns: int) -> None:
-        """Call `overdue` of `socket` after `limit_ns`, in place of an earlier time: by `watchdog`, unless that is LINGER_NS."""
+    def start(self, socket: Any, now_ns: int) -> None:
+        """Call `overdue` of `socket` after LINGER_NS, in place of an earlier time."""
         self._sockets.pop(socket, None)
-        if limit_ns != LINGER_NS:
-            watchdog.start(now_ns + limit_ns)
-            return
-        watchdog.cancel()
         self._sockets[socket] = now_ns + LINGER_NS
         if not self._waits:
             self._waits = True

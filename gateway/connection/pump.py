@@ -53,7 +53,7 @@ class Pump:
         labels: Mapping[str, str] | None = None,
     ) -> None:
         self._context = context
-        driver = self.driver = StreamDriver(context, protocol, connect, labels, self._apply_reading, self._deadline_due)
+        driver = self.driver = StreamDriver(context, protocol, connect, labels, self)
         self._socket = driver.socket
         self._now = driver.now
         self._intake = context.intake
@@ -247,7 +247,7 @@ class Pump:
 
     # Deadlines and backpressure
 
-    def _apply_reading(self) -> None:
+    def apply_reading(self) -> None:
         """Begin to read, or stop, as the connection allows; unread bytes go first."""
         reading = self.driver.may_read()
         if not self._unread.waits:
@@ -265,7 +265,7 @@ class Pump:
             return
         self._carry_out(commands, began)
 
-    def _deadline_due(self) -> None:
+    def deadline_due(self) -> None:
         """The deadline timer has fired: do what is due now if this turn has time, else in a later turn."""
         if self.driver.finished:
             return

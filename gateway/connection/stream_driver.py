@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import cast, final
+from typing import Protocol, cast, final
 
 from domain.access.principal import GATEWAY
 from domain.address import network_of_host
@@ -24,6 +24,16 @@ from protocols.adapter import Connection, Peer
 log = logging.getLogger("headgate.pump")
 
 
+class StreamOwner(Protocol):
+    """What handles the bytes of a connection, seen from its driver."""
+
+    def apply_reading(self) -> None:
+        """A turn has ended after which reading is to begin or to stop."""
+
+    def deadline_due(self) -> None:
+        """The deadline timer has fired."""
+
+
 @final
 class StreamDriver:
     """Drives the connection of a protocol, and ends it once.
@@ -34,13 +44,14 @@ class StreamDriver:
     dirty           True: the output is written at the end of this turn
     finished        True: the connection has ended, and its commands are not carried out any more
     input_stopped   True: nothing more is read, since the node is about to stop
+    _throttle_timer set while reading is paused because of the client's rate; None: it never was
     refused         True: the last answer to the bytes that are handled was a refusal
     recognition     the connection while its protocol is not known; None: it is
-    _reading_due    called at the end of a turn after which reading is to begin or to stop
+    _owner          handles what is read; None: the socket is closed
     """
 
     __slots__ = (
-        "_admission", "_connect", "_context", "_labels", "_reading_due", "_throttle_timer", "_turn_flush", "client",
+        "_admission", "_connect", "_context", "_labels", "_owner", "_throttle_timer", "_turn_flush", "client",
         "connection", "counters", "deadline_timer", "dirty", "finished", "input_stopped", "now", "recognition", "refused",
         "socket",
     )  # fmt: skip
@@ -51,8 +62,7 @@ class StreamDriver:
         protocol: str,
         connect: Callable[[Peer, int], Connection],
         labels: Mapping[str, str] | None,
-        reading_due: Callable[[], None],
-        deadline_due: Callable[[], None],
+        owner: StreamOwner,
     ) -> None:
         """`labels`: protocol -> label, of a connection that recognises its protocol; None: the protocol is known."""
         self._context = context
@@ -60,13 +70,13 @@ class StreamDriver:
         self.now = context.clock.monotonic_ns
         self._connect = connect
         self._labels = labels
-        self._reading_due = reading_due
+        self._owner: StreamOwner | None = owner
         self.connection: Connection
         self.recognition: Recognition | None = None
         self.counters: ProtocolCounters = context.counter_registry.of(protocol)
-        self.socket = ClientSocket(context, self.overdue)
-        self.deadline_timer = DeadlineTimer(context.clock, deadline_due)
-        self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
+        self.socket = ClientSocket(context, self)
+        self.deadline_timer = DeadlineTimer(context.clock, owner.deadline_due)
+        self._throttle_timer: DeadlineTimer | None = None
         self._admission = ConnectionAdmission(context.limits)
         self.dirty = self.finished = self.input_stopped = self.refused = False
         self.client = ClientConnection(protocol, self)
@@ -181,13 +191,17 @@ class StreamDriver:
 
     def throttle(self, until_ns: int) -> None:
         """Pause reading until monotonic `until_ns`. Commands that are read already are carried out."""
-        if not self.finished and self._throttle_timer.extend(until_ns):
+        if self.finished:
+            return
+        if self._throttle_timer is None:
+            self._throttle_timer = DeadlineTimer(self._context.clock, self._throttle_over)
+        if self._throttle_timer.extend(until_ns):
             self.socket.set_reading(False)
 
     @property
     def throttled(self) -> bool:
         """True while reading is paused because of the client's rate."""
-        return self._throttle_timer.pending
+        return self._throttle_timer is not None and self._throttle_timer.pending
 
     def _throttle_over(self) -> None:
         if not self.finished:
@@ -203,7 +217,7 @@ class StreamDriver:
             and not self.socket.stalled
             and self.client.reads_waiting == 0
             and not self.input_stopped
-            and not self._throttle_timer.pending
+            and not self.throttled
         )
 
     def schedule_flush(self) -> None:
@@ -234,8 +248,8 @@ class StreamDriver:
             if not self.finished:
                 self.handle(Disconnected("closed"))
             socket.finish()
-        elif connection.reading is socket.paused:
-            self._reading_due()
+        elif connection.reading is socket.paused and self._owner is not None:
+            self._owner.apply_reading()
 
     def overdue(self) -> None:
         """Close the connection at once: the peer has not read, or not closed its side, in time."""
@@ -248,20 +262,17 @@ class StreamDriver:
         self.socket.abort()
 
     def socket_closed(self) -> None:
-        """The socket is closed, by either side: drops the timers and the callback, which refer to the owner."""
+        """The socket is closed, by either side: drops the timers and the owner, which refers to it."""
         self.socket.closed()
         self.deadline_timer.close()
-        self._throttle_timer.close()
-        self._reading_due = _nothing
+        if self._throttle_timer is not None:
+            self._throttle_timer.close()
+        self._owner = None
 
     def leave(self) -> None:
         """All that came from the closed socket is handled: the connection does not count any more."""
         self.socket.input_ended = True
         self._admission.leave()
-
-
-def _nothing() -> None:
-    """The callback of a closed connection."""
 
 
 def _is_authenticated(command: Command) -> bool:
