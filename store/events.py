@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from domain.errors import StoreError, lacks_descriptor
+from domain.shortage import lack_of
 from domain.store.store_event import Report, StoreEvent, StoreEventKind
-from store.disk_full.errors import lack_of
 
 NOTIFIED_MAX: Final = 1_024
 """Limit on remembered unreadable places, each of which is reported once."""

@@ -10,6 +10,7 @@ from typing import Final, Protocol, final
 from controller.groups import command
 from controller.groups.limits import is_within
 from controller.groups.snapshot import restore, snapshot
+from controller.member.log_writer import RaftLogWriter
 from controller.member.proposals import ChangeDone, PendingReads, Proposals, ReadDone
 from controller.member.replacement import MemberChange, replacement
 from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
@@ -55,7 +56,7 @@ class ControllerMember:
     """One member. It begins with `start`, and ends with `stop`, or by itself with a reason in `failure`.
 
     groups    the store groups as this member knows them; those of the leader are the newest after a `read`
-    failure   why the member has ended by itself, or takes part in nothing; "": it takes part
+    failure   why the member has ended by itself, or takes part in nothing, perhaps for a while; "": it takes part
     unread    messages of others that could not be read
     """
 
@@ -72,11 +73,11 @@ class ControllerMember:
         """
         self.groups = restore(persisted.snapshot.data)
         self._applied = applied
-        self.failure = persisted.damage
+        self._failure = persisted.damage
         self.unread = 0
         self.node = node
         self._raft = Raft(node, RaftSettings(), persisted, entropy)
-        self._storage = storage
+        self._writer = RaftLogWriter(storage, clock, self._fail)
         self._peers = peers
         self._clock = clock
         self._proposals = Proposals()
@@ -84,18 +85,27 @@ class ControllerMember:
         self._compacted = persisted.snapshot.index
         self._timer: Timer | None = None
         self._marked = False
-        self._flushing = False
         self._stopped = False
+
+    @property
+    def failure(self) -> str:
+        """Why the member takes part in nothing, now or for good; "": it takes part."""
+        return self._failure or self._writer.waits
+
+    @property
+    def _is_out(self) -> bool:
+        """True while the member takes part in nothing: it has ended, or its log finds no room, which is like a pause."""
+        return self._stopped or bool(self._writer.waits)
 
     @property
     def leads(self) -> bool:
         """True while this member leads, as far as it knows."""
-        return self._raft.replica.role is RaftRole.LEADER and not self._stopped
+        return self._raft.replica.role is RaftRole.LEADER and not self._is_out
 
     @property
     def leader(self) -> int:
         """The leader's identity as far as it is known, else 0."""
-        return 0 if self._stopped else self._raft.replica.leader
+        return 0 if self._is_out else self._raft.replica.leader
 
     @property
     def term(self) -> int:
@@ -134,6 +144,7 @@ class ControllerMember:
     def stop(self) -> None:
         """Stop taking part. Waiting proposals are answered with an unknown outcome."""
         self._stopped = True
+        self._writer.stop()
         if self._timer is not None:
             self._timer.cancel()
         self._proposals.passed(self._raft.replica.log.last)
@@ -141,7 +152,7 @@ class ControllerMember:
 
     def receive(self, data: bytes) -> None:
         """Take a message of another member. Bytes that cannot be read are counted and dropped."""
-        if self._stopped:
+        if self._is_out:
             return
         try:
             message = message_bytes.decode(data)
@@ -156,7 +167,7 @@ class ControllerMember:
 
         At once it gets INVALID for a change beyond its limits, and NOT_LEADING on a member that does not lead.
         """
-        if self._stopped:
+        if self._is_out:
             done(GroupAnswer(GroupRefusal.NOT_LEADING, None))
             return
         if not is_within(change):
@@ -193,7 +204,7 @@ class ControllerMember:
 
     def read(self, done: ReadDone) -> None:
         """Call `done` with None when `groups` has all that was answered before this call; NOT_LEADING: ask the leader."""
-        if self._stopped:
+        if self._is_out:
             done(GroupRefusal.NOT_LEADING)
             return
         ticket = self._reads.ticket()
@@ -250,7 +261,8 @@ class ControllerMember:
         self._timer = self._clock.call_at(now + TICK_MS * MILLISECOND_NS, self._tick)
         self._proposals.expire(now)
         self._reads.expire(now)
-        self._do(self._raft.tick)
+        if not self._is_out:
+            self._do(self._raft.tick)
 
     def _do(self, step: Callable[[], None]) -> None:
         """Give raft an input, and process its output at the end of this turn."""
@@ -270,32 +282,13 @@ class ControllerMember:
         """Process the output of raft, in the order that `controller.raft.ready` requires. The turn does not wait for the disk:
         raft takes further inputs meanwhile, and their output is processed after the flush."""
         self._marked = False
-        try:
-            while not self._stopped and not self._flushing and (ready := self._raft.take()) is not None:
-                if ready.must_sync:
-                    self._persist(ready)
-                else:
-                    self._go_on(ready)
-        except OSError as error:
-            self._fail(f"its log cannot be written: {error}")
+        while not self._stopped and not self._writer.is_busy and (ready := self._raft.take()) is not None:
+            if ready.must_sync:
+                self._writer.write(ready, partial(self._flushed, ready))
+            else:
+                self._go_on(ready)
 
-    def _persist(self, ready: Ready) -> None:
-        if ready.hard_state is not None:
-            self._storage.put_hard_state(ready.hard_state)
-        if ready.snapshot is not None:
-            self._storage.put_snapshot(ready.snapshot)
-        if ready.entries:
-            self._storage.put_entries(ready.entries)
-        self._flushing = True
-        self._storage.flush(partial(self._flushed, ready))
-
-    def _flushed(self, ready: Ready, error: OSError | None) -> None:
-        self._flushing = False
-        if self._stopped:
-            return
-        if error is not None:
-            self._fail(f"its log cannot be written: {error}")
-            return
+    def _flushed(self, ready: Ready) -> None:
         self._go_on(ready)
         self._mark()
 
@@ -338,5 +331,5 @@ class ControllerMember:
 
     def _fail(self, reason: str) -> None:
         log.error("this controller takes part no more: %s", reason)
-        self.failure = reason
+        self._failure = reason
         self.stop()

@@ -95,7 +95,7 @@ class RaftDiskStorage:
             self._put(_ENTRY_KIND, _entry_bytes(entry))
 
     def sync(self) -> None:
-        """Write a file. Raises OSError; then the file may be there or not, and the node has to stop."""
+        """Write a file. Raises OSError; then the file may be there or not, and the next call writes it again."""
         if self._pending:
             file = self._next()
             self._disk.replace(_name(file.serial), file.data)

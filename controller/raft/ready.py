@@ -33,7 +33,8 @@ class Ready(NamedTuple):
     6. call `Raft.persisted()`; there is no further Ready before
 
     Messages and ticks may be given at any time between. After a crash all of a Ready may be lost, or the part behind any of its
-    writes, as if the machine had stopped there. A driver that cannot persist must stop the node.
+    writes, as if the machine had stopped there. A driver that cannot persist must stop the node, or keep it paused
+    until the same writes have succeeded.
 
     hard_state   term and vote to persist, None when they have not changed
     snapshot     snapshot to persist, None for none

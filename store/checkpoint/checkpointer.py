@@ -18,11 +18,12 @@ from collections.abc import Callable
 from typing import Final, Protocol, final
 
 from domain.ports import Clock, Disk, File
+from domain.shortage import is_full
 from store.checkpoint import points as checkpoints
 from store.checkpoint import snapshot
 from store.checkpoint.points import Point, Points
 from store.checkpoint.snapshot import Columns, SnapshotItem, SnapshotSource
-from store.disk_full.errors import NotWrittenError, is_full
+from store.disk_full.errors import NotWrittenError
 from store.disk_full.faults import WriteFaults
 from store.keys.index import KeyIndex
 from store.queue.index import QueueIndex

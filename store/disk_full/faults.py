@@ -7,8 +7,8 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
+from domain.shortage import is_full, lack_of
 from domain.store.store_event import StoreEventKind
-from store.disk_full.errors import is_full, lack_of
 from store.events import StoreEvents
 
 _AGAIN_NS: Final = 1_000_000_000

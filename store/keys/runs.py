@@ -8,7 +8,8 @@ from typing import Final, final
 
 from domain.errors import StoreError
 from domain.ports import Clock, Disk
-from store.disk_full.errors import NotWrittenError, is_full
+from domain.shortage import is_full
+from store.disk_full.errors import NotWrittenError
 from store.keys.merge import Merge
 from store.keys.run import FOLDER, Run, open_run
 

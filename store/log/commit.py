@@ -15,7 +15,8 @@ from domain.errors import ErrorCode, Failure
 from domain.histogram import Histogram
 from domain.message.message import Message
 from domain.ports import Clock, Disk
-from store.disk_full.errors import is_full, probe
+from domain.shortage import is_full
+from store.disk_full.errors import probe
 from store.disk_full.faults import WriteFaults
 from store.events import StoreEvents
 from store.log.batch import Writer

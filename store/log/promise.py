@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, final
 
 from domain.message.crc32 import crc32
 from domain.ports import Clock, Disk, File, Timer
-from store.disk_full.errors import is_full
+from domain.shortage import is_full
 
 FOLDER: Final = "promise"
 MARK_BYTES: Final = 80

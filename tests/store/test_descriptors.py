@@ -9,10 +9,11 @@ import pytest
 
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.message.message import Message
+from domain.shortage import is_full, lack_of
 from domain.store.store_event import StoreEventKind
 from domain.store.store_request import ReadRequest
 from domain.topic.topic import Durability
-from store.disk_full.errors import NotWrittenError, is_full, lack_of
+from store.disk_full.errors import NotWrittenError
 from store.log.segment import OPEN_FILES_MAX
 from store.settings import StoreSettings
 from tests.store.driver import Driver

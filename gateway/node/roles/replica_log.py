@@ -10,6 +10,7 @@ from typing import Final, final
 
 from domain.errors import ConfigError, StoreError
 from domain.replication.ports import FollowerLog
+from domain.shortage import is_full, lack_of
 from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
@@ -20,7 +21,7 @@ from gateway.node.roles.local_store import LocalStore
 from gateway.node.settings import Config
 from gateway.node.storage import engine_of, settings_of
 from gateway.runtime.machine import hot_bytes
-from store.disk_full.errors import is_full, lack_of, probe
+from store.disk_full.errors import probe
 from store.replication.repairing import RepairCounts
 
 ROOM_S: Final = 1.0

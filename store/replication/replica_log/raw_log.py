@@ -10,7 +10,8 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Disk
 from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError, UnknownFormatError
-from store.disk_full.errors import is_full, probe
+from domain.shortage import is_full
+from store.disk_full.errors import probe
 from store.disk_full.faults import WriteFaults
 from store.events import StoreEvents
 from store.log import batch

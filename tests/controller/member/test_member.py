@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 
 import pytest
@@ -182,6 +184,71 @@ def test_a_member_whose_disk_fails_takes_part_no_more_and_says_why(stage: Stage)
     assert "Input/output error" in member_of(leader).failure
     stage.clock.run_for(5_000)
     assert stage.leader() is not leader
+
+
+FULL = pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
+
+
+def full(node: Node, number: int, times: int) -> None:
+    """The next `times` syncs of this node find no room."""
+    own, left = type(node.storage).sync, [times]
+
+    def sync() -> None:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(number, os.strerror(number))
+        own(node.storage)
+
+    node.storage.sync = sync  # type: ignore[method-assign]
+
+
+@FULL
+@pytest.mark.parametrize("leading", [False, True])
+def test_a_member_whose_disk_was_full_takes_part_again_by_itself(stage: Stage, number: int, leading: bool) -> None:
+    stage.with_group()
+    node = next(each for each in stage.nodes.values() if (each is stage.leader()) == leading)
+    full(node, number, 30)
+    answers = stage.ask(SetMinInSync(NAME, 2))
+    stage.clock.run_for(10_000)
+    assert os.strerror(number) in member_of(node).failure
+    assert "by itself when" in member_of(node).failure
+    assert not member_of(node).leads
+    assert answers == ([None] if leading else [answers[0]])
+    assert stage.leader() is not node
+    assert stage.change(SetMinInSync(NAME, 3)).refusal is None, "the others are a majority"
+    stage.clock.run_for(25_000)
+    assert member_of(node).failure == ""
+    assert snapshot(member_of(node).groups) == snapshot(member_of(stage.leader()).groups)
+    next(each for each in stage.nodes.values() if each is not node).kill()
+    assert stage.change(SetMinInSync(NAME, 1)).refusal is None, "it votes"
+
+
+def test_controllers_whose_disks_were_all_full_go_on_with_what_was_answered(stage: Stage) -> None:
+    stage.with_group()
+    assert stage.change(SetMinInSync(NAME, 2)).refusal is None
+    for node in stage.nodes.values():
+        full(node, errno.ENOSPC, 20)
+    assert stage.ask(SetMinInSync(NAME, 3)) == []
+    stage.clock.run_for(60_000)
+    assert [member_of(node).failure for node in stage.nodes.values()] == [""] * 3
+    group = member_of(stage.leader()).groups.group(NAME)
+    assert group is not None
+    assert group.least in (2, 3)
+    assert stage.change(SetMinInSync(NAME, 1)).refusal is None
+
+
+def test_what_a_member_without_room_hears_meanwhile_costs_nothing(stage: Stage) -> None:
+    """It is as one that is paused: what would be written later does not grow with the time that it has to wait."""
+    node = stage.leader()
+    full(node, errno.ENOSPC, 1_000)
+    stage.ask(ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911"), node)
+    stage.clock.run_for(3_000)
+    before = len(node.storage.pending)
+    for least in range(50):
+        stage.ask(SetMinInSync(NAME, 1 + least % 3))
+        stage.clock.run_for(5_000)
+    assert len(node.storage.pending) == before
+    assert member_of(node).failure
 
 
 def test_a_member_with_a_damaged_log_says_so_and_never_leads() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 
 import pytest
@@ -172,6 +174,36 @@ def test_an_empty_folder_is_told_from_a_log() -> None:
     storage = RaftDiskStorage(disk)
     storage.load()
     assert not storage.is_empty
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("at", range(1, 60))
+def test_a_write_that_found_no_room_is_written_by_the_next_one(code: int, at: int) -> None:
+    """At any operation of the disk, of a new range of files too: nothing is written twice, and nothing is left out."""
+    lot = random.Random(at)
+    clock = VirtualClock()
+    disk = MemoryDisk(clock)
+    storage = begun(disk)
+    model = MemoryStorage(FOUNDERS)
+    left = [at, 3]
+
+    def watch(operation: Operation) -> None:
+        left[0] -= 1
+        if left[0] < 0 and left[1]:
+            left[1] -= 1
+            raise OSError(code, os.strerror(code))
+
+    disk.watch = watch
+    for _ in range(100):
+        write(lot, storage, model)
+        model.sync()
+        told: list[OSError | None] = []
+        while not told or told[-1] is not None:
+            storage.flush(told.append)
+            clock.run_for(10)
+            assert RaftDiskStorage(disk).load().damage == ""
+        assert RaftDiskStorage(disk).load() == model.durable
+    assert left[1] == 0
 
 
 def test_a_failed_write_is_an_error() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controller.groups import registration
-from controller.member import grey_moves
+from controller.member import grey_moves, log_writer
 from domain.store.store_ports import StateChange
 from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
@@ -80,6 +80,12 @@ def wiped_disk_wins(patch: Patch) -> None:
 def late_clock_leads(patch: Patch) -> None:
     """An election is won by a replica whose clock is off."""
     patch.setattr(grey_moves.GreyMoves, "preferring", lambda self, election: election)
+
+
+@BUGS.found_by(run, 20, first=1_000)
+def stays_out(patch: Patch) -> None:
+    """A controller whose disk was full takes part in nothing until it is started again."""
+    patch.setattr(log_writer, "is_full", lambda error: False)
 
 
 @BUGS.found_by(run, 20)

@@ -53,6 +53,12 @@ class ControllerNode(Machine):
             self.end(f"the controller does not start: {error}")
 
     @property
+    def failure(self) -> str:
+        """Why it takes part in nothing; "": it takes part, or is down."""
+        member = None if self.requests is None else self.requests.member
+        return "" if member is None else member.failure
+
+    @property
     def passed_over(self) -> int:
         """How often it has decided that a replica is slow: followers that are not waited for, and leaders that lead no more."""
         grey = None if self.requests is None else self.requests.grey

@@ -1,7 +1,8 @@
 """What operators do to store groups, at times that the seed decides, while everything else goes wrong: runs from OPERATED on.
 
 Leadership is moved, nodes are stopped in order and started again, replicas become learners and come back, and `min_in_sync`
-changes. All connections of the controller that leads break now and then, and the disk of one fails until it is started again.
+changes. All connections of the controller that leads break now and then. The disk of one fails, until it is started again, or
+is full, until it has room.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Operators:
         self._weather = weather
         self._chance: random.Random = cluster.chance
         self._over = False
+        self._broken: set[str] = set()
         self._deeds: list[tuple[int, Callable[[SimGroup], None]]] = [
             (4, self.move), (3, self.stop), (2, self.toggle_learner), (2, self.change_least), (4, self.cut_off_controller),
             (2, self.fail_controller),
@@ -148,7 +150,8 @@ class Operators:
             self._cluster.net.reset(leading[0].host, 1.0)
 
     def fail_controller(self, _group: SimGroup) -> None:
-        """The disk of a controller fails, or is full, for a while. One that takes part no more is started again."""
+        """The disk of a controller fails, or is full, for a while. One whose disk has failed is started again afterwards; one
+        that had no room takes part again by itself."""
         node = self._chance.choice(self._cluster.controllers)
         disk = node.disk
         if not node.running or node.clock.paused:
@@ -156,6 +159,8 @@ class Operators:
         fault, value, well = self._chance.choice((("fail_syncs", True, False), ("capacity", 1, disk.capacity)))
         self._did("controller disk", f"the disk of {node.name} fails: {fault}")
         setattr(disk, fault, value)
+        if fault == "fail_syncs":
+            self._broken.add(node.name)
 
         def well_again() -> None:
             setattr(disk, fault, well)
@@ -164,9 +169,10 @@ class Operators:
         self._cluster.after(self._chance.uniform(50, 1_500), well_again)
 
     def _start_failed(self, node: ControllerNode) -> None:
-        """Start a controller again that takes part no more."""
+        """Start a controller again that takes part no more, since its disk has failed."""
         member = None if node.requests is None else node.requests.member
-        if member is not None and member.failure and not node.clock.paused:
+        if node.name in self._broken and member is not None and member.failure and not node.clock.paused:
+            self._broken.discard(node.name)
             node.end(f"is started again: {member.failure}")
             node.start()
 

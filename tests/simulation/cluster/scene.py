@@ -168,6 +168,8 @@ class Scene:
                 return f"members of the SyncStateSet, and a leader: {group.checkers.group()}"
             if slow := group.checkers.slow():
                 return f"replicas of {group.name} to be fit again: {sorted(slow)}"
+        if out := {each.name: each.failure for each in cluster.controllers if each.failure}:
+            return f"controllers to take part: {out}"
         first = cluster.groups[0]
         settles = [(first, topic, name) for topic, name in GROUPS.items()]
         settles += [(part.group, WIDE, READERS) for part in load.parts]
