@@ -18,7 +18,7 @@ HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
 
 
 class SocketOwner(Protocol):
-    """What drives a connection, seen from its socket."""
+    """The driver of a connection, seen from its socket."""
 
     def overdue(self) -> None:
         """The peer has not read, or not closed its side, in time."""
@@ -26,7 +26,7 @@ class SocketOwner(Protocol):
 
 @final
 class ClientSocket:
-    """The node's side of a socket. It tells its owner when the peer does not read, or does not close its side, in time.
+    """The node's side of a socket. It notifies its owner when the peer does not read, or does not close its side, in time.
 
     transport     the event loop's part of it; None: not open yet, or closed
     paused        True while it is not read

@@ -25,7 +25,7 @@ log = logging.getLogger("headgate.pump")
 
 
 class StreamOwner(Protocol):
-    """What handles the bytes of a connection, seen from its driver."""
+    """The owner of the bytes of a connection, seen from its driver."""
 
     def apply_reading(self) -> None:
         """A turn has ended after which reading is to begin or to stop."""
