@@ -1,0 +1,165 @@
+"""Rounds of faults over a cluster of real processes in network namespaces: what is lost, and how long nobody is served.
+
+    python -m tests.interop.replication.namespaces.rounds                        20 rounds
+    python -m tests.interop.replication.namespaces.rounds --rounds 100 --seed 7
+    python -m tests.interop.replication.namespaces.rounds --kind "part leader, followers" --kind "kill leader"
+    python -m tests.interop.replication.namespaces.rounds --list                 the kinds
+
+Needs root and iproute2. Three stores, three controllers and two gateways; each round is one fault, from when all is well
+until all is well again. Kinds are drawn without repetition until all had their turn. Two senders never wait for an answer;
+the table says how long after a fault the first acknowledgement of what was sent afterwards came. Exit status 0: every
+acknowledged message is stored once, each fault ended in service, and all replicas came back. The logs of all nodes stay in
+the folder that is printed, unless the status is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.interop.replication.chaos.history import faults as faults_of
+from tests.interop.replication.namespaces.faults import KINDS
+from tests.interop.replication.namespaces.figures import Round, table
+from tests.interop.replication.namespaces.network import missing
+from tests.interop.replication.namespaces.nodes import GATEWAYS, NamespaceCluster
+from tests.interop.replication.namespaces.probes import TOPIC, Probes
+from tests.patience import until
+
+SERVED_S: Final = 60.0
+"""A fault after which nobody serves for so long is ended, and counts with this time."""
+WHOLE_S: Final = 180.0
+READ_S: Final = 60.0
+
+
+class Rounds:
+    """Faults, one after the other, and what they cost.
+
+    done   the rounds that have been made
+    told   what happened, a line each: the timeline
+    wrong  what may not be, a sentence each
+    """
+
+    def __init__(self, cluster: NamespaceCluster, probes: Probes, seed: int, say: Callable[[str], None]) -> None:
+        """`say`: gets each line of the timeline."""
+        self.done: list[Round] = []
+        self.wrong: list[str] = []
+        self._cluster = cluster
+        self._probes = probes
+        self._chance = random.Random(seed)
+        self._say = say
+        self._begun = time.monotonic()
+
+    def run(self, count: int, kinds: Sequence[str]) -> None:
+        """Make `count` rounds of these kinds."""
+        waiting: list[str] = []
+        for number in range(count):
+            if not waiting:
+                waiting = self._chance.sample(kinds, len(kinds))
+            self._round(f"{number + 1} of {count}", waiting.pop())
+
+    def judge(self) -> None:
+        """The faults have ended, and nothing more is sent: compare what was told with what is stored."""
+        begun = time.monotonic()
+        while True:
+            try:
+                stored, bounds = self._cluster.stored(TOPIC)
+                break
+            except OSError:
+                assert time.monotonic() - begun < READ_S
+        self.wrong += faults_of(self._probes.sent, stored, bounds)
+
+    def _round(self, which: str, name: str) -> None:
+        kind = KINDS[name]
+        until(self._cluster.is_whole, WHOLE_S, self._cluster.state)
+        since_s = time.monotonic()
+        happening = kind.begin(self._cluster, self._chance)
+        self._tell(f"round {which}, {name}: {happening.text}")
+        healthy = [each for each in GATEWAYS if each not in happening.hit]
+        first_s = self._served(since_s, healthy, 1)
+        all_s = self._served(since_s, healthy, len(healthy))
+        time.sleep(max(since_s + kind.last_s - time.monotonic(), 0))
+        ended_s = time.monotonic()
+        happening.end()
+        healed_s = self._served(ended_s, GATEWAYS, len(GATEWAYS))
+        self._await_whole(name)
+        made = Round(name, first_s, all_s, healed_s, time.monotonic() - ended_s)
+        self.done.append(made)
+        self._tell(f"  served after {first_s:.2f} s, by all after {all_s:.2f} s, after its end {healed_s:.2f} s")
+
+    def _await_whole(self, name: str) -> None:
+        begun = time.monotonic()
+        while not self._cluster.is_whole():
+            if time.monotonic() - begun > WHOLE_S:
+                raise AssertionError(f"not whole {WHOLE_S:g} s after {name}: {self._cluster.state()}")
+            time.sleep(0.1)
+
+    def _served(self, since_s: float, gateways: Sequence[str], count: int) -> float:
+        """Seconds until `count` of these gateways have served; SERVED_S when they do not in that time, which is noted."""
+        while True:
+            found = sorted(after for name, after in self._probes.served_s(since_s).items() if name in gateways)
+            if len(found) >= count:
+                return found[count - 1]
+            if time.monotonic() - since_s > SERVED_S:
+                self.wrong.append(f"{count} of {', '.join(gateways)} do not serve within {SERVED_S:g} s")
+                self._tell(f"  {self.wrong[-1]}: {self._cluster.state()}")
+                return SERVED_S
+            time.sleep(0.02)
+
+    def _tell(self, text: str) -> None:
+        self._say(f"{time.monotonic() - self._begun:8.2f} s  {text}")
+
+
+def run(folder: Path, count: int, seed: int, kinds: Sequence[str], say: Callable[[str], None]) -> list[str]:
+    """All of it, with the table. Returns what may not be, a sentence each. `folder`: an empty one, for logs and data."""
+    with NamespaceCluster(folder) as cluster:
+        possible = [each for each in kinds if "slow disk" not in each or cluster.disks]
+        if len(possible) < len(kinds):
+            say("LEFT OUT: slow disks, as there is no C compiler (cc)")
+        probes = Probes({name: cluster.network.address[name] for name in GATEWAYS})
+        rounds = Rounds(cluster, probes, seed, say)
+        probes.start()
+        try:
+            until(lambda: len(probes.served_s(0)) == len(GATEWAYS), SERVED_S, cluster.state)
+            rounds.run(count, possible)
+        finally:
+            probes.stop()
+            say(table(rounds.done))
+        rounds.judge()
+        acknowledged = sum(each.success for each in probes.sent)
+        say(f"{acknowledged:,} of {len(probes.sent):,} messages were acknowledged; {len(rounds.wrong)} faults")
+        return rounds.wrong
+
+
+def main() -> int:
+    """The program. Returns its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only these kinds; may be given several times")
+    parser.add_argument("--list", action="store_true", help="print the kinds")
+    given = parser.parse_args()
+    if given.list:
+        print("\n".join(KINDS))
+        return 0
+    lack = missing()
+    if lack:
+        print(f"NOT RUN: {lack}")
+        return 2
+    folder = Path(tempfile.mkdtemp(prefix="headgate-namespaces-"))
+    print(f"seed {given.seed}, folder {folder}", flush=True)
+    wrong = run(folder, given.rounds, given.seed, given.kind or list(KINDS), lambda line: print(line, flush=True))
+    print("\n".join(wrong[:40]))
+    if not wrong:
+        shutil.rmtree(folder)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
