@@ -192,7 +192,7 @@ class GroupPositions(Protocol):
     """The committed offset of each group on each queue: everything below it is settled."""
 
     def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
-        """The group's position; OFFSET_NOT_FOUND."""
+        """The group's newest position that could be acknowledged at the level of its topic; OFFSET_NOT_FOUND."""
 
     def commit(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None

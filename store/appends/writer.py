@@ -88,6 +88,14 @@ class StoreWriter:
         if flushed is not None:
             self._appender.add((), (), flushed, True)
 
+    def newest(self) -> int:
+        """Position where the batch of the newest append begins: the log has reached the append when it is beyond that."""
+        return self._commit.newest_batch
+
+    def reached(self, flushed: bool) -> int:
+        """See ReachedLog."""
+        return self._commit.reached(flushed)
+
     def schedule_journal(self) -> None:
         """End this turn of the loop with a write: the journal of the lease tables goes before it."""
         self._commit.accepted.wake()

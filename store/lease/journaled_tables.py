@@ -18,6 +18,7 @@ from store.events import StoreEvents
 from store.lease import journal
 from store.lease.attempts import Attempts
 from store.lease.candidates import AllCandidates
+from store.lease.confirmed_floors import ConfirmedFloors
 from store.lease.expiry import Expiry
 from store.lease.pull_progress import PullProgressTable
 from store.lease.replay import LeaseReplay
@@ -38,6 +39,7 @@ FREE_COST: Final = 8
 class JournaledTables:
     """The lease tables by (group, topic, queue id), with their journal, expiry and candidates.
 
+    confirmed       positions for readers
     attempts        queues of attempts in unordered groups
     inherited_delay_ms   ms that `recovered` adds to the end of each lease: another node's clock has timed them
     freed           to call with (group, topic) when messages can be leased again
@@ -61,6 +63,7 @@ class JournaledTables:
         self.freed = freed
         self.inherited_delay_ms = 0
         self.tables = LeaseTables(self.mark_changed)
+        self.confirmed = ConfirmedFloors(self.tables, writer)
         self.candidates = AllCandidates()
         self.attempts = Attempts()
         self.pull_progress = PullProgressTable()
@@ -180,6 +183,7 @@ class JournaledTables:
     def recovered(self) -> None:
         """Rebuild the heaps and start the timer, after recovery has applied all changes."""
         for table in self.tables.live.values():
+            table.journaled = table.floor
             if self.packed(table):
                 continue
             if self.inherited_delay_ms:
@@ -209,9 +213,12 @@ class JournaledTables:
         if not self._dirty and not self._when_written and not self._when_synced:
             return
         changes: list[StateChange] = []
+        moved: list[LeaseTable] = []
         for table in self._dirty:
             value, is_whole = journal.changed_value(table)
             changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
+            if table.floor != table.journaled:
+                moved.append(table)
             if is_whole:
                 self.anchor(table, base)
         self._changed.update(self._dirty)
@@ -219,16 +226,22 @@ class JournaledTables:
         page, self._when_written = self._when_written, []
         flushed, self._when_synced = self._when_synced, []
         self._writer.journal(changes, self._answers(page) if page else None, self._answers(flushed) if flushed else None)
+        for table in moved:
+            self.appended(table)
 
     def omit(self, table: LeaseTable) -> None:
         """Omit `table`, which is being removed, from the journal of this turn."""
         self._dirty.pop(table, None)
 
     def pending_change(self, table: LeaseTable) -> StateChange:
-        """Change of `table`, for the caller to append with a message; the journal of the turn omits it."""
+        """Change of `table`, for the caller to append with a message before `appended`; the journal of the turn omits it."""
         self._dirty.pop(table, None)
         value, _ = journal.changed_value(table)
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
+
+    def appended(self, table: LeaseTable) -> None:
+        """The newest append has the floor of `table`, which readers get once the log has reached that append."""
+        self.confirmed.journaled(table, self._writer.newest(), self._index.flushed(table.topic))
 
     def anchor(self, table: LeaseTable, base: int) -> None:
         """Record that the segment at `base` holds the newest whole value of `table`; packs an idle table."""

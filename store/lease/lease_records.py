@@ -92,6 +92,7 @@ class LeaseSource:
             self._metadata.put_topic(topic, lambda _: None)
         table.skip(offset)
         self._writer.put((copy,), (self._ledger.pending_change(table),), None)
+        self._ledger.appended(table)
         return True
 
 

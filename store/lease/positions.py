@@ -121,7 +121,7 @@ class StoredPositions:
 
     def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
         """GroupPositions.offset."""
-        floor = self._ledger.tables.floor((group, topic, queue_id))
+        floor = self._ledger.confirmed.floor((group, topic, queue_id))
         if floor < 0:
             done(Failure(ErrorCode.OFFSET_NOT_FOUND, f"group {group} has no position on {topic} queue {queue_id}"))
         else:

@@ -61,6 +61,7 @@ class LeaseTable:
         late_returns     offset -> (pop_ms, previous report, head at that time) of late returns that the puller holds
         renewed_ms       time of the last renewal of the puller's leases
     Bookkeeping
+        journaled        `floor` in the newest journal value; -1: the table is new, and no value has it
         keys             ordering keys of leased offsets, a cache (ordered_lease.py)
         changed_offsets  offsets changed since the last journal value
         whole_due        True when the next journal value has to be a whole value
@@ -72,8 +73,9 @@ class LeaseTable:
 
     __slots__ = (
         "anchor", "attempt_pops", "changed_offsets", "dropped", "end_heap", "expiry_ms", "expiry_place", "floor", "free_heap",
-        "fresh_attempts", "group", "head", "keys", "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms",
-        "pull_offset", "puller", "queue_id", "renewed_ms", "reported", "serial", "settled", "shared", "topic", "whole_due",
+        "fresh_attempts", "group", "head", "journaled", "keys", "last_receive_ms", "late_returns", "leases", "ordered",
+        "pop_ms", "pull_offset", "puller", "queue_id", "renewed_ms", "reported", "serial", "settled", "shared", "topic",
+        "whole_due",
     )  # fmt: skip
 
     def __init__(self, group: str, topic: str, queue_id: int, floor: int) -> None:
@@ -82,6 +84,7 @@ class LeaseTable:
         self.queue_id = queue_id
         self.floor = floor
         self.head = floor
+        self.journaled = -1
         self.pop_ms = 0
         self.attempt_pops: dict[str, int] = {}
         self.fresh_attempts = 0

@@ -92,6 +92,7 @@ class LeaseTables:
         self._number(table)
         table.ordered = self.rows.ordered(row)
         table.pop_ms = self.rows.pop_ms(row)
+        table.journaled = table.floor
         self.rows.mark_live(row)
         self._activated(table)
         return table

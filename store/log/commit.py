@@ -186,6 +186,18 @@ class GroupCommit:
         return self.syncs.synced
 
     @property
+    def newest_batch(self) -> int:
+        """Position where the newest accepted batch begins."""
+        current = self.accepted.open
+        return self.accepted.end - 1 if current is None else current.base
+
+    def reached(self, flushed: bool) -> int:
+        """Position up to which appends at level `flushed`, or at `page`, are answered: here, or on the whole SyncStateSet."""
+        if self.confirmation is None:
+            return self.synced if flushed else self.written
+        return self.confirmation.synced if flushed else self.confirmation.written
+
+    @property
     def covered(self) -> int:
         """CheckpointedLog.covered."""
         return self.log.written if self.confirmation is None else self.log.behind_batch

@@ -56,6 +56,79 @@ def test_a_commit_over_page_topics_waits_for_the_write_only() -> None:
     assert answers == [None]
 
 
+def position(driver: Driver, topic: str = "flushed", group: str = "g") -> int:
+    """The position that a reader gets; -1: none."""
+    found: int | Failure = driver.call(driver.store.positions.offset, group, topic, 0)
+    return -1 if isinstance(found, Failure) else found
+
+
+def test_a_position_is_readable_when_it_could_be_acknowledged() -> None:
+    driver = Driver.with_topics("flushed")
+    driver.send("flushed", *[b"m"] * 9)
+    driver.disk.hold_syncs = True
+    commit = driver.store.positions.commit
+    commit("g", [("flushed", 0, 2)], None)
+    assert position(driver) == -1
+    driver.clock.run_for(2_000)
+    assert position(driver) == -1
+    driver.disk.release()
+    driver.clock.run_for(2_000)
+    assert position(driver) == 2
+    driver.disk.hold_syncs = True
+    for offset in (5, 7, 1):
+        commit("g", [("flushed", 0, offset)], None)
+        driver.clock.run_for(10)
+        assert position(driver) == 2
+    driver.disk.release()
+    driver.clock.run_for(2_000)
+    assert position(driver) == 1
+
+
+def test_a_position_of_a_page_topic_is_readable_when_it_is_written() -> None:
+    driver = Driver()
+    driver.topic("page", Durability.PAGE)
+    driver.send("page", b"a", b"b")
+    driver.disk.hold_syncs = True
+    driver.store.positions.commit("g", [("page", 0, 1)], None)
+    assert position(driver, "page") == -1
+    driver.clock.run_turn()
+    assert position(driver, "page") == 1
+
+
+def test_an_acknowledgement_moves_the_readable_position_when_it_is_durable() -> None:
+    driver = Driver.with_topics("flushed")
+    driver.send("flushed", b"a", b"b", b"c")
+    leased = driver.lease("g", "flushed").messages
+    driver.clock.run_for(2_000)
+    assert position(driver) == 0
+    driver.disk.hold_syncs = True
+    answers: list[object] = []
+    driver.store.leases.settle("g", "flushed", [each.receipt for each in leased], answers.append)
+    driver.clock.run_for(10)
+    assert (answers, position(driver)) == ([], 0)
+    driver.disk.release()
+    driver.clock.run_for(10)
+    assert (len(answers), position(driver)) == (1, 3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_readable_position_is_never_one_that_a_power_failure_takes_back(seed: int) -> None:
+    chance = random.Random(seed)
+    driver = Driver.with_topics("flushed", config=CONFIG)
+    driver.send("flushed", *[b"m"] * 200)
+    for number in range(200):
+        driver.disk.hold_syncs = chance.random() < 0.7
+        if not driver.disk.hold_syncs:
+            driver.disk.release()
+        group = chance.choice("gh")
+        driver.store.positions.commit(group, [("flushed", 0, number)], None)
+        driver.clock.run_for(chance.choice((0, 1, 10, 700)))
+    read = {group: position(driver, group=group) for group in "gh"}
+    after = driver.powered_off()
+    for group, found in read.items():
+        assert position(after, group=group) >= found
+
+
 def begun() -> Driver:
     """A store with positions of two groups, of which `g` is to be deleted."""
     driver = Driver(CONFIG)

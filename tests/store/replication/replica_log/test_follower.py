@@ -74,6 +74,29 @@ def test_a_follower_cuts_what_was_not_confirmed_and_follows_the_new_leader() -> 
     assert two.bodies(third) == two.bodies(new)
 
 
+def test_a_position_is_readable_when_all_members_have_it() -> None:
+    two = Pair(10)
+    leader = two.leader.driver
+
+    def position() -> object:
+        return leader.call(leader.store.positions.offset, "g", "orders", 0)
+
+    assert leader.call(leader.store.positions.commit, "g", [("orders", 0, 3)]) is None
+    two.leader.confirming = False
+    confirmed = two.leader.replica.written
+    leader.store.positions.commit("g", [("orders", 0, 8)], None)
+    leader.store.positions.commit("other", [("orders", 0, 8)], None)
+    two.clock.run_for(2_000)
+    assert position() == 3
+    assert isinstance(leader.call(leader.store.positions.offset, "other", "orders", 0), Failure)
+    end = two.leader.replica.written
+    assert end > confirmed
+    two.leader.replica.confirm(end, confirmed)  # written by all, durable on none: not what was promised for `orders`
+    assert position() == 3
+    two.leader.replica.confirm(end, end)
+    assert position() == 8
+
+
 def test_a_cut_below_what_is_applied_is_refused() -> None:
     two = Pair(10)
     two.catch_up()
