@@ -82,8 +82,7 @@ class LeaseTable:
         self.group = group
         self.topic = topic
         self.queue_id = queue_id
-        self.floor = floor
-        self.head = floor
+        self.floor = self.head = floor
         self.journaled = -1
         self.pop_ms = 0
         self.attempt_pops: dict[str, int] = {}
@@ -92,10 +91,8 @@ class LeaseTable:
         self.keys: dict[int, bytes] = {}
         self.shared = False
         self.puller = ""
-        self.last_receive_ms = 0
-        self.renewed_ms = 0
-        self.pull_offset = 0
-        self.reported = 0
+        self.last_receive_ms = self.renewed_ms = 0
+        self.pull_offset = self.reported = 0
         self.late_returns: dict[int, tuple[int, int, int]] = {}
         self.leases: dict[int, Lease] = {}
         self.settled = Ranges()
