@@ -101,7 +101,7 @@ FOLDERS = {
         "appends", "broker_links", "cluster_map", "live_tail", "message_log", "pull_reply", "queue_choice", "queue_numbers",
         "refusal", "send_request", "topic_tail",
     ),
-    "gateway/cluster/forwarding": ("forwarded_client", "forwarder", "gateway_clients", "space_copies"),
+    "gateway/cluster/forwarding": ("forwarded_client", "forwarder", "gateway_clients", "gateway_life", "space_copies"),
     "gateway/connection": (
         "client_connection", "client_socket", "connection_limits", "context", "handler", "intake", "pump", "stream_driver",
         "unread_bytes",

@@ -16,6 +16,8 @@ SEARCHES_NS: Final = 4 * MILLISECOND_NS
 """Time for calls that look through a backlog with a filter."""
 QUESTIONS_NS: Final = MILLISECOND_NS
 """Time for questions about all topics, groups or queues."""
+WALKS_NS: Final = 2 * MILLISECOND_NS
+"""Time for work on each of many clients, members or sessions (`domain.walk`)."""
 READ_BYTES: Final = 512 * 1024
 """Bytes of messages that are read for answers. The read that reaches it may have 4 MiB more."""
 STORE_TASK_NS: Final = 2 * MILLISECOND_NS

@@ -18,6 +18,8 @@ TIMEOUT_MS_MIN: Final = 1_000
 TIMEOUT_MS_MAX: Final = 3_600_000
 REPLICAS_HEARD_MAX: Final = 16_384
 """Limit on replicas whose heartbeats are kept. The caller leaves out those of unknown replicas."""
+SWEEP_MS: Final = 1_000
+"""Least time between two walks over all heartbeats, in search of those that are over, while the limit is reached."""
 TOGETHER_MS: Final = 500
 """Connections that end within this time may have one cause."""
 NEVER: Final = -TIMEOUT_MS_MAX
@@ -45,6 +47,9 @@ class HeartbeatKept(NamedTuple):
     refuses: str = ""
 
 
+_Replica = tuple[str, int]
+
+
 @final
 class Heartbeats:
     """The heartbeats that one controller has received. `now_ms`: monotonic milliseconds from the caller.
@@ -53,11 +58,16 @@ class Heartbeats:
     know the live leaders and must not depose them.
 
     dropped   heartbeats not kept: of unknown replicas, of a second process of a live replica, or beyond REPLICAS_HEARD_MAX
+    _by       connection -> the replicas whose last heartbeat came over it, until it ends
+    _in       group -> its replicas that have sent heartbeats
     """
 
     def __init__(self, now_ms: int) -> None:
         self._since_ms = now_ms
-        self._heard: dict[tuple[str, int], HeartbeatKept] = {}
+        self._swept_ms = now_ms - SWEEP_MS
+        self._heard: dict[_Replica, HeartbeatKept] = {}
+        self._by: dict[object, dict[_Replica, None]] = {}
+        self._in: dict[str, dict[_Replica, None]] = {}
         self.dropped = 0
 
     def heard(
@@ -71,7 +81,7 @@ class Heartbeats:
         timeout_ms = max(TIMEOUT_MS_MIN, min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS, TIMEOUT_MS_MAX))
         key = (group, report.id)
         if key not in self._heard and len(self._heard) >= REPLICAS_HEARD_MAX:
-            self._heard = {each: heard for each, heard in self._heard.items() if not _is_over(heard, now_ms)}
+            self._sweep(now_ms)
             if len(self._heard) >= REPLICAS_HEARD_MAX:
                 self.dropped += 1
                 return
@@ -82,7 +92,30 @@ class Heartbeats:
             if is_same and now_ms - before.at_ms <= timeout_ms // 2:
                 since_ms = before.since_ms
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
+            self._unlink(key, before.connection)
         self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses)
+        self._by.setdefault(connection, {})[key] = None
+        self._in.setdefault(group, {})[key] = None
+
+    def _unlink(self, key: _Replica, connection: object) -> None:
+        """The last heartbeat of a replica does not count as one of `connection` any more."""
+        keys = self._by.get(connection)
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:
+                del self._by[connection]
+
+    def _sweep(self, now_ms: int) -> None:
+        """Forget the heartbeats that are over, SWEEP_MS after the last time at the earliest."""
+        if now_ms - self._swept_ms < SWEEP_MS:
+            return
+        self._swept_ms = now_ms
+        for key in [key for key, heard in self._heard.items() if _is_over(heard, now_ms)]:
+            self._unlink(key, self._heard.pop(key).connection)
+            of_group = self._in[key[0]]
+            del of_group[key]
+            if not of_group:
+                del self._in[key[0]]
 
     def runs_elsewhere(self, group: str, replica_id: int, run: str, now_ms: int) -> bool:
         """True while another process of a replica is alive than that of `run`; "" is any."""
@@ -91,17 +124,13 @@ class Heartbeats:
 
     def closed(self, connection: object, now_ms: int) -> None:
         """Note the end of a connection: its replica counts as dead until its next heartbeat."""
-        for key, heard in self._heard.items():
-            if heard.connection is connection:
-                self._heard[key] = heard._replace(at_ms=NEVER, connection=None, ended_ms=now_ms)
+        for key in self._by.pop(connection, ()):
+            self._heard[key] = self._heard[key]._replace(at_ms=NEVER, connection=None, ended_ms=now_ms)
 
     def connections(self, group: str) -> list[object]:
         """Connections of the last heartbeats of a group's replicas, each once."""
-        return list(
-            dict.fromkeys(
-                heard.connection for (name, _), heard in self._heard.items() if name == group and heard.connection is not None
-            )
-        )
+        found = [self._heard[key].connection for key in self._in.get(group, ())]
+        return list(dict.fromkeys(each for each in found if each is not None))
 
     def is_alive(self, group: str, replica_id: int, now_ms: int) -> bool:
         """True for a replica whose last heartbeat is valid."""
@@ -125,7 +154,8 @@ class Heartbeats:
         lost_ms = _lost_ms(lost)
         return not any(
             each.since_ms <= lost_ms and each.ended_ms < lost_ms - TOGETHER_MS and not _is_over(each, now_ms)
-            for each in self._heard.values()
+            for keys in self._by.values()
+            for each in map(self._heard.__getitem__, keys)
         )
 
     def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:

@@ -16,6 +16,7 @@ from domain.store.outlook import Outlook
 from domain.store.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, ReadResult
 from domain.store.store_request import PullRequest
 from domain.transaction import Timers, Transactions
+from domain.walk import Walks
 from gateway.apache.heartbeats import RocketmqHeartbeats
 from gateway.apache.lag.group_topics import GroupTopics
 from gateway.apache.lag.search import GroupSearch
@@ -131,6 +132,7 @@ class RocketmqStore:
         self._servers = servers
         self._cluster = cluster
         self._local = local
+        self._walks = Walks(clock)
         metadata.durability = facts.durability
         self.state = local.state
         self.lite_queues = local.lite_queues
@@ -184,7 +186,7 @@ class RocketmqStore:
 
     def before(self, handler: Handler) -> Handler:
         """The handler that commands go to: it waits for topics and groups that are not known yet."""
-        return AwaitMetadata(handler, self._metadata, self.tail)
+        return AwaitMetadata(handler, self._metadata, self.tail, self._walks)
 
     @property
     def broken(self) -> Failure | None:

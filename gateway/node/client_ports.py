@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from domain.ports import Clock
+from domain.walk import Walk, Walks
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
@@ -64,6 +65,7 @@ class ClientPorts:
         self._ports = ports
         self._reader_room = room[CLIENTS]
         self._proxies = Proxies(config.part(ProxySettings, "proxy"))
+        self._walks = Walks(clock)
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._readers: FollowerPort | None = None
@@ -157,14 +159,18 @@ class ClientPorts:
     def end_clients(self, reason: str, clients: Sequence[ClientConnection]) -> None:
         """End connections, each in the words of its protocol; clients come back, here or elsewhere."""
         log.warning("%d clients are told to come back later: %s", len(clients), reason)
-        left = {client for client in clients if not client.shared}
+        self._walks.begin(self._end({client for client in clients if not client.shared}))
+
+    def _end(self, left: set[ClientConnection]) -> Walk:
         for pump in list(self.context.pumps):
             if pump.client in left:
                 left.discard(pump.client)
                 if not pump.drain():
                     pump.close()
-        for channel in left:
+                yield
+        for channel in list(left):
             channel.driver.close()
+            yield
 
     def kept(self) -> dict[str, socket.socket]:
         """Copies of the listening stream sockets, by listener: connections wait there after these ports are closed."""

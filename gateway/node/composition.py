@@ -16,6 +16,7 @@ from domain.client.membership import Subscription
 from domain.ports import Clock, Disk, Entropy
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
+from domain.walk import Walks
 from gateway.access.administration import Administration, ContextAdministration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
@@ -186,7 +187,7 @@ def compose(place: ClientPlace, stored: StorePlace | StoreSide) -> Parts:
         gate = _gate(handler, gate, access, attached, store, clock)
     path = CommandPath(place, gate, side.first)
     channels = Channels(place.counters.of(CHANNELS), path.entry)
-    forwarded = _forwarded(place, path.entry, store)
+    forwarded = _forwarded(place, path.entry, handler.walks, store)
     handler.add(channels, forwarded)
     parts = partial(
         Parts,
@@ -261,10 +262,10 @@ def _added(
     return _Added(watches, sessions, latest_values, use_cases)
 
 
-def _forwarded(place: ClientPlace, entry: CommandEntry, store: MessageStore) -> ForwardedClients:
+def _forwarded(place: ClientPlace, entry: CommandEntry, walks: Walks, store: MessageStore) -> ForwardedClients:
     config, life = place.config, place.entropy.token(16)
     versions = config.part(StoreAddress, "gateway").versions
-    return ForwardedClients(entry, place.clock, store.state, config.cluster, config.broker, life, config.controlled, versions)
+    return ForwardedClients(entry, walks, store.state, config.cluster, config.broker, life, config.controlled, versions)
 
 
 def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:

@@ -9,6 +9,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock, Entropy
 from domain.store.message_store import MessageStore
+from domain.walk import Walks
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.follow import TopicFollowing
@@ -49,6 +50,7 @@ class Dispatcher:
     """The use cases, composed over the ports. `handle` never raises for a command of a client.
 
     questions      questions about all topics, groups or queues
+    walks          work on each of many clients, members or sessions
     sending        appends messages, for other use cases too
     leasing        the collaborators of all calls that lease messages
     receiving      message-level consumption (POP)
@@ -79,6 +81,7 @@ class Dispatcher:
         self.counters = MessageCounters(clock)
         log.listen(self.counters)
         self.questions = LongQuestions(clock)
+        self.walks = Walks(clock)
         self.topics = Topics(metadata, clock, policy, self.questions, DeletedTopics(state, clock))
         self.rights = Rights(metadata, state, policy)
         self.groups = Groups(metadata, positions, clock, policy, self.rights, self.questions)

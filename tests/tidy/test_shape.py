@@ -33,7 +33,7 @@ PARAMETERS = 8
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = (
     "gateway/connection/pump.py", "gateway/connection/stream_driver.py",
-    "gateway/cluster/forwarding/gateway_clients.py", "gateway/runtime/admin/port.py",
+    "gateway/cluster/forwarding/gateway_life.py", "gateway/runtime/admin/port.py",
     "gateway/runtime/datagrams/pump.py", "gateway/link/dialer.py",
     "store/appends/effects.py", "store/events.py", "store/lease/journaled_tables.py", "store/reads/listeners.py",
 )  # fmt: skip

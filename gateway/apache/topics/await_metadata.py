@@ -13,6 +13,7 @@ from domain.command import Command, Disconnected, Send, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.transaction import EndTransaction
+from domain.walk import Walk, Walks
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.brokers.cluster_map import Known
 from gateway.brokers.live_tail import Tail, topic_of_pattern
@@ -35,8 +36,9 @@ class AwaitMetadata:
     _held   connection -> its held commands; the queries are those of the first one
     """
 
-    def __init__(self, handler: Handler, metadata: RocketmqMetadata, tail: Tail) -> None:
+    def __init__(self, handler: Handler, metadata: RocketmqMetadata, tail: Tail, walks: Walks) -> None:
         self._handle = handler.handle
+        self._walks = walks
         self._metadata = metadata
         self._tail = tail
         self._held: dict[ClientConnection, deque[Command]] = {}
@@ -78,7 +80,7 @@ class AwaitMetadata:
             if failure is not None and failure.code is not ErrorCode.TOPIC_NOT_FOUND:
                 failures.append(failure)
             if not left:
-                self._go_on(connection, command, failures)
+                self._walks.begin(self._go_on(connection, command, failures))
 
         for name in set(_topics(command)):
             left += 1
@@ -99,15 +101,21 @@ class AwaitMetadata:
         else:
             self._tail.ready(pattern, answered)
 
-    def _go_on(self, connection: ClientConnection, command: Command, failures: list[Failure]) -> None:
+    def _go_on(self, connection: ClientConnection, command: Command, failures: list[Failure]) -> Walk:
+        """Pass on the first held command and those behind it, up to one that names something unknown, which is queried.
+
+        An answer that comes at once begins another walk, so that any number of commands takes the same depth of the stack.
+        """
         held = self._held[connection]
         if failures:
             _refuse(connection, command, failures[0])
         else:
             self._handle(connection, command)
         held.popleft()
+        yield
         while held and self._is_known(held[0]):
             self._handle(connection, held.popleft())
+            yield
         if held:
             self._ask(connection, held[0])
         else:

@@ -15,6 +15,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Received, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock
+from domain.walk import Walk, Walks
 from gateway.cluster.forwarding.forwarded_client import ForwardedClient, ForwarderClients
 from gateway.cluster.forwarding.principal_numbers import PrincipalNumbers
 from gateway.cluster.forwarding.space_copies import SpaceCopies
@@ -66,6 +67,7 @@ class Forwarder:
         self._life = life.hex()
         self._versions = versions
         self._first = first or self
+        self._walks: Walks = Walks(clock) if first is None else first._walks
         self._facts: Welcome | None = None
         self.state = SpaceCopies()
         self._store_lost = on_store_lost
@@ -198,16 +200,22 @@ class Forwarder:
         clients = [client for client in self._numbered.values() if not client.departed]
         self._stream.lost()
         self._begin()
+        for client in clients:
+            if client.connection.shared:
+                self._unwatched += [(client.connection, watch) for watch in client.watches.values()]
+        if clients:
+            self._walks.begin(self._start_again(why, clients))
+
+    def _start_again(self, why: str, clients: Sequence[ForwardedClient]) -> Walk:
+        """Refuse what the clients of a stream that was given up wait for, then make them start again."""
         failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{why}: ask again")
         for client in clients:
             client.resume_reading()
-            if client.connection.shared:
-                self._unwatched += [(client.connection, watch) for watch in client.watches.values()]
             for number, ticket in client.tickets.items():
                 if number not in client.watches:
                     client.refuse(ticket, failure)
-        if clients:
-            self._store_lost(why, [client.connection for client in clients])
+            yield
+        self._store_lost(why, [client.connection for client in clients])
 
     # Commands
 

@@ -9,6 +9,7 @@ from controller.groups.groups import StoreGroups
 from controller.groups.heartbeats import TIMEOUT_MS, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Heartbeats
 from domain.controller.change import ElectLeader
 from tests.controller.groups.sample import NAME, group_of, led, registered, says, start
+from tests.instructions import instructions
 
 START = 1_000_000
 CONNECTIONS = [object() for _ in range(5)]
@@ -166,3 +167,46 @@ def test_why_a_replica_does_not_follow_is_told(groups: StoreGroups) -> None:
     beats = Heartbeats(START)
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START, "a", "another history")
     assert [each.refuses for each in beats.words(group_of(groups), START)] == ["another history"]
+
+
+def crowd(groups: int) -> tuple[Heartbeats, list[object]]:
+    """The heartbeats of many groups of four replicas, each over a connection of its own."""
+    beats, connections = Heartbeats(START), [object() for _ in range(groups * 4)]
+    for at, connection in enumerate(connections):
+        beats.heard(f"group-{at // 4}", says(at % 4 + 1), 3_000, connection, START)
+    return beats, connections
+
+
+def test_the_end_of_a_connection_costs_the_same_however_many_replicas_are_heard() -> None:
+    (few, some), (many, all_) = crowd(4), crowd(4_096)
+    few.closed(object(), START)
+    for act in (
+        lambda beats, connections: beats.closed(connections[7], START + 1),
+        lambda beats, _: beats.connections("group-1"),
+        lambda beats, _: beats.heard("group-2", says(1), 3_000, object(), START + 1),
+    ):
+        assert instructions(lambda act=act: act(few, some)) == instructions(lambda act=act: act(many, all_))  # type: ignore[misc]
+
+
+def test_when_all_connections_end_no_leader_costs_a_walk_over_all_heartbeats() -> None:
+    costs: list[int] = []
+    for groups in (4, 1_024):
+        beats, connections = crowd(groups)
+        for each in connections:
+            beats.closed(each, START + 1)
+        costs.append(instructions(lambda beats=beats: beats.lost_all("group-1", 1, 10_000, START + 2)))  # type: ignore[misc]
+    assert costs[0] == costs[1]
+
+
+def test_heartbeats_beyond_the_limit_do_not_walk_over_all_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs: list[int] = []
+    for limit in (16, 1_024):
+        monkeypatch.setattr(heartbeats, "REPLICAS_HEARD_MAX", limit)
+        beats, _ = crowd(limit // 4)
+        beats.heard("late", says(1), 3_000, None, START + 1_000)
+        costs.append(instructions(lambda beats=beats: beats.heard("late", says(1), 3_000, None, START + 1_001)))  # type: ignore[misc]
+        assert beats.dropped == 2
+        beats.heard("late", says(1), 3_000, None, START + 3_001)
+        assert beats.is_alive("late", 1, START + 3_001), "those that are over make room"
+        assert not beats.connections("group-1")
+    assert costs[0] == costs[1]

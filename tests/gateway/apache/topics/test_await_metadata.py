@@ -12,6 +12,8 @@ from domain.event import Refused
 from domain.message.message import Message
 from domain.topic.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
+from domain.turn import WALKS_NS
+from domain.walk import STEP_NS, Walks
 from gateway.apache.topics.await_metadata import AwaitMetadata
 from gateway.apache.topics.broker_capabilities import ALWAYS, IN_SYNC, NEVER, CapabilityFinding, ClusterCapabilities
 from gateway.apache.topics.capability_watch import PERIOD_NS, UNTOLD_NS, CapabilityWatch
@@ -31,7 +33,7 @@ class World(TailWorld):
         super().__init__()
         self.metadata = RocketmqMetadata(self.servers, self.map, self.clock, ("DefaultCluster",))
         self.handled: list[Command] = []
-        self.front = AwaitMetadata(self, self.metadata, self.tail)
+        self.front = AwaitMetadata(self, self.metadata, self.tail, Walks(self.clock))
         self.driver_of = RecordingDriver()
         self.connection = ClientConnection("http", self.driver_of)
         self.groups: dict[str, dict[str, dict[str, object]]] = {name: {} for name in self.cluster.brokers}
@@ -91,6 +93,22 @@ def test_a_topic_that_nobody_knows_is_for_the_use_case_to_create(world: World) -
     world.clock.run_for(100)
     assert len(world.handled) == 1
     assert world.metadata.topic("nobody") is None
+
+
+def test_any_number_of_held_commands_is_passed_on_in_order_and_not_in_one_turn(world: World) -> None:
+    """The topic is known to be unknown after the first answer, so that all others are answered at once."""
+    for ticket in range(3_000):
+        world.send("nobody", ticket)
+    turns: list[int] = []
+    while len(world.handled) < 3_000:
+        before = len(world.handled)
+        world.clock.run_until(lambda before=before: len(world.handled) > before)  # type: ignore[misc]
+        turns.append(len(world.handled) - before)
+    assert [each.ticket for each in world.handled if isinstance(each, Send)] == list(range(3_000))
+    assert max(turns) <= WALKS_NS // STEP_NS, turns
+    world.send("T", 3_001)
+    world.clock.run_for(1_000)
+    assert len(world.handled) == 3_001, "the connection is not held for ever"
 
 
 def test_what_cannot_be_asked_is_refused(world: World) -> None:
