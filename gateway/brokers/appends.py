@@ -14,7 +14,7 @@ from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
 from gateway.brokers.queue_choice import QueueChoice
 from gateway.brokers.queue_numbers import BrokerQueue
-from gateway.brokers.send_request import PRODUCER_GROUP, batched, send_request, sent
+from gateway.brokers.send_request import PRODUCER_GROUP, batched, illegal, send_request, sent
 from protocols.remoting.wire.frame import Frame
 
 SEND_MS: Final = 6_000
@@ -211,14 +211,18 @@ class _Append:
 
 
 def _refused(messages: Sequence[Message]) -> Failure | None:
-    """The refusal of messages that would set a latest value later: brokers do not report the delivery of a delayed message.
+    """The refusal of messages of which a cluster cannot keep everything, None: there is none.
 
-    NOT_SUPPORTED when there is such a message, else None.
+    NOT_SUPPORTED: it would set a latest value later, and brokers do not report the delivery of a delayed message.
+    MESSAGE_ILLEGAL: its properties would not arrive as they are.
     """
     for message in messages:
         if message.retain != RETAIN_NONE and properties.message_type(message.properties) in ("DELAY", "TRANSACTION"):
             text = "a delayed or transactional message cannot set the latest value of its path at an Apache RocketMQ cluster"
             return Failure(ErrorCode.NOT_SUPPORTED, text)
+        failure = illegal(message)
+        if failure is not None:
+            return failure
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Final, final
 from domain.address import endpoint_of
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Entropy
+from gateway.brokers.broker_clocks import BrokerClocks
 from gateway.brokers.refusal import refusal
 from gateway.link.link import AnswerBack, Answered, RemotingLink, Requested
 from gateway.link.request import Request, Sign
@@ -24,7 +25,9 @@ TIMEOUT_MS: Final = 3_000
 class Brokers:
     """Connections to all servers of one cluster, one pipelined connection each, opened on demand.
 
+    clocks    what the clocks of the brokers show
     _served   code of a request of brokers -> what carries it out; requests with other codes are not supported
+    _refused  brokers that are not those that the name servers report, and why
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Brokers:
         sign: Sign | None = None,
     ) -> None:
         """`sign`: signs each request with the access key of this node; None: requests are not signed."""
+        self.clocks = BrokerClocks(clock)
         self._served: dict[int, Requested] = {}
         self._dialer = dialer
         self._clock = clock
@@ -50,8 +54,9 @@ class Brokers:
 
     def locate(self, broker: str, address: str) -> None:
         """Set the address of the master of `broker` (`host:port`), "": unknown. A connection to another address is closed."""
-        if self._addresses.get(broker, "") == address or self._closed or broker in self._refused:
+        if self._addresses.get(broker, "") == address or self._closed:
             return
+        self.clocks.forget(broker)
         link = self._links.pop(broker, None)
         found = endpoint_of(address)
         if found is None:
@@ -63,13 +68,21 @@ class Brokers:
             link.close("it is no longer there" if found is None else f"it is at {address} now")
 
     def refuse(self, broker: str, reason: str) -> None:
-        """Fail all requests to this broker from now on: it is not the broker that the name servers report."""
-        self.locate(broker, "")
+        """Fail all requests to this broker but those of `examine`: it is not the broker that the name servers report."""
+        address = self._addresses.get(broker, "")
+        if broker not in self._refused:
+            self.locate(broker, "")  # what is in flight fails
+            self._refused[broker] = reason
+            self.locate(broker, address)
         self._refused[broker] = reason
 
+    def accept(self, broker: str) -> bool:
+        """Send requests to this broker: it is what the name servers report. True: it was refused before."""
+        return self._refused.pop(broker, None) is not None
+
     def address(self, broker: str) -> str:
-        """`host:port` of the master of a broker; "": unknown."""
-        return self._addresses.get(broker, "")
+        """`host:port` of the master of a broker; "": unknown, or it is refused."""
+        return "" if broker in self._refused else self._addresses.get(broker, "")
 
     def serve(self, code: int, requested: Requested) -> None:
         """Carry out the requests of brokers that have this code."""
@@ -81,11 +94,19 @@ class Brokers:
         STORE_UNAVAILABLE: there is no answer, and the outcome is unknown unless nothing could be sent; OVERLOADED: nothing was
         sent, since too many requests are in flight.
         """
-        link = self._links.get(broker)
+        link = self._link_to(broker)
         if link is None:
             done(Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} is not asked: {self.waits(broker)}"))
             return
         link.ask(request, done, timeout_ms)
+
+    def examine(self, broker: str, request: Request, done: Answered) -> None:
+        """As `ask`, also for a broker that is refused: for questions about the broker itself, which let it be accepted."""
+        link = self._links.get(broker)
+        if link is None:
+            self.ask(broker, request, done)
+        else:
+            link.ask(request, done, TIMEOUT_MS)
 
     def ask_all(self, requests: Sequence[tuple[str, Request]], done: Callable[[None | Failure], None]) -> None:
         """Send each (broker, request). `done` gets None when all have succeeded, else the first failure."""
@@ -111,7 +132,7 @@ class Brokers:
 
     def oneway(self, broker: str, request: Request) -> None:
         """Send a request without answer to the master of `broker`. Its arrival is not confirmed."""
-        link = self._links.get(broker)
+        link = self._link_to(broker)
         if link is not None:
             link.oneway(request)
 
@@ -142,7 +163,7 @@ class Brokers:
 
     def waits(self, broker: str) -> str:
         """The reason why requests to `broker` fail at once; "": they do not."""
-        link = self._links.get(broker)
+        link = self._link_to(broker)
         if link is not None:
             return link.waits
         return self._refused.get(broker, "the name servers know no master of it")
@@ -156,7 +177,7 @@ class Brokers:
         """Metrics, by name."""
         links = self._links.values()
         return {
-            "rocketmq_brokers": len(self._links),
+            "rocketmq_brokers": sum(broker not in self._refused for broker in self._links),
             "rocketmq_brokers_connected": sum(link.connected for link in links),
             "rocketmq_requests_in_flight": sum(link.in_flight for link in links),
             "rocketmq_losses_total": sum(link.losses for link in links),
@@ -172,6 +193,9 @@ class Brokers:
         self._closed = True
         for link in (*self._links.values(), *self._nameservers):
             link.close("this node stops")
+
+    def _link_to(self, broker: str) -> RemotingLink | None:
+        return None if broker in self._refused else self._links.get(broker)
 
     def _link(self, name: str, host: str, port: int) -> RemotingLink:
         return RemotingLink(name, host, port, self._dialer, self._clock, self._entropy, self._sign, self._requested)

@@ -23,7 +23,8 @@ from protocols.remoting.wire.frame import Frame
 POLL_NS: Final = SECOND_NS
 """Time between two looks at the name servers."""
 USED_NS: Final = 1_800 * SECOND_NS
-"""Time for which a topic that was used is kept up to date each second; later it is when it is used again."""
+"""Time for which a topic that was used is kept up to date each second. One that nobody uses is asked for once in such a time,
+and forgotten when it is gone."""
 REMEMBERED: Final = 512
 """Topics of earlier lives that are asked for at a time."""
 LOOKS_MAX: Final = 500
@@ -46,16 +47,18 @@ class KnownTopic:
 
     route     last reported route; None: there is none now
     used_ns   time of its last use, monotonic
+    asked_ns  time of the last query of its route, monotonic
     asking    True while a query of its route is in flight
     kept      True when the places are stored
     """
 
-    __slots__ = ("asking", "kept", "places", "route", "used_ns")
+    __slots__ = ("asked_ns", "asking", "kept", "places", "route", "used_ns")
 
     def __init__(self, places: Places) -> None:
         self.places = places
         self.route: ApacheRoute | None = None
         self.used_ns = 0
+        self.asked_ns = 0
         self.asking = False
         self.kept = True
 
@@ -209,6 +212,7 @@ class ClusterMap:
 
     def _ask(self, name: str, topic: KnownTopic) -> None:
         topic.asking = True
+        topic.asked_ns = self._clock.monotonic_ns()
         request = Request(codes.GET_ROUTE, {"topic": name, "acceptStandardJsonOnly": "true"})
         self._servers.ask_nameserver(request, lambda answer: self._routed(name, topic, answer), unless=NO_ROUTE)
 
@@ -289,10 +293,18 @@ class ClusterMap:
             self._servers.ask_nameserver(Request(codes.GET_CLUSTER, {"bname": "any"}), self._clustered)
         self._walk = self._walk or list(self._topics)
         for _ in range(min(LOOKS_MAX, len(self._walk))):
-            name = self._walk.pop()
-            topic = self._topics[name]
-            if not topic.asking and now - topic.used_ns <= USED_NS:
-                self._ask(name, topic)
+            self._look(self._walk.pop(), now)
+
+    def _look(self, name: str, now: int) -> None:
+        """Query the route of a topic again, when that is due. Forget one that is gone and that nobody has used for USED_NS."""
+        topic = self._topics.get(name)
+        if topic is None or topic.asking:
+            return
+        is_used = now - topic.used_ns <= USED_NS
+        if is_used or now - topic.asked_ns > USED_NS:
+            self._ask(name, topic)
+        elif topic.route is None:
+            del self._topics[name]  # its places stay stored: a topic of this name continues with them
 
     def _clustered(self, answer: Frame | Failure) -> None:
         self._asked = False

@@ -34,6 +34,26 @@ _ENTRY = struct.Struct(">iiiii")
 _SHORT = struct.Struct(">h")
 
 
+def illegal(message: Message) -> Failure | None:
+    """MESSAGE_ILLEGAL for a message whose properties would not arrive as they are; None: they will.
+
+    A broker reads the properties of a single send as text, and replaces what is not UTF-8. Those of a batch are bytes for it:
+    such a message goes as a batch of one, which can hold neither half nor delayed messages.
+    """
+    if _is_utf8(message.properties) or _is_plain(message):
+        return None
+    text = "properties that are not UTF-8 cannot be sent to Apache RocketMQ with a delayed, half, compressed or retried message"
+    return Failure(ErrorCode.MESSAGE_ILLEGAL, text)
+
+
+def _is_utf8(stored: bytes) -> bool:
+    try:
+        stored.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def batched(messages: Sequence[Message]) -> list[list[Message]]:
     """The messages in order, those that may go as one batch together: of one topic and queue, neither half nor delayed."""
     runs: list[list[Message]] = []
@@ -65,11 +85,14 @@ def _is_plain(message: Message) -> bool:
 
 
 def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
-    """The request for one message, or for several that `batched` has put together. Bodies are passed as they are."""
+    """The request for one message that is not `illegal`, or for several that `batched` has put together.
+
+    Bodies and properties are passed byte for byte.
+    """
     first = messages[0]
     stored = first.properties
     group = properties.text(stored, properties.PGROUP) or PRODUCER_GROUP
-    one = len(messages) == 1
+    one = len(messages) == 1 and _is_utf8(stored)
     if first.sys_flag & SYS_PREPARED and not properties.has(stored, properties.TRAN_MSG_START):
         stored = properties.terminated(stored) + properties.TRAN_MSG_START + b"true" + properties.ENTRY_END
     fields = {
@@ -81,7 +104,7 @@ def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
         "f": str(first.sys_flag & (SYS_COMPRESSED | SYS_COMPRESSION_MASK)),
         "g": str(first.born_ms),
         "h": str(first.flag),
-        "i": stored.decode("utf-8", "replace") if one else "",
+        "i": stored.decode() if one else "",
         "j": str(first.reconsume_times),
         "k": "false",
         "m": "false" if one else "true",

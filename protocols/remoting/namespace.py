@@ -21,7 +21,7 @@ from domain.message import property as properties
 from domain.message.record import Record, renamed
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
-from protocols.remoting.wire.header import BINARY, encode_ext
+from protocols.remoting.wire.header import BINARY, encode_ext, octets, split, text
 
 FIELD_BYTES: Final = b"\x00\x02ns\x00"
 """Key of the field `ns` in a binary ext section, with the first byte of its value's length."""
@@ -51,6 +51,8 @@ _BATCH_ACK: Final = re.compile(rb'"[ct]"\s*:\s*"([^"\\]*)"')
 _NAMING: Final = (properties.PGROUP, properties.RETRY_TOPIC, properties.REAL_TOPIC, properties.DLQ_ORIGIN_TOPIC)
 _PROPERTY: Final = re.compile(rb"(?<![^\x02])(?:(?:" + b"|".join(name.encode() for name in _NAMING) + rb")\x01)([^\x02]*)")
 _DISPATCH: Final = re.compile(rb"(?<![^\x02])" + properties.INNER_MULTI_DISPATCH_START + rb"[^\x02]*")
+_KEPT: Final = "surrogateescape"
+"""How bytes that are not UTF-8 are decoded, so that they are encoded as they were."""
 _LITE_QUEUE: Final = re.compile(rb"(?<=[\x01,])%LMQ%\$([^,$]*)")
 
 Rename = Callable[[str], str]
@@ -79,8 +81,10 @@ class Namespaces:
     def to_stored(self, frame: Frame) -> Frame:
         """The request with stored names, unchanged without a namespace. An illegal namespace yields illegal names."""
         space = namespace_of(frame)
-        fields = frame.fields()
-        if not space or fields is None:
+        if not space:
+            return frame
+        fields = _exact(frame)
+        if fields is None:
             return frame
         self._space = space
         if not frame.oneway:
@@ -105,7 +109,7 @@ class Namespaces:
         return b"".join(self._frame_to_client(frame) for frame in self._decoder.feed(data))
 
     def _frame_to_client(self, frame: Frame) -> bytes:
-        fields = frame.fields() or {}
+        fields = _exact(frame) or {}
         if frame.response:
             code, space = self._waiting.pop(frame.opaque, (0, ""))
             records = code in _RECORDS and frame.code == codes.SUCCESS
@@ -128,6 +132,14 @@ class Namespaces:
         return _encoded(frame, frame.code, fields if frame.response else _fields(code, fields, unwrap), body, frame.remark)
 
 
+def _exact(frame: Frame) -> dict[str, str] | None:
+    """The ext fields; bytes that are not UTF-8 stay what they are, for properties may have them. None: they are malformed."""
+    found = split(frame.ext) if frame.serialize == BINARY else None
+    if found is None:
+        return frame.fields()
+    return {text(name): value.decode("utf-8", _KEPT) for name, value in found.items()}
+
+
 def _fields(code: int, fields: dict[str, str], rename: Rename) -> dict[str, str]:
     """The ext fields with names renamed. In the topics `%RETRY%group+topic` and `%RETRY%group_topic` of POP both names are."""
     found = dict(fields)
@@ -145,7 +157,7 @@ def _fields(code: int, fields: dict[str, str], rename: Rename) -> dict[str, str]
             found[name] = rename(value)
     stored = "i" if short else "properties"
     if found.get(stored):
-        found[stored] = _renamed_properties(found[stored].encode(), rename).decode("utf-8", "replace")
+        found[stored] = _renamed_properties(octets(found[stored]), rename).decode("utf-8", _KEPT)
     return found
 
 

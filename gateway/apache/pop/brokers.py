@@ -17,6 +17,8 @@ from protocols.remoting.wire.frame import Frame
 
 POP_MS: Final = 3_000
 """Timeout of a POP."""
+MS_DIGITS_MAX: Final = 15
+"""Digits of a time in milliseconds that is believed."""
 LATE_NS: Final = 250 * MILLISECOND_NS
 """Time without an answer after which a broker is late, and skipped."""
 TICK_NS: Final = 50 * MILLISECOND_NS
@@ -34,6 +36,13 @@ class PopReader(Protocol):
 
     def back(self, broker: str) -> None:
         """A broker that was late or unreachable answers again."""
+
+
+def hear_clock(brokers: Brokers, broker: str, answer: Frame) -> None:
+    """Note what an answer to a POP, or to a change of an invisible time, says of the broker's clock: `popTime` is now."""
+    shown = (answer.fields() or {}).get("popTime", "")
+    if shown.isdecimal() and 0 < len(shown) <= MS_DIGITS_MAX:
+        brokers.clocks.heard(broker, int(shown))
 
 
 @final
@@ -71,6 +80,8 @@ class PopBrokers:
                 self._late[pop.broker] = left
             else:
                 self._late.pop(pop.broker, None)
+        if isinstance(answer, Frame):
+            hear_clock(self._brokers, pop.broker, answer)
         done(pop, answer)
 
     def poll_ms(self, broker: str, wanted_ms: int) -> int:

@@ -14,7 +14,7 @@ from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest
 from gateway.apache.pop import request as requests
 from gateway.apache.pop.acknowledgements import ACK_MS, REFUSED, Acknowledgements
-from gateway.apache.pop.brokers import PopBrokers
+from gateway.apache.pop.brokers import PopBrokers, hear_clock
 from gateway.apache.pop.call import Leasing
 from gateway.apache.pop.group_read import GroupRead
 from gateway.brokers.broker_links import Brokers
@@ -29,7 +29,7 @@ IDLE_NS: Final = 120 * SECOND_NS
 SWEPT_AT: Final = 1_000
 """Reads that exist before idle ones are dropped."""
 EXPIRED_MS: Final = 500
-"""Time after the end of a lease, by the clock of this node, for which it is still settled: the clocks of brokers differ."""
+"""Time after the end of a lease, by the clock of its broker, for which it is still settled: its master may have changed."""
 
 Outcome = TypeVar("Outcome")
 _Key = tuple[str, str, str, int, str, str, bool, bool]
@@ -217,6 +217,7 @@ class RocketmqLeases:
         if answer.code != codes.SUCCESS:
             done(refusal(receipt.broker, answer, REFUSED))
             return
+        hear_clock(self._brokers, receipt.broker, answer)
         fields = answer.fields() or {}
         pop_ms, invisible = fields.get("popTime", ""), fields.get("invisibleTime", "")
         revive = fields.get("reviveQid", "")
@@ -234,8 +235,12 @@ class RocketmqLeases:
             self._unblock(group, topic, receipt)
 
     def _expired(self, receipt: Receipt) -> Failure | None:
-        """RECEIPT_EXPIRED when the lease has ended and the message may be leased to another consumer; else None."""
-        late_ms = self._clock.wall_ms() - receipt.pop_ms - receipt.invisible_ms
+        """RECEIPT_EXPIRED when the lease has ended and the message may be leased to another consumer; else None.
+
+        The clock of the broker decides, which set the end of the lease. While it is not known, the broker is asked.
+        """
+        now_ms = self._brokers.clocks.wall_ms(receipt.broker)
+        late_ms = 0 if now_ms is None else now_ms - receipt.pop_ms - receipt.invisible_ms
         if late_ms <= EXPIRED_MS:
             return None
         return Failure(ErrorCode.RECEIPT_EXPIRED, f"the lease ended {late_ms} ms ago")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
@@ -32,6 +34,13 @@ ALWAYS: Final = 2
 """When a broker waits for a replica before it answers a send: while one is in sync, or at all times."""
 
 _NEWEST: Final = (1 << 30,)
+_DIGITS_MAX: Final = 15
+_RUNTIME_MAX: Final = 128
+"""Digits of a time, and characters of a running time, that are read."""
+_RUNTIME_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
+_NUMBERS: Final = re.compile(r"\d[\d,]{0,14}")
+
+log = logging.getLogger("headgate.rocketmq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,7 @@ class CapabilityFinding:
 
     def _ask(self, broker: str, done: Callable[[BrokerCapabilities], None]) -> None:
         request = Request(codes.GET_BROKER_CONFIG, {"bname": broker})
-        self._servers.ask(broker, request, lambda answer: self._configured(broker, answer, done))
+        self._servers.examine(broker, request, lambda answer: self._configured(broker, answer, done))
 
     def _configured(self, broker: str, answer: Frame | Failure, done: Callable[[BrokerCapabilities], None]) -> None:
         if isinstance(answer, Failure):
@@ -182,10 +191,13 @@ class CapabilityFinding:
             return
         settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
         request = Request(codes.GET_RUNTIME_INFO, {"bname": broker})
-        self._servers.ask(broker, request, lambda found: done(self._capabilities(broker, settings, found)))
+        self._servers.examine(broker, request, lambda found: done(self._capabilities(broker, settings, found)))
 
     def _capabilities(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> BrokerCapabilities:
-        version = "" if isinstance(answer, Failure) or answer.code != codes.SUCCESS else version_from(answer.body)
+        table = {} if isinstance(answer, Failure) or answer.code != codes.SUCCESS else _runtime_table(answer.body)
+        shown_ms = clock_from(table)
+        if shown_ms:
+            self._servers.clocks.heard(broker, shown_ms)
         listed = self._cluster.brokers.get(broker)
         fault = ""
         for name, wanted in (("brokerName", broker), ("brokerClusterName", listed.cluster if listed is not None else "")):
@@ -193,7 +205,9 @@ class CapabilityFinding:
             if said and wanted and said != wanted:
                 fault = f"it says that its {name} is {said}, and the name servers say {wanted}"
                 self._servers.refuse(broker, fault)
-        return BrokerCapabilities(broker, version, settings, fault)
+        if not fault and settings.get("brokerName") and self._servers.accept(broker):
+            log.info("broker %s is what the name servers report again, and gets requests", broker)
+        return BrokerCapabilities(broker, version_from(table), settings, fault)
 
 
 def properties_from(body: bytes) -> dict[str, str]:
@@ -206,12 +220,31 @@ def properties_from(body: bytes) -> dict[str, str]:
     return found
 
 
-def version_from(body: bytes) -> str:
-    """KVTable of the runtime information -> the version, "" when it is not there."""
+def _runtime_table(body: bytes) -> Mapping[str, object]:
+    """The KVTable of the runtime information; {} when the body is none."""
     found = value_in(body)
     table = found.get("table") if isinstance(found, dict) else None
-    version = table.get("brokerVersionDesc") if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
+
+
+def version_from(table: Mapping[str, object]) -> str:
+    """The version in the runtime information, "" when it is not there."""
+    version = table.get("brokerVersionDesc")
     return version if isinstance(version, str) else ""
+
+
+def clock_from(table: Mapping[str, object]) -> int:
+    """The clock of the broker in the runtime information, in milliseconds since 1970, late by less than 1 s; 0: it is absent.
+
+    It is the time of its start, and how long ago that was: `[ 0 days, 1 hours, 2 minutes, 3 seconds ]`, or `1000 ms`.
+    """
+    begun, past = table.get("bootTimestamp"), table.get("runtime")
+    if not isinstance(begun, str) or not isinstance(past, str) or not begun.isdecimal() or len(begun) > _DIGITS_MAX:
+        return 0
+    numbers = [int(each.replace(",", "")) for each in _NUMBERS.findall(past[:_RUNTIME_MAX])]
+    if len(numbers) == len(_RUNTIME_MS):
+        return int(begun) + sum(number * each for number, each in zip(numbers, _RUNTIME_MS, strict=True))
+    return int(begun) + numbers[0] if len(numbers) == 1 and past.endswith(" ms") else 0
 
 
 def version_of(text: str) -> tuple[int, ...]:

@@ -34,6 +34,8 @@ _TRUE: Final = ("true", "1")
 
 _HALF_MESSAGE: Final = properties.TRAN_MSG_START + b"true"
 _MSG_REGION: Final = properties.MSG_REGION_START + REGION.encode() + b"\x02"
+_REPLACED: Final = "\ufffd"
+"""In a decoded text, in place of what was not UTF-8; or a character that the client has sent."""
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
 _FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
 _V1: Final[dict[str, str]] = {
@@ -180,7 +182,7 @@ def _read_fields(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[
     if topic in UNSENDABLE_TOPICS or is_pop_retry_topic(topic):
         raise RequestError(codes.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     sys_flag = int64("sysFlag", fields.get("f") or "0")
-    stored = fields.get("i", "").encode("utf-8", "surrogatepass")
+    stored = _properties(frame, fields)
     prepared = properties.find(stored, properties.TRAN_MSG_START) == b"true"
     if sys_flag & SYS_TRANSACTION and not prepared:
         raise RequestError(codes.MESSAGE_ILLEGAL, "the sysFlag is that of a transaction, and TRAN_MSG is not true")
@@ -203,6 +205,15 @@ def _read_fields(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[
         reconsume_times=max(0, times),
     )
     return message, frame.code == codes.SEND_BATCH or fields.get("m", "").lower() in _TRUE
+
+
+def _properties(frame: Frame, fields: dict[str, str]) -> bytes:
+    """The properties byte for byte: what is not UTF-8 is for `_storable` to refuse, and not to be replaced on the way there."""
+    text = fields.get("i", "")
+    if _REPLACED not in text or frame.serialize != BINARY:
+        return text.encode("utf-8", "surrogatepass")
+    found = split(frame.ext) or {}
+    return found.get(b"properties" if frame.code in (codes.SEND, codes.SEND_REPLY) else b"i", text.encode())
 
 
 def _int(fields: dict[str, str], name: str, absent: int = 0) -> int:

@@ -108,6 +108,14 @@ def text(encoded: bytes) -> str:
         return encoded.decode("utf-8", "replace")
 
 
+def octets(text: str) -> bytes:
+    """The inverse of `text`, and of a decoding that keeps what is malformed (the error handler surrogateescape)."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape")
+
+
 def split(ext: bytes) -> dict[bytes, bytes] | None:
     """A binary ext section -> its fields; None when its lengths do not add up. Empty keys are skipped, as Java does."""
     out: dict[bytes, bytes] = {}
@@ -219,7 +227,7 @@ def encode_ext(fields: Mapping[str, str]) -> bytes:
     out: list[bytes] = []
     for name, text in fields.items():
         key = name.encode()
-        value = text.encode()
+        value = octets(text)
         if key and value:
             out.append(_SHORTS[len(key)] if len(key) < 256 else _SHORT.pack(len(key)))
             out.append(key)

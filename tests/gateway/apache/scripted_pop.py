@@ -33,12 +33,14 @@ class Stored:
 class PopBroker:
     """The messages of one topic at one server.
 
+    ahead_ms                 its wall clock less that of the others
     pops, settled, changed   what it was asked for: ext fields of POPs, (retry, queue, offset) settled, ext fields of changes
     waiting                  NOTIFICATIONs that it holds
     """
 
     server: ScriptedServer
     topic: str = "T"
+    ahead_ms: int = 0
     stored: list[Stored] = field(default_factory=list)
     pops: list[dict[str, str]] = field(default_factory=list)
     settled: list[tuple[int, int, int]] = field(default_factory=list)
@@ -89,7 +91,7 @@ class PopBroker:
             free = [each for each in free if each.tag in fields["exp"].split("||")]
         given = free[: int(fields["maxMsgNums"])]
         told = {
-            "popTime": str(self.server.clock.wall_ms()), "invisibleTime": fields["invisibleTime"],
+            "popTime": str(self.server.clock.wall_ms() + self.ahead_ms), "invisibleTime": fields["invisibleTime"],
             "reviveQid": "999" if fields["order"] == "true" else "3", "restNum": str(len(free) - len(given)),
         }  # fmt: skip
         if not given:
@@ -136,5 +138,9 @@ class PopBroker:
     def _change(self, frame: Frame) -> Reply:
         fields = frame.fields() or {}
         self.changed.append(fields)
-        told = {"popTime": str(self.server.clock.wall_ms()), "invisibleTime": fields["invisibleTime"], "reviveQid": "5"}
+        told = {
+            "popTime": str(self.server.clock.wall_ms() + self.ahead_ms),
+            "invisibleTime": fields["invisibleTime"],
+            "reviveQid": "5",
+        }
         return codes.SUCCESS, told, b""

@@ -106,6 +106,35 @@ def test_places_stay_over_a_restart_and_while_their_broker_is_gone(world: World)
     assert later.map.readable("T") == [2, 3, 5]
 
 
+def test_topics_that_are_gone_and_unused_are_forgotten_and_come_back_with_their_places(world: World) -> None:
+    for number in range(200):
+        world.cluster.topics[f"short-{number}"] = {"broker-b": (1, 1, 6)}
+        world.ensure(f"short-{number}")
+    world.ensure("T")
+    world.cluster.topics["short-7"]["broker-a"] = (1, 1, 6)
+    world.clock.run_for(2_000)
+    before = list(world.map.queues("short-7"))
+    assert before == [BrokerQueue("broker-b", 0), BrokerQueue("broker-a", 0)]
+    for number in range(100, 200):
+        del world.cluster.topics[f"short-{number}"]  # while they are in use
+    world.clock.run_for(maps.USED_NS // 1_000_000 + 60_000)
+    for number in range(100):
+        del world.cluster.topics[f"short-{number}"]  # when nobody uses them any more
+    world.clock.run_for(2 * maps.USED_NS // 1_000_000 + 60_000)
+    assert list(world.map._topics) == ["T"]
+    world.cluster.topics["short-7"] = {"broker-a": (1, 1, 6), "broker-b": (1, 1, 6)}
+    assert world.ensure("short-7") is None
+    assert world.map.queues("short-7") == before
+
+
+def test_a_topic_that_nobody_uses_is_asked_for_seldom(world: World) -> None:
+    world.ensure()
+    world.clock.run_for(maps.USED_NS // 1_000_000 + 60_000)
+    before = world.cluster.nameserver.codes().count(codes.GET_ROUTE)
+    world.clock.run_for(4 * maps.USED_NS // 1_000_000)
+    assert before < world.cluster.nameserver.codes().count(codes.GET_ROUTE) <= before + 4
+
+
 def test_permissions_are_followed(world: World) -> None:
     world.ensure()
     world.cluster.topics["T"]["broker-a"] = (2, 2, PERM_READ)

@@ -260,6 +260,22 @@ def test_a_latest_value_of_a_delayed_message_is_refused_by_name(world: World) ->
     sure(world.append(world.message(retain=RETAIN_SET)))
 
 
+def test_properties_that_are_not_utf8_arrive_byte_for_byte(world: World) -> None:
+    """A header's value is text for brokers, and what is malformed is replaced there: the body of a batch is not."""
+    odd = b"KEYS\x01\xff\xfek\x02"
+    sure(world.append(world.message(b"body", props=odd)))
+    [frame] = [each for each in world.cluster.brokers["broker-a"].requests if each.code in (codes.SEND_V2, codes.SEND_BATCH)]
+    assert (frame.code, (frame.fields() or {})["m"]) == (codes.SEND_BATCH, "true")
+    assert frame.body.endswith(b"body" + len(odd).to_bytes(2, "big") + odd)
+
+
+def test_properties_that_cannot_arrive_as_they_are_refuse_the_message(world: World) -> None:
+    odd = b"KEYS\x01\xff\x02TIMER_DELAY_MS\x015000\x02"
+    assert world.failure(world.append(world.message(props=odd))) is ErrorCode.MESSAGE_ILLEGAL
+    assert world.failure(world.append(world.message(), world.message(props=odd))) is ErrorCode.MESSAGE_ILLEGAL
+    assert not world.queues["broker-a"].sends
+
+
 def test_a_key_is_carried_out_once(world: World) -> None:
     key = OnceKey("client", b"k", b"digest")
     first = sure(world.driver.call(world.log.append_once, key, [world.message()]))

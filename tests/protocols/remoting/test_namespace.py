@@ -52,6 +52,13 @@ def test_a_send_goes_into_the_namespace(conn: RemotingConnection, serialize: int
     assert reply(conn).code == codes.SUCCESS
 
 
+def test_properties_that_are_not_utf8_are_refused_in_a_namespace(conn: RemotingConnection) -> None:
+    """The store takes UTF-8 alone: such a send is refused, and not changed, whatever was sent before it."""
+    send = {**V2, "a": "pg", "b": "t", "i": "KEYS\x01\udcff\udcfe\x02PGROUP\x01pg\x02", **SPACE}
+    assert conn.receive(request(codes.SEND_V2, send, b"body", serialize=BINARY), 1) == []
+    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+
+
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 def test_records_are_sent_without_the_namespace(conn: RemotingConnection, serialize: int) -> None:
     again = stored("%RETRY%shop%g", b"RETRY_TOPIC\x01shop%t\x02")

@@ -202,7 +202,45 @@ def test_a_broker_that_knows_no_batches_gets_acknowledgements_one_by_one(world: 
     assert len(world.a.settled) == 3
 
 
+def settled(world: World, *receipts: Receipt) -> list[ErrorCode | None]:
+    """What the acknowledgement of each lease is answered; None: it is settled."""
+    outcomes: list[list[Failure | None]] = []
+    world.leases.settle("g", "T", receipts, outcomes.append)  # type: ignore[arg-type]
+    world.clock.run_for(20)
+    return [None if each is None else each.code for each in outcomes[0]]
+
+
+@pytest.mark.parametrize("ahead_ms", [-10_000, 0, 10_000])
+def test_the_end_of_a_lease_is_a_time_by_the_clock_of_its_broker(world: World, ahead_ms: int) -> None:
+    world.a.ahead_ms = ahead_ms
+    world.a.put(2)
+    result = world.lease()
+    assert isinstance(result, LeaseResult)
+    first, second = (each.receipt for each in result.messages)
+    world.clock.run_for(59_000)
+    assert settled(world, first) == [None]
+    world.clock.run_for(2_000)
+    assert settled(world, second) == [ErrorCode.RECEIPT_EXPIRED]
+
+
+def test_a_broker_whose_clock_is_not_known_decides_itself(world: World) -> None:
+    now = world.clock.wall_ms()
+    assert settled(world, Receipt(0, now - 61_000, 60_000, 3, 0, "broker-a", 0, 1)) == [None]
+    assert world.a.settled == [(0, 0, 1)]
+
+
+def test_an_extension_shows_the_clock_of_a_broker(world: World) -> None:
+    world.a.ahead_ms = 10_000
+    now = world.clock.wall_ms() + 10_000
+    changed: list[Any] = []
+    world.leases.extend("g", "T", [Receipt(0, now, 60_000, 3, 0, "broker-a", 0, 1)], 5_000, changed.append)
+    world.clock.run_for(20)
+    world.clock.run_for(6_000)
+    assert settled(world, changed[0][0]) == [ErrorCode.RECEIPT_EXPIRED]
+
+
 def test_a_made_up_receipt_takes_no_memory_and_a_lease_that_has_ended_is_refused(world: World) -> None:
+    given(world.lease())
     now = world.clock.wall_ms()
     far = Receipt(0, now, 60_000, 3, 0, "broker-a", 0, 10**15)
     old = Receipt(0, now - 61_000, 60_000, 3, 0, "broker-a", 0, 1)

@@ -19,6 +19,7 @@ from gateway.apache.topics.broker_capabilities import ALWAYS, IN_SYNC, NEVER, Ca
 from gateway.apache.topics.capability_watch import PERIOD_NS, UNTOLD_NS, CapabilityWatch
 from gateway.apache.topics.metadata import RocketmqMetadata
 from gateway.connection.client_connection import ClientConnection
+from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.connection_driver import RecordingDriver
@@ -379,6 +380,53 @@ def test_a_broker_of_another_cluster_is_not_asked(world: World) -> None:
     world.clock.run_for(3_000)
     assert world.servers.address("broker-a") == ""
     assert "Another" in world.servers.waits("broker-a")
+
+
+def test_a_broker_that_is_mended_is_asked_again_without_a_restart(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    changed: list[ClusterCapabilities] = []
+    watch = CapabilityWatch(world.servers, world.map, world.clock, facts_of(world, brokerName="renamed"), changed.append)
+    watch.start()
+    assert "renamed" in world.servers.waits("broker-a")
+    answers: list[object] = []
+    world.servers.ask("broker-a", Request(codes.GET_TOPIC, {"topic": "T"}), answers.append)
+    assert isinstance(answers[0], Failure)
+    caplog.set_level("INFO")
+    facts_of(world)
+    world.clock.run_for(PERIOD_NS // 1_000_000 + 1_000)
+    assert (world.servers.waits("broker-a"), world.servers.address("broker-a")) == ("", "10.0.0.1:10911")
+    assert caplog.text.count("broker broker-a is what the name servers report again") == 1
+    assert [each.fault for each in changed[-1].brokers] == ["", ""]
+    world.servers.ask("broker-a", Request(codes.GET_TOPIC, {"topic": "T"}), answers.append)
+    world.clock.run_for(20)
+    assert isinstance(answers[1], Frame)
+
+
+def test_a_refused_broker_is_examined_and_stays_refused_while_its_name_is_wrong(world: World) -> None:
+    watch = CapabilityWatch(world.servers, world.map, world.clock, facts_of(world, brokerName="renamed"), lambda _: None)
+    watch.start()
+    asked = world.cluster.brokers["broker-a"].codes().count(codes.GET_BROKER_CONFIG)
+    world.clock.run_for(3 * PERIOD_NS // 1_000_000 + 1_000)
+    assert world.cluster.brokers["broker-a"].codes().count(codes.GET_BROKER_CONFIG) == asked + 3
+    assert "renamed" in world.servers.waits("broker-a")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "shown"),
+    [
+        ("[ 1 days, 2 hours, 3 minutes, 4 seconds ]", 5_000 + 93_784_000),
+        ("[ 1,234 days, 0 hours, 0 minutes, 0 seconds ]", 5_000 + 1_234 * 86_400_000),
+        ("1000 ms", 6_000), ("[ 1 days ]", None), ("", None), ("soon", None),
+    ],
+)  # fmt: skip
+def test_the_start_shows_the_clocks_of_brokers(world: World, runtime: str, shown: int | None) -> None:
+    facts_of(world)
+    told = orjson.dumps({"table": {"brokerVersionDesc": "V5_5_0", "bootTimestamp": "5000", "runtime": runtime}})
+    world.cluster.brokers["broker-a"].on(codes.GET_RUNTIME_INFO, lambda frame: (0, {"a": "b"}, told))
+    found: list[ClusterCapabilities] = []
+    CapabilityFinding(world.servers, world.map).start(found.append)
+    world.clock.run_until(lambda: bool(found))
+    assert world.servers.clocks.wall_ms("broker-a") == shown
+    assert world.servers.clocks.wall_ms("broker-b") is None
 
 
 def test_a_broker_that_tells_nothing_is_used_all_the_same(world: World) -> None:

@@ -277,3 +277,16 @@ def test_only_the_node_sends_to_the_retry_topic_of_a_group_for_a_topic(code: int
     assert refused_reply(code, header, b"x").code == codes.NO_PERMISSION
     batch = {**V2, "b": "%RETRY%g+t", "m": "true"}
     assert refused_reply(320, batch, b"").code == codes.NO_PERMISSION
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_properties_that_are_not_utf8_are_refused_and_not_changed(is_cached: bool) -> None:
+    conn = connection()
+    if is_cached:
+        one(conn, request(codes.SEND_V2, V2, b"body", serialize=BINARY), Send)
+    odd = {**V2, "i": "KEYS\x01\udcff\x02"}
+    assert conn.receive(request(codes.SEND_V2, odd, b"body", serialize=BINARY), 1) == []
+    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+    sent = {**V2, "i": "KEYS\x01\ufffd\x02"}
+    (message,) = one(conn, request(codes.SEND_V2, sent, b"body", serialize=BINARY), Send).messages
+    assert properties.decode(message.properties)["KEYS"] == "\ufffd"
