@@ -58,6 +58,10 @@ class ReplicaView(Protocol):
     def readers(self) -> Mapping[int, str]:
         """Number of a replica -> `host:port` at which it serves readers, of those that follow this leader now."""
 
+    def gates(self) -> Mapping[int, str]:
+        """Number of each replica that may lead -> `host:port` at which it takes gateways, "" when it is not known now; empty:
+        this replica does not lead."""
+
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """A replica that serves readers and has more than `behind_bytes` of log behind `position`, each in turn; 0: there is
         none."""

@@ -60,6 +60,7 @@ class Follow(TicketedCommand):
     end           position behind its last whole batch
     serves        `host:port` at which it serves readers while it follows; "": nowhere
     run           random text of its process; "": it does not say
+    gates         `host:port` at which it takes gateways when it leads; "": it does not say
     """
 
     group: str
@@ -71,6 +72,7 @@ class Follow(TicketedCommand):
     end: int
     serves: str = ""
     run: str = ""
+    gates: str = ""
 
 
 @dataclass(slots=True)

@@ -53,6 +53,19 @@ class Stream:
         """True after `retry`, until `succeeded`."""
         return self._backoff.failures > 0
 
+    def follow(self, endpoints: Sequence[tuple[str, int]], dialer: Dialer, longest_ms: int) -> None:
+        """Use these servers from now on. The present connection stays, also when its server is none of them.
+
+        dialer       makes the next connections
+        longest_ms   as in Backoff
+        """
+        now = self._endpoints[self._at]
+        self._endpoints = list(dict.fromkeys((*endpoints, now)))
+        self._at = self._endpoints.index(now)
+        self._untried = len(self._endpoints)
+        self._dialer = dialer
+        self._backoff.longest_ms = longest_ms
+
     def connect(self) -> None:
         """Begin to connect. Does nothing when there is a connection, when one is being made, and after `close`."""
         if self._wire is None and not self._closed:

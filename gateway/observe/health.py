@@ -13,8 +13,12 @@ FOLLOWING: Final = "following"
 SERVING: Final = "serving"
 STOPPING: Final = "stopping"
 
-_BLOCKING: Final = (StoreEventKind.STOPPED, StoreEventKind.FULL, StoreEventKind.STALLED)
-_ENDS: Final = {StoreEventKind.RESUMED: StoreEventKind.FULL, StoreEventKind.MOVING: StoreEventKind.STALLED}
+_BLOCKING: Final = (StoreEventKind.STOPPED, StoreEventKind.FULL, StoreEventKind.STALLED, StoreEventKind.SHORT)
+_ENDS: Final = {
+    StoreEventKind.RESUMED: StoreEventKind.FULL,
+    StoreEventKind.MOVING: StoreEventKind.STALLED,
+    StoreEventKind.ENOUGH: StoreEventKind.SHORT,
+}
 
 
 @final
@@ -25,7 +29,8 @@ class Health:
     standby    during the start: what a replica does that serves nobody because it does not lead; "" where there is none
     progress   during the start: what recovery has read so far; "" before and after
     faults     kind of event -> why the store takes no writes
-    waits      what a gateway waits for that has no store; "": nothing
+    waits      what a gateway waits for that has no store, or a controller for the others; "": nothing
+    behind     why the store of another process, which this gateway forwards to, takes no messages; empty: it does
     beside     the same of parts of the process that have one of their own, and outlive the node: their faults count too
     """
 
@@ -36,6 +41,7 @@ class Health:
         self.progress = ""
         self.standby = ""
         self.waits = ""
+        self.behind: tuple[str, ...] = ()
         self.faults: dict[StoreEventKind, str] = {}
         self.beside: tuple[Health, ...] = ()
 
@@ -54,6 +60,8 @@ class Health:
         found = [text for each in (self, *self.beside) for text in each.faults.values()]
         if self.waits:
             found.append(self.waits)
+        else:
+            found += self.behind
         if self.phase == STARTING and self.standby:
             found.append(self.standby)
         elif self.phase == STARTING:

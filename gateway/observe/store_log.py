@@ -16,6 +16,8 @@ _LEVELS: Final = {
     StoreEventKind.RESUMED: logging.WARNING,
     StoreEventKind.STALLED: logging.ERROR,
     StoreEventKind.MOVING: logging.WARNING,
+    StoreEventKind.SHORT: logging.ERROR,
+    StoreEventKind.ENOUGH: logging.INFO,
     StoreEventKind.DAMAGED: logging.CRITICAL,
     StoreEventKind.REBUILT: logging.ERROR,
     StoreEventKind.CUT: logging.WARNING,

@@ -23,7 +23,7 @@ _ENTRIES: Final = frozenset(
         "abort", "begin-anew", "begin-anew-gone", "checkpoint", "clock_ms", "controller", "figures", "heir", "index", "keys",
         LOCK_NAME, "log", "lost+found", "promise", "rebuild", "replica", "replica-controllers", "replica-node", "replica-runs",
         "replicated", "room", "set-aside",
-        "snapshot", "tls",
+        "snapshot", "state-replicas", "store-replicas", "tls",
     )
 )  # fmt: skip
 """Files and folders that nodes and tools make in a data directory. A storage engine of another package may make more."""

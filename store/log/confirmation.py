@@ -90,8 +90,15 @@ class Confirmation:
 
     def members(self, count: int, least: int) -> None:
         """Set the size of the SyncStateSet, and the least size for appends above `flushed`."""
+        was_short = self._members < self._least
         self._members = count
         self._least = least
+        failure = self.shortage()
+        if failure is not None and not was_short:
+            remedy = "start the other replicas, or lower it: headgate cluster set GROUP --min-in-sync"
+            self._events.notify(StoreEventKind.SHORT, "", f"{failure.text}: sends above flushed are refused", remedy)
+        elif failure is None and was_short:
+            self._events.notify(StoreEventKind.ENOUGH, "", f"{count} replicas are in sync: sends above flushed are taken")
 
     def shortage(self) -> Failure | None:
         """Failure of appends above `flushed`; None while they are taken."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
@@ -19,6 +19,14 @@ UPGRADE_MS: Final = 30_000
 """Pause before a new connection to a leader that has sent batches of an unknown format version."""
 SILENCE_NS: Final = 1_000 * MILLISECOND_NS
 """Silence of the leader after which the connection is closed."""
+
+
+class FollowerPlace(NamedTuple):
+    """The fields of Follow that are about a follower, not about its log."""
+
+    serves: str = ""
+    run: str = ""
+    gates: str = ""
 
 
 @final
@@ -38,12 +46,11 @@ class Following:
         epoch: int,
         clock: Clock,
         anew: Callable[[int, bool], None],
-        serves: str = "",
-        run: str = "",
+        place: FollowerPlace,
     ) -> None:
         """`epoch`: epoch of the leader. The callback gets (first, behind) when the leader cannot continue the log: this object
         is then closed, and the log must restart empty at `first`. `behind`: the leader had all of the log, and has deleted it
-        by retention. `serves`, `run`: as in Follow."""
+        by retention."""
         self.follows = False
         self.refuses = ""
         self.confirmed = 0
@@ -52,8 +59,7 @@ class Following:
         self._group = group
         self._epoch = epoch
         self._clock = clock
-        self._serves = serves
-        self._run = run
+        self._place = place
         self._anew = anew
         self._connection: LeaderConnection | None = None
         self._cutting = False
@@ -99,7 +105,7 @@ class Following:
             self._connection.send(
                 Follow(
                     None, self._group, self._own, log.incarnation, self._epoch, tuple(log.eras()[-ERAS_MAX:]), log.first,
-                    log.behind, self._serves, self._run,
+                    log.behind, *self._place,
                 )
             )  # fmt: skip
 

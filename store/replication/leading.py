@@ -124,6 +124,7 @@ class Leading:
             follower = self.followers[command.replica] = ReplicaProgress(command.replica, command.incarnation, now)
         follower.connected(connection, cut, now, cut + 2 * PART_BYTES)
         follower.serves = command.serves
+        follower.gates = command.gates
         self._paths.follows(follower.id)
         connection.send(FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first))
         self._mark()

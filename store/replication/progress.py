@@ -27,6 +27,7 @@ class ReplicaProgress:
     proven       position from which on only the follower checks the checksums
     has_room     last report: True when its volume takes messages
     serves       `host:port` at which it serves readers; "": nowhere
+    gates        `host:port` at which it takes gateways when it leads; "": it has not said
     rate         bytes a second from the leader's disk
     due_ns       time of the next part from the disk
     """
@@ -45,6 +46,7 @@ class ReplicaProgress:
         self.proven = 0
         self.has_room = False
         self.serves = ""
+        self.gates = ""
         self.rate = RATE_BEGIN
         self.due_ns = now_ns
 

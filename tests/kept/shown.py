@@ -11,6 +11,7 @@ LEFT_OUT: Final = frozenset({"ticket", "principal"})
 """Attributes that are each node's own."""
 ADDED: Final[dict[tuple[str, str], object]] = {
     ("Follow", "run"): "",
+    ("Follow", "gates"): "",
     ("FollowAccepted", "common"): -1,
     ("RegisterReplica", "run"): "",
     ("RegisterReplica", "runs_before"): [],

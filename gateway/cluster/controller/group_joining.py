@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from controller.member import identity as identities
@@ -15,6 +15,7 @@ from controller.raft.refusal import SafetyError
 from controller.slow_replicas.record import FiguresRecord
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, Entropy
+from domain.repeated_lines import RepeatedLines
 from gateway.cluster.controller.controller_requests import ControllerRequests
 from gateway.cluster.controller.links import ControllerLinks
 from gateway.link.request import Sign
@@ -32,10 +33,13 @@ class GroupJoining:
 
     def __init__(
         self, disk: Disk, clock: Clock, entropy: Entropy, founding: Founding, endpoints: Sequence[tuple[str, int]],
-        dialer: Dialer, sign: Sign | None,
+        dialer: Dialer, sign: Sign | None, report: Callable[[str], None],
     ) -> None:  # fmt: skip
-        """`endpoints`: controllers of the settings."""
+        """`endpoints`: controllers of the settings. `report`: called twice a second with why this controller cannot serve, text
+        for people; "": it can."""
         self.waits = ""
+        self._report = report
+        self._lines = RepeatedLines(log, clock)
         self._disk = disk
         self._clock = clock
         self._entropy = entropy
@@ -97,8 +101,32 @@ class GroupJoining:
         self.requests.joined(member, FiguresRecord(self._disk))
         member.start()
 
+    def _look(self) -> None:
+        """Report why this controller cannot serve, in the log too."""
+        text = self._why()
+        self._lines.state(logging.WARNING, text)
+        self._report(text)
+
+    def _why(self) -> str:
+        member, founding = self.requests.member, self._founding
+        silent = f"{', '.join(founding.missing)} {'has' if len(founding.missing) == 1 else 'have'} not answered"
+        if self.waits:
+            return f"this controller takes no part yet: {self.waits}"
+        if member is None:
+            if not founding.missing:
+                return "this controller waits until the others take it in"
+            return f"this controller waits for the others: {silent}; a new group of controllers needs all of them once"
+        if member.failure:
+            return f"this controller takes part in nothing: {member.failure}"
+        if self._is_out:
+            return "this controller was removed"
+        if not member.leader:
+            return f"no controller leads: {silent}" if founding.missing else "no controller leads"
+        return ""
+
     def _greeted(self) -> None:
         self._begin()
+        self._look()
         member = self.requests.member
         if member is None:
             self.links.follow((), ())

@@ -77,6 +77,10 @@ class ForwardedClients:
         total = self._traffic.total
         return total._replace(bytes_in=total.bytes_in - bytes_in, bytes_out=total.bytes_out - bytes_out)
 
+    def report(self, space: str, key: bytes, value: bytes) -> None:
+        """Set a value of a space of this node; all gateways get it, later ones too."""
+        self._spaces.report(space, key, value)
+
     def _greet(self, connection: ClientConnection, command: GreetNode) -> None:
         try:
             greeting = greeting_of(command.greeting)

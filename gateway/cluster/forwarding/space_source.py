@@ -1,4 +1,4 @@
-"""Source of the spaces that gateways copy (space_copies.py): the store's values of them, and their changes."""
+"""Source of the spaces that gateways copy (space_copies.py): values of the store's state, and those that its node reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VALUE: Final = optional(DATA)
 
 @final
 class SpaceSource:
-    """The values of the spaces COPIED, as items of the stream to a gateway."""
+    """The values of the spaces COPIED and of reported ones, as items of the stream to a gateway."""
 
     def __init__(self, state: State, changed: Callable[[Out], None]) -> None:
         """`changed`: called with the item of each value that is there or has changed."""
@@ -31,6 +31,11 @@ class SpaceSource:
         for space, values in self._values.items():
             for key, value in values.items():
                 yield _item(space, key, value)
+
+    def report(self, space: str, key: bytes, value: bytes) -> None:
+        """Set a value of a space that is not of the state."""
+        if self._values.setdefault(space, {}).get(key) != value:
+            self._put(space, key, value)
 
     def _put(self, space: str, key: bytes, value: bytes | None) -> None:
         if value is None:

@@ -9,6 +9,7 @@ from typing import Final, Protocol, final
 from domain.errors import ConfigError, GatewayError
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Entropy, Timer
+from domain.repeated_lines import RepeatedLines
 from gateway.link.backoff import Backoff
 from gateway.link.stream import Stream
 from gateway.link.wire import Dialer
@@ -18,8 +19,6 @@ PAUSE_MS: Final = 50
 PAUSE_MAX_MS: Final = 2_000
 REPLICA_PAUSE_MAX_MS: Final = 200
 """The same where one of several replicas leads soon."""
-LOG_INTERVAL_NS: Final = 10 * SECOND_NS
-"""Time between two log lines of a gateway that waits for its store."""
 PINGS: Final = 4
 """Parts of the time of silence: after the first one without a byte, the store is asked for a sign."""
 
@@ -71,14 +70,12 @@ class StoreConnection:
         self._answer_s, self._silence_s = patience_s
         self._clock = clock
         self._on_change = on_change
-        longest_ms = PAUSE_MAX_MS if len(endpoints) == 1 else REPLICA_PAUSE_MAX_MS
-        self._stream = Stream(endpoints, dialer, clock, Backoff(PAUSE_MS, longest_ms, entropy), self)
+        self._stream = Stream(endpoints, dialer, clock, Backoff(PAUSE_MS, _longest_ms(endpoints), entropy), self)
         self._dialog: Dialog | None = None
         self._timer: Timer | None = None
         self._received_bytes = 0
         self._quiet_parts = 0
-        self._logged_ns = -LOG_INTERVAL_NS
-        self._logged: dict[str, str] = {}
+        self._lines = RepeatedLines(log, clock)
 
     @property
     def where(self) -> str:
@@ -89,6 +86,11 @@ class StoreConnection:
     def attempts(self) -> int:
         """Attempts to connect."""
         return self._stream.attempts
+
+    def follow(self, endpoints: Sequence[tuple[str, int]], dialer: Dialer, patience_s: tuple[float, float]) -> None:
+        """Look for the store at these addresses from now on; the arguments are those at the start. A connection stays."""
+        self._answer_s, self._silence_s = patience_s
+        self._stream.follow(endpoints, dialer, _longest_ms(endpoints))
 
     def start(self) -> None:
         """Connect, and stay connected until `close`."""
@@ -116,14 +118,14 @@ class StoreConnection:
         before = dialog.greeted
         try:
             dialog.receive(data)
-        except GatewayError as error:  # `_log` says so, which does it seldom
+        except GatewayError as error:  # `ended` logs it
             self._stream.end(str(error))
             return
         if dialog.greeted and not before:
             self._stream.succeeded()
             self._watch()
             log.info("connected to the store at %s", self.where)
-            self._logged.clear()
+            self._lines.forget()
             self._change("")
 
     def ended(self, reason: str) -> None:
@@ -131,7 +133,7 @@ class StoreConnection:
         self._end_dialog()
         self.losses += not self.waits
         self._change(reason)
-        self._log(reason)
+        self._lines.event(logging.WARNING, f"waits for the store at {self.where}: {reason}")
         self._stream.retry()
 
     def _end_dialog(self) -> None:
@@ -170,9 +172,6 @@ class StoreConnection:
             self.waits = waits
             self._on_change()
 
-    def _log(self, reason: str) -> None:
-        """Log why there is no connection: at once when the reason is a new one, else from time to time."""
-        now = self._clock.monotonic_ns()
-        if reason != self._logged.get(self.where) or now - self._logged_ns >= LOG_INTERVAL_NS:
-            self._logged[self.where], self._logged_ns = reason, now
-            log.warning("waits for the store at %s: %s", self.where, reason)
+
+def _longest_ms(endpoints: Sequence[tuple[str, int]]) -> int:
+    return PAUSE_MAX_MS if len(endpoints) == 1 else REPLICA_PAUSE_MAX_MS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, final
 
-from domain.address import endpoint_of
+from domain.address import endpoint_of, endpoint_text
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
@@ -81,6 +81,7 @@ class GroupControllers:
         self._known = list(dict.fromkeys((*self._seeds, *(() if kept is None else kept.read()))))
         self._links = [self._link(each) for each in self._known]
         self._leads = 0
+        self._answering: set[tuple[str, int]] = set()
         self._address = ""
         self._report: Callable[[], ReplicaReport] | None = None
         self._listener: GroupListener | None = None
@@ -110,6 +111,20 @@ class GroupControllers:
                 timer.cancel()
         for link in self._links:
             link.close("this replica stops")
+
+    @property
+    def silence(self) -> str:
+        """Why a request was not answered by a controller that leads, text for people."""
+        silent = [endpoint_text(*each) for each in self._known if each not in self._answering]
+        if len(silent) == len(self._known):
+            return f"no controller answers, of {', '.join(silent)}"
+        if not silent:
+            return "the controllers answer, and none of them leads"
+        return f"no controller leads; of {', '.join(silent)} there is no answer, and a new group needs all of them once"
+
+    def _answers(self, at: int, does: bool) -> None:
+        if at < len(self._known):
+            (self._answering.add if does else self._answering.discard)(self._known[at])
 
     def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
         """Query the group. `done(group, known)`: (None, True): it does not exist yet; (None, False): no controller answered."""
@@ -186,6 +201,7 @@ class GroupControllers:
         def answered(at: int, answer: Frame | Failure) -> None:
             nonlocal left
             left -= 1
+            self._answers(at, not isinstance(answer, Failure))
             if not isinstance(answer, Failure) and answer.code != codes.CONTROLLER_NOT_LEADER:
                 done(answer)
                 return

@@ -25,7 +25,7 @@ from gateway.link.stream import Stream
 from gateway.link.wire import UnreadableError
 from protocols.remoting.nodes.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
-from store.replication.following import Following
+from store.replication.following import FollowerPlace, Following
 
 log: Final = logging.getLogger("headgate.replica")
 _OTHER: Final = (
@@ -250,8 +250,9 @@ class FollowingState:
         self.leave()
         self._leader, self._address = group.leader, where
         following = self._following = Following(
-            self._follower, term.own, place.group, epoch, network.clock, term.restart_log, place.serves, place.identity.run
-        )
+            self._follower, term.own, place.group, epoch, network.clock, term.restart_log,
+            FollowerPlace(place.serves, place.identity.run, place.gates),
+        )  # fmt: skip
         self._link = LeaderLink(*address, network, following, self._meter.broke)
         log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, epoch)
         self._link.start()

@@ -240,6 +240,12 @@ class LeadingState:
         followers = self.leading.followers.values()
         return {each.id: each.serves for each in followers if each.serves and each.connection is not None}
 
+    def gates(self, own: str) -> Mapping[int, str]:
+        """See ReplicaView. `own`: address of this replica."""
+        followers, group = self.leading.followers, self.leading.group
+        known = {number: each.gates for number, each in followers.items()} | {self._term.own: own}
+        return {each.id: known.get(each.id, "") for each in group.replicas if not each.learner}
+
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """See ReplicaView."""
         leading = self.leading

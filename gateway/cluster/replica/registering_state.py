@@ -14,6 +14,7 @@ from domain.controller.change import ApplyId, RegisterReplica
 from domain.controller.group import FIRST_ID, ReplicaReport, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
+from domain.repeated_lines import RepeatedLines
 from domain.replication.ports import FollowerLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.identity import ReplicaIdentity
@@ -29,6 +30,7 @@ class ReplicaPlace(NamedTuple):
     address   host:port at which the other replicas reach it
     learner   True: it is never elected
     serves    host:port at which it serves readers while it follows; "": it serves none
+    gates     host:port at which it takes gateways when it leads
     """
 
     cluster: str
@@ -37,6 +39,7 @@ class ReplicaPlace(NamedTuple):
     address: str
     learner: bool
     serves: str = ""
+    gates: str = ""
 
 
 class LogFacts(NamedTuple):
@@ -88,6 +91,7 @@ class RegisteringState:
         self._controllers = controllers
         self._clock = clock
         self._done = done
+        self._lines = RepeatedLines(log, clock)
         self._ended = False
 
     def start(self, why: str) -> None:
@@ -114,16 +118,15 @@ class RegisteringState:
     def _again(self, why: str) -> None:
         if self._ended:
             return
-        if why != self.why:
-            log.warning("store group %s: this replica is not registered yet: %s", self._place.group, why)
-            self.why = why
+        self.why = why
+        self._lines.state(logging.WARNING, f"store group {self._place.group}: this replica is not registered yet: {why}")
         self._clock.call_at(self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, self._try)
 
     def _found(self, group: StoreGroup | None, known: bool) -> None:
         if self._ended:
             return
         if not known:
-            self._again("no controller answers")
+            self._again(self._controllers.silence)
             return
         own = next((each.id for each in group.replicas if each.node == self._place.identity.node), 0) if group else 0
         self._apply(own or (group.next_id if group else FIRST_ID))  # its own id if an earlier answer was lost
@@ -138,7 +141,7 @@ class RegisteringState:
             return
         identity = self._place.identity
         if answer is None:
-            self._again("no controller answers")
+            self._again(self._controllers.silence)
         elif answer.refusal is not None:
             # ID_TAKEN: this replica was removed from the group. It drops its id, and applies for a new one.
             if answer.refusal is not GroupRefusal.ID_TAKEN or not identity.id or self._kept(0):
@@ -173,7 +176,7 @@ class RegisteringState:
         if self._ended:
             return
         if answer is None or answer.refusal is not None or answer.group is None:
-            self._again("no controller answers" if answer is None else str(answer.refusal and answer.refusal.value))
+            self._again(self._controllers.silence if answer is None else str(answer.refusal and answer.refusal.value))
         else:
             self.why = ""
             try:

@@ -302,6 +302,10 @@ class ReplicaTerm:
         """See ReplicaView. No reader is served by followers while this replica does not lead."""
         return {} if self._led is None else self._led.readers()
 
+    def gates(self) -> Mapping[int, str]:
+        """See ReplicaView."""
+        return {} if self._led is None else self._led.gates(self._place.gates)
+
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """See ReplicaView."""
         return 0 if self._led is None else self._led.reader_for(position, behind_bytes)

@@ -45,9 +45,13 @@ class ControllerRole(SinglePurposeRole):
         store = place.open_store()
         identity = identities.load(disk, entropy)
         founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
-        self.joining = GroupJoining(disk, clock, entropy, founding, endpoints, dialer, sign)
+        self.joining = GroupJoining(disk, clock, entropy, founding, endpoints, dialer, sign, self._told)
         self.requests, self.links = self.joining.requests, self.joining.links
         return place.side(store, REFUSED, self.requests, is_controller=True)
+
+    def _told(self, waits: str) -> None:
+        """/readyz of a process that is a controller alone says why it cannot serve. One that serves clients too goes on."""
+        self._health.waits = waits
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Take part in the group."""

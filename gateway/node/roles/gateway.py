@@ -92,9 +92,11 @@ class GatewayRole(Role):
         return self._side
 
     def _changed(self) -> None:
-        """A connection to the store is there, or is not any more. While there is one, new clients are served."""
-        waits = self._store.waits
-        self._health.waits = f"waits for the store at {self._store.where}: {waits}" if waits else ""
+        """A connection to the store is there, or is not any more, or the store has reported. While there is a connection, new
+        clients are served."""
+        waits, where = self._store.waits, self._store.where
+        self._health.waits = f"waits for the store at {where}: {waits}" if waits else ""
+        self._health.behind = tuple([f"the store at {where}: {each}" for each in self._store.reported.reasons])
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Wait for the store, for ever. Raises ConfigError for wrong settings."""

@@ -11,7 +11,8 @@ from typing import Final, TypeVar, final
 from domain.errors import StoreError
 from domain.store.backup import BackedUp, Backups
 from domain.store.message_store import MessageStore
-from domain.store.store_event import StoreEvent
+from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.topic.topic import Durability
 from gateway.observe.health import Health
 from gateway.observe.store_log import log_store_event
 from gateway.runtime.disk import DataDirectory
@@ -31,14 +32,17 @@ def backups_of(store: MessageStore) -> Backups | None:
 class LocalStore:
     """A locked data directory."""
 
-    def __init__(self, folder: str, health: Health) -> None:
-        """Lock the directory. Raises StoreError when another process uses it."""
+    def __init__(self, folder: str, health: Health, durability: Durability) -> None:
+        """Lock the directory. Raises StoreError when another process uses it. `durability`: of new topics."""
         self.disk = DataDirectory(Path(folder), asyncio.get_running_loop())
         self._health = health
+        # Where new topics need no other replica, a lack of replicas refuses the messages of few topics, or of none.
+        self._unheard = () if durability.waits_for_replicas else (StoreEventKind.SHORT,)
 
     def report(self, event: StoreEvent) -> None:
         """An event of the store: a line in the log, and perhaps a reason why the node does not serve."""
-        self._health.heard(event)
+        if event.kind not in self._unheard:
+            self._health.heard(event)
         log_store_event(event)
 
     def opened(self, make: Callable[[], Made]) -> Made:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final, final
 
 from domain.ports import Clock, Entropy
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.store_addresses import StoreAddresses
 from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
+from gateway.cluster.forwarding.store_report import ReportedStore
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.link.servers import Servers
+from gateway.link.wire import Dialer
 from gateway.node.client_side import access_of
 from gateway.node.roles.role import EndClients
 from gateway.node.roles.server_access import ServerAccess
@@ -22,6 +26,7 @@ from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.sys_values import traffic_of
+from gateway.runtime.small_file import SmallFile
 from protocols.remoting.nodes.node_dialog import NodeDialog
 
 CHECK_S: Final = 0.01
@@ -31,6 +36,9 @@ UNWRITTEN_BYTES_MAX: Final = 256 * 1024 * 1024
 SETTLE_S: Final = 2.0
 """Seconds that the node has for its answers when this one stops."""
 
+_KEPT: Final = {"gateway": "store-replicas", "store.state": "state-replicas"}
+"""Table of the settings -> name of the file with the replicas of its node."""
+
 
 @final
 class NodeConnections:
@@ -38,6 +46,7 @@ class NodeConnections:
 
     forwarders   what gives commands to it
     records      a copy of its users and policies
+    reported     why it takes no messages
     """
 
     def __init__(
@@ -52,7 +61,7 @@ class NodeConnections:
     ) -> None:
         """Raises ConfigError when the key or the authorities cannot be read.
 
-        changed    called when a connection is there, and when it is not any more
+        changed    called when a connection is there, and when it is not any more; when `reported` has changed
         counters   of the ports of this process, whose traffic the node adds up
         """
         self._access = ServerAccess(servers)
@@ -65,12 +74,28 @@ class NodeConnections:
 
         self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions, self._lost, counted)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
-        patience_s = address.patience_s
-        dialer = self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX)
+        self._address = address
+        self._addresses = StoreAddresses(servers.endpoints, SmallFile(Path(config.data) / _KEPT[servers.table]))
+        self.reported = ReportedStore(self.forwarders.state, changed, self._replicas)
+        endpoints = self._addresses.endpoints
+        dialer, patience_s = self._means(len(endpoints))
         self._connections = [
-            StoreConnection(servers.endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
+            StoreConnection(endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
             for each in self.forwarders.each
         ]
+
+    def _means(self, addresses: int) -> tuple[Dialer, tuple[float, float]]:
+        """What connects to the node, and its patience, with N addresses."""
+        patience_s = self._address.patience_s(addresses)
+        return self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX), patience_s
+
+    def _replicas(self, replicas: Mapping[int, str]) -> None:
+        """The node has reported where it and the other replicas of its group are."""
+        if self._addresses.take(replicas):
+            endpoints = self._addresses.endpoints
+            means = self._means(len(endpoints))
+            for connection in self._connections:
+                connection.follow(endpoints, *means)
 
     def begin(self, end_clients: EndClients) -> None:
         """Clients are served from now on; `end_clients` ends those that the node has dropped."""

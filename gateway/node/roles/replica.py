@@ -149,7 +149,8 @@ class ReplicaRole(SinglePurposeRole):
         )
         follower = await opening.log(identity.id, controllers, self.repairs)
         serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
-        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves)
+        gates = endpoint_text(host, ports["remoting"])
+        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves, gates)
         slave = self._slave = SlaveRegistration(config, serves, self._address, network.clock, network.entropy)
 
         def over(reason: str) -> None:

@@ -84,8 +84,9 @@ class SinglePurposeRole(Role):
             refuse_exposed(config)
         self.side: SinglePurposeSide
         self._clock = context.clock
+        self._health = context.health
         self._protocols = context.protocols
-        self._local = LocalStore(config.data, context.health)
+        self._local = LocalStore(config.data, context.health, config.durability)
         self.folder = self._local.disk.path
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.store.backup import Backups
+from gateway.cluster.forwarding.store_report import StoreReport
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.cluster.registration.broker_registration import registration_of
 from gateway.cluster.registration.nameserver_connections import NodeRegistration
@@ -47,10 +48,12 @@ class StoreRole(Role):
         self._protocols = context.protocols
         self._counter_registry = counters or counters_of(context.protocols, context.clock)
         self._make = make
-        self._local = LocalStore(context.config.data, context.health)
+        self._local = LocalStore(context.config.data, context.health, context.config.durability)
         self.folder = self._local.disk.path
         self._lags: Lags
         self._registration: NodeRegistration | None = None
+        self._health = context.health
+        self._report: StoreReport
         self._made: StoreSide | None = None
         self._ready_ns = 0
 
@@ -76,6 +79,8 @@ class StoreRole(Role):
         self.parts = local.opened(lambda: compose(place, side or own))
         await self._prepared(side)
         self._lags = Lags(self.parts.store.outlook, self._clock)
+        gates: Callable[[], Mapping[int, str]] = dict if side is None or side.replica is None else side.replica.gates
+        self._report = StoreReport(clock, self.parts.forwarded, self._health.reasons, gates)
         self._registration = registration_of(
             self._config, ports, host, self.parts, self._clock, SystemEntropy(), 0 if side is None else side.epoch
         )
@@ -96,10 +101,11 @@ class StoreRole(Role):
             await asyncio.sleep(0.002)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
-        """Publish what `$SYS` shows, read the lag of groups, and be registered at name servers from now on."""
+        """From now on publish what `$SYS` shows, read the lag of groups, report to gateways, be registered at name servers."""
         self._ready_ns = now_ns
         self.parts.sessions.sys_topics.begin(self._sys_values)
         self._lags.start()
+        self._report.start()
         if self._registration is not None:
             self._registration.start()
 
@@ -186,6 +192,7 @@ class StoreRole(Role):
     def pause(self) -> None:
         """Stop reading lags, and notify the name servers that the node stops."""
         self._lags.stop()
+        self._report.stop()
         if self._registration is not None:
             self._registration.leave()
 

@@ -22,7 +22,8 @@ REPLICA_SILENCE_S: Final = 2.0
 class StoreAddress:
     """Settings of a gateway without the role store. Raises ValueError for values that are not valid.
 
-    store             `HOST:PORT` of the remoting port of the store; of a replicated one all of them, with commas between
+    store             `HOST:PORT` of the remoting port of the store; of a replicated one several, with commas between: there a
+                      gateway begins to look. The store that it reaches reports all of them, also those that are added later
     access_key_file   file whose first line is `NAME:PASSWORD` of a Super user at the store, read again for each connection;
                       "": the store does not control access
     store_ca          PEM file of the authorities of the store's certificate, or that certificate: the connection uses TLS;
@@ -59,10 +60,9 @@ class StoreAddress:
         """The store, or each replica of it."""
         return Servers("gateway", node_endpoints(self.store, "store"), self.access_key_file, self.store_ca, ca_name="store_ca")
 
-    @property
-    def patience_s(self) -> tuple[float, float]:
-        """Seconds for an answer, and for a sign of life: short where another replica may lead by now."""
-        if len(self.servers.endpoints) == 1:
+    def patience_s(self, addresses: int) -> tuple[float, float]:
+        """Seconds for an answer, and for a sign of life, with N addresses: short where another replica may lead by now."""
+        if addresses == 1:
             return self.answer_s, self.silence_s
         return min(self.answer_s, REPLICA_ANSWER_S), min(self.silence_s, REPLICA_SILENCE_S)
 

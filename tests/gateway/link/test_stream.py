@@ -163,3 +163,18 @@ def test_after_close_nothing_is_made_and_nothing_is_called(when_ms: int) -> None
     scene.clock.run_for(5_000)
     assert scene.log == before
     assert len(scene.dialled) == tried
+
+
+def test_other_servers_are_used_once_the_present_connection_has_ended() -> None:
+    scene = StreamScene(3)
+    scene.servers[0].up = scene.servers[2].up = True
+    scene.stream.connect()
+    scene.clock.run_for(10)
+    scene.stream.follow([("10.0.0.1", 1), ("10.0.0.1", 2)], scene, 100)
+    scene.clock.run_for(1_000)
+    assert scene.stream.open
+    assert scene.stream.where == "10.0.0.1:0", "it stays, though it is none of them"
+    scene.stream.end("the leader has gone")
+    scene.clock.run_for(1_000)
+    assert scene.stream.open
+    assert [port for port, _ in scene.dialled] == [0, 1, 2]

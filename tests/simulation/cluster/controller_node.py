@@ -38,7 +38,9 @@ class ControllerNode(Machine):
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         endpoints = cluster.controller_endpoints
         founding = Founding(identities.load(self.disk, entropy), [endpoint_text(*each) for each in endpoints])
-        joining = GroupJoining(self.disk, clock, entropy, founding, endpoints, cluster.net.dialer(self), None)
+        joining = GroupJoining(
+            self.disk, clock, entropy, founding, endpoints, cluster.net.dialer(self), None, lambda why: None
+        )  # fmt: skip
         controlling = self.requests = joining.requests
         self.links = joining.links
         handler = AllowedCommands("a controller", controlling)

@@ -9,7 +9,7 @@ import pytest
 from domain.replication.message import Era, Follow, FollowAccepted, LogBytes, LogHeld
 from domain.replication.ports import LeaderStore, LogWork, MendableLog, UnknownFormatError
 from domain.replication.reads import FollowerReads
-from store.replication.following import UNTOLD_BYTES, UPGRADE_MS, Following
+from store.replication.following import UNTOLD_BYTES, UPGRADE_MS, FollowerPlace, Following
 from tests.simulation.kit.clock import VirtualClock
 
 PART = UNTOLD_BYTES // 8
@@ -106,7 +106,9 @@ class Leader:
 def follows() -> tuple[VirtualClock, MemoryLog, Leader, Following]:
     clock = VirtualClock()
     log, leader = MemoryLog(clock), Leader()
-    following = Following(log, 2, "broker-a", 1, clock, lambda first, behind: pytest.fail(f"begins anew at {first}"))
+    following = Following(
+        log, 2, "broker-a", 1, clock, lambda first, behind: pytest.fail(f"begins anew at {first}"), FollowerPlace()
+    )
     following.connected(leader)
     following.accepted(FollowAccepted(None, 1, 0, 0))
     clock.run_for(1)

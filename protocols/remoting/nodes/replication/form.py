@@ -78,6 +78,7 @@ def follow_fields(follow: Follow) -> dict[str, str]:
         "least": str(VERSION),
         **({"serves": follow.serves} if follow.serves else {}),
         **({"run": follow.run} if follow.run else {}),
+        **({"gates": follow.gates} if follow.gates else {}),
     }
 
 
@@ -95,13 +96,14 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
     eras = eras_of(frame.body)
     if eras and eras[-1].begin > end:
         raise malformed("an era begins behind the end of the log")
-    serves = args.text("serves", "")
-    if serves and (len(serves) > TEXT_BYTES_MAX or endpoint_of(serves) is None):
-        raise malformed("who serves readers says at which HOST:PORT")
+    serves, gates = args.text("serves", ""), args.text("gates", "")
+    for where, who in ((serves, "serves readers"), (gates, "takes gateways")):
+        if where and (len(where) > TEXT_BYTES_MAX or endpoint_of(where) is None):
+            raise malformed(f"who {who} says at which HOST:PORT")
     run = args.text("run", "")
     if len(run) > TEXT_BYTES_MAX:
         raise malformed(f"a run of more than {TEXT_BYTES_MAX} characters")
-    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves, run)
+    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves, run, gates)
 
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:

@@ -57,7 +57,7 @@ def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: 
     clock = VirtualClock()
     disk, entropy = FailingDisk(clock), SeededEntropy(1)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
-    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None)
+    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, lambda why: None)
     links, controlling = joining.links, joining.requests
     joining.start()
     disk.full = fails
@@ -77,3 +77,53 @@ def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: 
     assert identities.load(disk, entropy) == MemberIdentity(node, frozenset({node}))
     controlling.close()
     links.close()
+
+
+class Waiting:
+    """A controller of three, and what it says of itself."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        disk, entropy = MemoryDisk(self.clock), SeededEntropy(1)
+        self.founding = Founding(identities.load(disk, entropy), ["a:1", "b:2", "c:3"])
+        self.why: list[str] = []
+        self.joining = GroupJoining(
+            disk, self.clock, entropy, self.founding, [("a", 1), ("b", 2), ("c", 3)], DeadDialer(), None, self.why.append
+        )
+        self.joining.start()
+
+    def says(self) -> str:
+        self.clock.run_for(2 * GREET_MS)
+        return self.why[-1]
+
+
+def test_a_new_group_says_every_ten_seconds_who_has_not_answered(caplog: pytest.LogCaptureFixture) -> None:
+    waiting = Waiting()
+    waiting.founding.heard("a:1", waiting.founding.identity)
+    waiting.founding.heard("b:2", MemberIdentity(5))
+    assert waiting.joining._why().startswith("this controller waits for the others: c:3 has not answered; a new group")
+    waiting.clock.run_for(34_500)
+    lines = [each.getMessage() for each in caplog.records if "waits" in each.getMessage()]
+    why = "a:1, b:2, c:3 have not answered; a new group of controllers needs all of them once"
+    assert lines == [f"this controller waits for the others: {why}"] * 4
+
+
+def test_a_controller_whose_majority_is_away_or_whose_log_is_damaged_is_not_ready() -> None:
+    waiting = Waiting()
+    waiting.joining.links.notified(MemberIdentity(9, frozenset({9, 8, waiting.founding.identity.node})), ())
+    assert waiting.says() == "no controller leads: a:1, b:2, c:3 have not answered"
+    member = waiting.joining.requests.member
+    assert member is not None
+    member._fail("its log is damaged")
+    assert waiting.says() == "this controller takes part in nothing: its log is damaged"
+
+
+def test_a_controller_in_a_group_with_a_leader_is_ready() -> None:
+    clock = VirtualClock()
+    disk, entropy = MemoryDisk(clock), SeededEntropy(1)
+    founding, why = Founding(identities.load(disk, entropy), ["a:1"]), list[str]()
+    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, why.append)
+    joining.start()
+    joining.links.notified(MemberIdentity(9, frozenset({founding.identity.node})), ())
+    clock.run_for(4_000)
+    assert why[-1] == ""

@@ -26,6 +26,8 @@ class LossyControllers:
     def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
         done(self.groups.group("g"), True)
 
+    silence = "no controller answers"
+
     def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
         answer = self.groups.apply(change)
         if isinstance(change, ApplyId):

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
+from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.node.node import Node
 from gateway.node.roles.gateway import GatewayRole
+from gateway.node.roles.local_store import LocalStore
 from gateway.node.settings import Config
+from gateway.observe.health import SERVING, Health
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
 from tests.gateway.node.running import config, served, until
@@ -80,6 +83,38 @@ def test_a_gateway_waits_for_its_store_and_says_for_whom(tmp_path: Path) -> None
         await until(lambda: gateway.health.waits)
         assert (await loop.run_in_executor(None, asked, admin, "/readyz"))[0] == 503
         await gateway.stop()
+
+    asyncio.run(run())
+
+
+def test_a_gateway_is_not_ready_while_its_store_takes_no_messages(tmp_path: Path) -> None:
+    """Of whatever kind: the reasons are those of the store's own /readyz."""
+
+    async def scene(store: Node) -> None:
+        async def shown(gateway: Node) -> None:
+            assert gateway.health.readiness()["ready"]
+            store.health.heard(StoreEvent(StoreEventKind.FULL, "", "the disk is full"))
+            await until(gateway.health.reasons)
+            assert gateway.health.reasons() == [f"the store at 127.0.0.1:{store.ports['remoting']}: the disk is full"]
+            store.health.heard(StoreEvent(StoreEventKind.RESUMED, "", "there is room"))
+            await until(lambda: gateway.health.readiness()["ready"])
+
+        await before(store, tmp_path, shown)
+        await store.stop()
+
+    served(tmp_path, scene, roles="store")
+
+
+def test_a_lack_of_replicas_is_a_reason_where_new_topics_need_them(tmp_path: Path) -> None:
+    async def run() -> None:
+        for durability, ready in (("replicated+flushed", False), ("flushed", True)):
+            place = config(tmp_path / durability, durability=durability, **{"replication.controllers": ["127.0.0.1:1"]})
+            health = Health(lambda: 0)
+            health.phase = SERVING
+            local = LocalStore(place.data, health, place.durability)
+            local.report(StoreEvent(StoreEventKind.SHORT, "", "the SyncStateSet has 1 of the 2 members"))
+            assert health.readiness()["ready"] is ready
+            local.disk.close()
 
     asyncio.run(run())
 

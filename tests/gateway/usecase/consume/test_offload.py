@@ -36,6 +36,9 @@ class Replica:
     def readers(self) -> Mapping[int, str]:
         return {3: "10.0.0.3:10913"}
 
+    def gates(self) -> Mapping[int, str]:
+        return {}
+
     def reader_for(self, position: int, behind_bytes: int) -> int:
         self.asked.append(position)
         return 3 if self.end - position > behind_bytes else 0

@@ -1,0 +1,99 @@
+"""The report of a store's node to its gateways: why it takes no messages, and where the replicas of its group are.
+
+It is a space of values beside those of the store's state (space_source.py), so that gateways of the version before, which keep
+the values and read none of them, get it too. A gateway that gets none goes on with what it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, final
+
+import msgspec
+
+from domain.address import endpoint_of
+from domain.controller.group import REPLICAS_MAX
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from gateway.cluster.forwarding.gateway_clients import ForwardedClients
+from gateway.cluster.forwarding.space_copies import SpaceCopies
+
+SPACE: Final = "node"
+REASONS: Final = b"reasons"
+"""Key of a JSON list of sentences: why the store takes no messages; empty: it does."""
+REPLICAS: Final = b"replicas"
+"""Key of a JSON object: number of each replica that may lead -> `host:port` for gateways, "" when it is not known now."""
+LOOK_MS: Final = 200
+"""Time between two looks at what is to be reported."""
+REASONS_MAX: Final = 16
+"""Reasons of one report."""
+TEXT_MAX: Final = 2_048
+"""Characters of one reason."""
+
+_REASONS = msgspec.json.Decoder(list[str])
+_REPLICAS = msgspec.json.Decoder(dict[int, str])
+
+
+@final
+class StoreReport:
+    """Reports to all gateways of a store's node, whenever something has changed."""
+
+    def __init__(
+        self, clock: Clock, forwarded: ForwardedClients, reasons: Callable[[], Sequence[str]],
+        replicas: Callable[[], Mapping[int, str]],
+    ) -> None:  # fmt: skip
+        """`reasons()`: why the node takes no messages, as in /readyz; `replicas()`: as in REPLICAS, empty without a group."""
+        self._clock = clock
+        self._forwarded = forwarded
+        self._reasons = reasons
+        self._replicas = replicas
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Look every LOOK_MS until `stop`."""
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + LOOK_MS * MILLISECOND_NS, self._look)
+
+    def _look(self) -> None:
+        self.start()
+        reasons = [each[:TEXT_MAX] for each in self._reasons()[:REASONS_MAX]]
+        self._forwarded.report(SPACE, REASONS, msgspec.json.encode(reasons))
+        if replicas := self._replicas():
+            self._forwarded.report(SPACE, REPLICAS, msgspec.json.encode(replicas))
+
+    def stop(self) -> None:
+        """Report nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+@final
+class ReportedStore:
+    """The report as a gateway knows it. What cannot be read is ignored.
+
+    reasons    why the store takes no messages; empty: it does, or has not said so
+    """
+
+    def __init__(self, state: SpaceCopies, changed: Callable[[], None], replicas: Callable[[Mapping[int, str]], None]) -> None:
+        """`changed`: called when `reasons` have changed; `replicas`: with each report of them."""
+        self.reasons: tuple[str, ...] = ()
+        self._changed = changed
+        self._replicas = replicas
+        state.follow(SPACE, self._take)
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
+        try:
+            if key == REASONS:
+                found = tuple(_REASONS.decode(value) if value is not None else ())
+                if found != self.reasons:
+                    self.reasons = found
+                    self._changed()
+            elif key == REPLICAS and value is not None:
+                self._replicas(_checked(_REPLICAS.decode(value)))
+        except msgspec.MsgspecError:
+            return
+
+
+def _checked(replicas: dict[int, str]) -> dict[int, str]:
+    """Replicas with addresses that can be used, REPLICAS_MAX at most."""
+    found = {number: where if endpoint_of(where) else "" for number, where in replicas.items()}
+    return dict(sorted(found.items())[:REPLICAS_MAX])
