@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from controller.groups import octets
 from controller.groups.octets import OctetReader
+from controller.raft.refusal import LaterVersionError
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -56,7 +57,9 @@ def encode(change: LogChange) -> bytes:
 
 
 def decode(data: bytes) -> LogChange:
-    """A command -> the change. Raises ValueError for bytes that `encode` did not write, and for those of a later version."""
+    """A command -> the change. Raises LaterVersionError for one of a later version, ValueError for other bytes."""
+    if len(data) >= 2 and (data[0] > VERSION_WHOLE or data[1] > max(KINDS)):
+        raise LaterVersionError(f"a command in the log has version {data[0]} and kind {data[1]}")
     if len(data) < 2 or data[0] not in (VERSION, VERSION_WHOLE) or data[1] not in KINDS:
         raise ValueError(f"no command of version {VERSION} or {VERSION_WHOLE}: {data[:2].hex()}")
     if data[0] == VERSION_WHOLE and not any(each.name in LATER for each in fields(KINDS[data[1]])):

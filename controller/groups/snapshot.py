@@ -16,6 +16,7 @@ from typing import Final
 from controller.groups import octets
 from controller.groups.groups import StoreGroups
 from controller.groups.octets import OctetReader
+from controller.raft.refusal import LaterVersionError
 
 VERSION: Final = 1
 VERSION_WITH_BOOK: Final = 2
@@ -36,12 +37,12 @@ def snapshot(groups: StoreGroups) -> bytes:
 def restore(data: bytes) -> StoreGroups:
     """The state that `snapshot` wrote; an empty one for no bytes, with which a new raft group begins.
 
-    Raises ValueError for other bytes, and for those of a later version.
+    Raises ValueError for other bytes, LaterVersionError for those of a later version.
     """
     if not data:
         return StoreGroups()
     if data[0] not in (VERSION, VERSION_WITH_BOOK, VERSION_WITH_RUNS):
-        raise ValueError(f"a snapshot of version {data[0]}")
+        raise LaterVersionError(f"the snapshot of the store groups has version {data[0]}")
     reader = OctetReader(data, 1)
     book = None if data[0] == VERSION else reader.value("ControllerList")
     floor = reader.value("int")

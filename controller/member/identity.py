@@ -7,6 +7,7 @@ import json
 from typing import Final, NamedTuple
 
 from controller.raft.disk_storage import FOLDER as RAFT
+from controller.raft.refusal import LaterVersionError
 from domain.controller.peer import LEVEL
 from domain.errors import StoreError
 from domain.ports import Disk, Entropy
@@ -32,7 +33,7 @@ class MemberIdentity(NamedTuple):
 def load(disk: Disk, entropy: Entropy) -> MemberIdentity:
     """Identity in the data directory; a new one, which is stored, if there is none.
 
-    Raises StoreError for a file that is no identity: the promises made under it are unknown.
+    Raises StoreError for a file that is no identity: the promises made under it are unknown; and for one of a later version.
     """
     data = disk.read_all(NAME)
     if data is None:
@@ -41,8 +42,11 @@ def load(disk: Disk, entropy: Entropy) -> MemberIdentity:
         return made
     try:
         found = json.loads(data)
+        version = found["version"]
+        if type(version) is int and version > VERSION:
+            raise StoreError(f"{NAME}: {LaterVersionError(f'it has version {version}').remedy}")
         node, founders = found["node"], frozenset(found["founders"])
-        if found["version"] != VERSION or not all(type(each) is int and each > 0 for each in (node, *founders)):
+        if version != VERSION or not all(type(each) is int and each > 0 for each in (node, *founders)):
             raise ValueError("numbers above 0 are wanted")
     except (ValueError, KeyError, TypeError) as error:
         text = (

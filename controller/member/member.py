@@ -19,7 +19,7 @@ from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import Persisted, RaftStorage
 from controller.raft.raft import Raft
 from controller.raft.ready import Ready
-from controller.raft.refusal import RaftRefusal, SafetyError
+from controller.raft.refusal import LaterVersionError, RaftRefusal, SafetyError
 from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
 from domain.controller.answer import GroupAnswer, GroupRefusal
@@ -75,6 +75,7 @@ class ControllerMember:
         self._applied = applied
         self._failure = persisted.damage
         self.unread = 0
+        self._unread_why = ""
         self.node = node
         self._raft = Raft(node, RaftSettings(), persisted, entropy)
         self._writer = RaftLogWriter(storage, clock, self._fail)
@@ -158,7 +159,9 @@ class ControllerMember:
             message = message_bytes.decode(data)
         except ValueError as error:
             self.unread += 1
-            log.warning("a message of another controller cannot be read: %s", error)
+            if str(error) != self._unread_why:  # a leader repeats what is not acknowledged
+                log.warning("a message of another controller cannot be read: %s", error)
+            self._unread_why = str(error)
             return
         self._do(lambda: self._raft.receive(message))
 
@@ -301,8 +304,10 @@ class ControllerMember:
             self._raft.persisted()
         except SafetyError as error:
             self._fail(f"a rule of raft is broken: {error}")
+        except LaterVersionError as error:
+            self._fail(error.remedy)
         except ValueError as error:
-            self._fail(f"a change of a later version is committed, start a newer one: {error}")
+            self._fail(f"what the controllers have decided cannot be read: {error}")
 
     def _apply(self, ready: Ready) -> None:
         if ready.restore and ready.snapshot is not None:

@@ -18,7 +18,7 @@ import struct
 from typing import Final
 
 from controller.raft import configuration
-from controller.raft.entry import EntryKind, LogEntry
+from controller.raft.entry import LogEntry, kind_of
 from controller.raft.message import (
     AppendAnswer,
     AppendRequest,
@@ -73,7 +73,7 @@ def encode(message: RaftMessage) -> bytes:
 
 
 def decode(data: bytes) -> RaftMessage:
-    """The message that `encode` wrote. Raises ValueError for anything else."""
+    """The message that `encode` wrote. Raises ValueError for anything else, LaterVersionError for a later version's."""
     try:
         version, kind, sender, to, term = _HEAD.unpack_from(data)
         if version != VERSION or kind >= len(KINDS):
@@ -103,7 +103,7 @@ def _append_request(data: bytes, sender: int, to: int, term: int) -> AppendReque
             raise ValueError(f"entry {index} has {len(body)} of its {size} bytes")
         if index != previous_index + 1 + number:
             raise ValueError(f"entry {index} in the place of {previous_index + 1 + number}")
-        entries.append(LogEntry(entry_term, index, EntryKind(kind), body))
+        entries.append(LogEntry(entry_term, index, kind_of(kind, index), body))
     if at != len(data):
         raise ValueError(f"{len(data) - at} bytes behind the last entry")
     return AppendRequest(sender, to, term, previous_index, previous_term, tuple(entries), commit)

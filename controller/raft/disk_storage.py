@@ -7,17 +7,22 @@ The valid files are those from `first` of the newest one on, applied in order. A
 the whole state and starts a new range; the files before it are removed, and a file that a power failure restores is ignored.
 A file appears whole or not at all, so an unsynced end leaves no torn file: a file in this range that is missing or fails its
 CRC is damage. Only the loss of the whole newest file cannot be detected.
+
+The CRC of a later format has to cover its version, too: a version that is not VERSION is a flipped bit when the CRC is that of
+VERSION, and else a later format, which this program leaves as it is.
 """
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from controller.raft.configuration import decode
-from controller.raft.entry import EntryKind, LogEntry
+from controller.raft.entry import LogEntry, kind_of
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot
+from controller.raft.refusal import LaterVersionError
 from domain.message.crc32 import crc32
 from domain.ports import Disk
 
@@ -33,6 +38,9 @@ _HARD_STATE: Final = struct.Struct(">QQ")
 _SNAPSHOT: Final = struct.Struct(">QQI")
 _ENTRY: Final = struct.Struct(">QQB")
 _HARD_STATE_KIND, _SNAPSHOT_KIND, _ENTRY_KIND = 1, 2, 3
+
+
+log = logging.getLogger("headgate.controller")
 
 
 class RaftDamageError(ValueError):
@@ -53,6 +61,8 @@ class RaftDiskStorage:
 
     is_empty   True when there was no file: a node that never began, or one whose folder is lost. The identity of the log, which
                is stored elsewhere, distinguishes them.
+    _has_old   True: there may be files before the range that counts
+    _kept      why the last attempt to remove them failed; "": it did not
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -62,10 +72,15 @@ class RaftDiskStorage:
         self._pending: list[bytes] = []
         self._serial = self._first = 0
         self._anew = False
+        self._has_old = False
+        self._kept = ""
         self.is_empty = True
 
     def load(self) -> Persisted:
-        """Load the stored state; `damage` names the damaged file and its fault. Nothing may be written after damage."""
+        """Load the stored state; `damage` names the damaged file and its fault, or the file that a later version has written.
+
+        Nothing may be written after that.
+        """
         serials = sorted(int(name) for name in self._disk.names(FOLDER) if len(name) == 20 and name.isdigit())
         self.is_empty = not serials
         if not serials:
@@ -77,7 +92,10 @@ class RaftDiskStorage:
             self._take(newest)
         except RaftDamageError as damage:
             return Persisted(damage=str(damage))
+        except LaterVersionError as error:
+            return Persisted(damage=f"{FOLDER}: {error.remedy}", is_later=True)
         self._serial = serials[-1]
+        self._has_old = serials[0] < self._first
         return self._known._replace(entries=tuple(self._entries))
 
     def put_hard_state(self, hard_state: HardState) -> None:
@@ -110,10 +128,7 @@ class RaftDiskStorage:
 
         def written(error: OSError | None) -> None:
             if error is None:
-                try:
-                    self._written(file)
-                except OSError as failure:
-                    error = failure
+                self._written(file)
             done(error)
 
         self._disk.replace_soon(_name(file.serial), file.data, written)
@@ -129,13 +144,25 @@ class RaftDiskStorage:
         return _File(serial, first, head + records)
 
     def _written(self, file: _File) -> None:
-        """The file is durable. Raises OSError."""
+        """The file is durable."""
         self._serial, self._first, self._anew = file.serial, file.first, False
         self._pending.clear()
-        if file.first == file.serial:
+        self._has_old = self._has_old or file.first == file.serial
+        if self._has_old:
+            self._remove_old()
+
+    def _remove_old(self) -> None:
+        """Remove the files before the range that counts. A failure costs room alone: the next file tries again."""
+        try:
             for name in self._disk.names(FOLDER):
-                if name < f"{file.serial:020}":
+                if name < f"{self._first:020}":
                     self._disk.remove(f"{FOLDER}/{name}")
+        except OSError as error:
+            if str(error) != self._kept:
+                log.warning("files in %s that count no more cannot be removed (%s): the next write tries again", FOLDER, error)
+            self._kept = str(error)
+        else:
+            self._has_old, self._kept = False, ""
 
     def _put(self, kind: int, body: bytes) -> None:
         record = _RECORD.pack(kind, len(body)) + body
@@ -163,28 +190,41 @@ class RaftDiskStorage:
             raise RaftDamageError(f"{name} has {len(data)} bytes")
         magic, version, found, first, length, crc = _HEAD.unpack_from(data)
         records = data[_HEAD.size :]
+        is_whole = crc32(records, crc32(_FACTS.pack(found, first, length))) == crc
+        if magic == _MAGIC and version > VERSION and not is_whole:
+            raise LaterVersionError(f"{name} has format {version}, and {VERSION} is the newest that is read here")
         if magic != _MAGIC or found != serial or length != len(records) or first > serial:
             raise RaftDamageError(f"{name} does not begin as it was written")
-        if crc32(records, crc32(_FACTS.pack(found, first, length))) != crc:
+        if not is_whole:
             raise RaftDamageError(f"{name} is not what was written")
         if version != VERSION:
             raise RaftDamageError(f"{name} has format {version}, this is {VERSION}")
         return first, records
 
     def _take(self, records: bytes) -> None:
-        """Apply records to the state."""
+        """Apply records, which are what was written, to the state. Raises LaterVersionError for one that has another form."""
         at = 0
         while at < len(records):
             kind, length = _RECORD.unpack_from(records, at)
             at += _RECORD.size
             body = records[at : at + length]
             at += length
-            if kind == _HARD_STATE_KIND:
-                self._known = self._known._replace(hard_state=HardState(*_HARD_STATE.unpack(body)))
-            elif kind == _SNAPSHOT_KIND:
-                self._take_snapshot(_snapshot(body))
-            else:
-                self._take_entry(_entry(body))
+            try:
+                self._take_record(kind, body)
+            except (struct.error, ValueError) as error:
+                if isinstance(error, LaterVersionError):
+                    raise
+                raise LaterVersionError(f"a record of kind {kind} with {length} bytes cannot be read ({error})") from error
+
+    def _take_record(self, kind: int, body: bytes) -> None:
+        if kind == _HARD_STATE_KIND:
+            self._known = self._known._replace(hard_state=HardState(*_HARD_STATE.unpack(body)))
+        elif kind == _SNAPSHOT_KIND:
+            self._take_snapshot(_snapshot(body))
+        elif kind == _ENTRY_KIND:
+            self._take_entry(_entry(body))
+        else:
+            raise LaterVersionError(f"a record has kind {kind}")
 
     def _take_snapshot(self, snapshot: RaftSnapshot) -> None:
         fits = any((entry.index, entry.term) == (snapshot.index, snapshot.term) for entry in self._entries)
@@ -218,4 +258,4 @@ def _entry_bytes(entry: LogEntry) -> bytes:
 
 def _entry(body: bytes) -> LogEntry:
     term, index, kind = _ENTRY.unpack_from(body)
-    return LogEntry(term, index, EntryKind(kind), body[_ENTRY.size :])
+    return LogEntry(term, index, kind_of(kind, index), body[_ENTRY.size :])

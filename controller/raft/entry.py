@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from controller.raft.refusal import LaterVersionError
+
 ENTRY_BYTES: Final = 32
 """Bytes of an entry besides its data, in limits of bytes: an empty entry is not free."""
 
@@ -19,6 +21,17 @@ class EntryKind(IntEnum):
     """A command of the state machine above."""
     CONFIGURATION = 2
     """An encoded Configuration. It holds for a node from the moment that it is in the node's log, committed or not."""
+
+
+_KINDS: Final = {int(each): each for each in EntryKind}
+
+
+def kind_of(number: int, index: int) -> EntryKind:
+    """The kind of the entry at `index`. Raises LaterVersionError for one that this version does not have."""
+    found = _KINDS.get(number)
+    if found is None:
+        raise LaterVersionError(f"entry {index} of the log has kind {number}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

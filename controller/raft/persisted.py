@@ -43,12 +43,14 @@ class Persisted(NamedTuple):
     entries      the log, ascending without a hole. It may begin before the end of the snapshot.
     damage       description of damage for the operator, "" for none. A damaged node takes part in nothing: it may have lost a
                  vote or an entry that it confirmed. Storage must report the damage at each start until it is set aside.
+    is_later     True: `damage` is no damage, but says which later version has to be started. The node takes part in nothing.
     """
 
     hard_state: HardState = HardState()
     snapshot: RaftSnapshot = RaftSnapshot()
     entries: tuple[LogEntry, ...] = ()
     damage: str = ""
+    is_later: bool = False
 
 
 def founder(voters: frozenset[int]) -> Persisted:

@@ -20,6 +20,21 @@ class RaftRefusal(Enum):
     INVALID_MEMBERS = "no voters, too many nodes, a node that is voter and learner, or nothing that changes"
 
 
+class LaterVersionError(ValueError):
+    """State or a message in a form that only a later version of the program reads. It is whole, and must stay where it is.
+
+    The text says what was found; `remedy` is the sentence for the operator.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"{found}: a later version has written it")
+
+    @property
+    def remedy(self) -> str:
+        """Reason and next step."""
+        return f"{self}. Nothing is damaged: leave the files where they are, and start that version, or a newer one, with them"
+
+
 class SafetyError(Exception):
     """A safety rule of raft is violated: by a bug, by storage that has lost data, or by two nodes of one name.
 

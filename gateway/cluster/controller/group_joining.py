@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+from controller.groups.snapshot import restore
 from controller.member import identity as identities
 from controller.member.founding import Founding
 from controller.member.member import ControllerMember
 from controller.raft.disk_storage import FOLDER, RaftDiskStorage
 from controller.raft.persisted import Persisted, founder
-from controller.raft.refusal import SafetyError
+from controller.raft.refusal import LaterVersionError, SafetyError
 from controller.slow_replicas.record import FiguresRecord
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, Entropy
@@ -89,13 +90,16 @@ class GroupJoining:
 
     def _join(self, persisted: Persisted) -> None:
         node = self._founding.identity.node
+        persisted = _readable(persisted)
         try:
             member = ControllerMember(
                 node, persisted, self._storage, self.links, self._clock, self._entropy, self.requests.applied
             )
         except (SafetyError, ValueError) as error:
             raise StoreError(f"{FOLDER} cannot be used: {error}") from error
-        if member.failure:
+        if persisted.is_later:
+            log.error("this controller takes part in nothing: %s", member.failure)
+        elif member.failure:
             log.error("this controller takes part in nothing: %s. While a majority of the others works, headgate cluster "
                       "renew-controller DIR lets it come back as a new member", member.failure)  # fmt: skip
         self.requests.joined(member, FiguresRecord(self._disk))
@@ -141,3 +145,12 @@ class GroupJoining:
         if is_out and not self._is_out:
             log.warning("controllers: this one was removed: %s go on without it. Stop it", ", ".join(book.addresses))
         self._is_out = is_out
+
+
+def _readable(persisted: Persisted) -> Persisted:
+    """The state; or, when its snapshot is of a later version, the reason to take part in nothing with it."""
+    try:
+        restore(persisted.snapshot.data)
+    except LaterVersionError as error:
+        return Persisted(damage=f"{FOLDER}: {error.remedy}", is_later=True)
+    return persisted

@@ -10,6 +10,7 @@ import pytest
 from controller.groups import command, snapshot
 from controller.groups.groups import StoreGroups
 from controller.groups.limits import is_within
+from controller.raft.refusal import LaterVersionError
 from domain.controller import change as changes
 from domain.controller.change import (
     AlterSet,
@@ -77,7 +78,7 @@ def test_versions_before_read_a_registration_that_names_no_process() -> None:
 def test_other_bytes_are_no_command(change: GroupChange) -> None:
     data = command.encode(change)
     for wrong in (b"", b"\1", b"\2" + data[1:], b"\1\0" + data[2:], data + b"\0", *(data[:end] for end in range(2, len(data)))):
-        with pytest.raises(ValueError, match=r"no command|within a value|follow|truth value"):
+        with pytest.raises(ValueError, match=r"no command|a command in the log|within a value|follow|truth value"):
             command.decode(wrong)
 
 
@@ -124,6 +125,15 @@ def _set_fields(values: Iterable[StoreGroup | StoreReplica]) -> set[str]:
 def test_a_new_raft_group_begins_without_groups() -> None:
     assert len(snapshot.restore(b"")) == 0
     assert len(snapshot.restore(snapshot.snapshot(StoreGroups()))) == 0
+
+
+def test_what_a_later_version_writes_is_named() -> None:
+    groups = snapshot.snapshot(some_groups())
+    with pytest.raises(LaterVersionError, match="version 4: a later version has written it"):
+        snapshot.restore(b"\4" + groups[1:])
+    for data in (b"\3\1", b"\1\x0a", b"\2\xff and more"):
+        with pytest.raises(LaterVersionError, match="a command in the log has version"):
+            command.decode(data)
 
 
 def test_other_bytes_are_no_snapshot() -> None:

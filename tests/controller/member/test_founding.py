@@ -99,6 +99,14 @@ def test_an_identity_is_kept_and_a_new_directory_has_another() -> None:
     assert load(MemoryDisk(clock), chance).node != first.node
 
 
+def test_an_identity_of_a_later_version_is_no_damage() -> None:
+    disk = MemoryDisk(VirtualClock())
+    disk.replace("controller/identity", b'{"version":2,"key":"abc"}')
+    with pytest.raises(StoreError, match=r"has version 2: a later version has written it. Nothing is damaged") as raised:
+        load(disk, SeededEntropy(1))
+    assert "renew" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b'{"version":1,"node":0,"founders":[]}', b'{"version":1,"node":"x","founders":[]}', b"[1]"]
 )

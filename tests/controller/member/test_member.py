@@ -263,6 +263,18 @@ def test_a_member_with_a_damaged_log_says_so_and_never_leads() -> None:
     assert not any(node.member is not None and node.member.leads for node in stage.nodes.values())
 
 
+def test_a_change_of_a_later_version_ends_every_older_member_with_what_to_do(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = member_of(stage.leader())
+    leader._raft.propose(b"\x01\x63 of a later version")
+    leader._mark()
+    stage.clock.run_for(2_000)
+    for node in stage.nodes.values():
+        assert "a command in the log has version 1 and kind 99: a later version has written it" in member_of(node).failure
+    assert "leave the files where they are" in caplog.text
+
+
 def test_bytes_that_are_no_message_cost_nothing(stage: Stage) -> None:
     leader = member_of(stage.leader())
     for data in (b"", b"\x01", b"\xff" * 100):

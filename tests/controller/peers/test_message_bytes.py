@@ -23,6 +23,7 @@ from controller.raft.message import (
     VoteRequest,
 )
 from controller.raft.persisted import RaftSnapshot
+from controller.raft.refusal import LaterVersionError
 
 MEMBERS = Configuration(frozenset({1, 2, (1 << 63) + 5}), frozenset({2}), frozenset({9}))
 ENTRIES = (
@@ -82,6 +83,15 @@ def test_a_message_that_goes_on_is_refused(message: RaftMessage) -> None:
 def test_another_version_and_an_unknown_kind_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="raft message"):
         decode(data)
+
+
+def test_an_entry_of_a_kind_that_a_later_version_has_is_named() -> None:
+    entry = LogEntry(3, 8, EntryKind.COMMAND, b"c")
+    data = bytearray(encode(AppendRequest(1, 2, 3, 7, 3, (entry,), 7)))
+    at = data.rindex(bytes((EntryKind.COMMAND,)) + (1).to_bytes(4, "big") + b"c")
+    data[at] = 3
+    with pytest.raises(LaterVersionError, match="entry 8 of the log has kind 3"):
+        decode(bytes(data))
 
 
 def test_entries_that_do_not_follow_the_previous_one_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import struct
 
 import pytest
 
@@ -12,6 +13,7 @@ from controller.raft.configuration import Configuration
 from controller.raft.disk_storage import FILES_MAX, FOLDER, RaftDiskStorage
 from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot, founder
+from domain.message.crc32 import crc32
 from tests.controller.raft.memory_storage import MemoryStorage
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
@@ -101,9 +103,9 @@ def test_the_number_of_files_is_bounded() -> None:
     assert RaftDiskStorage(disk).load() == FOUNDERS._replace(hard_state=HardState(3 * FILES_MAX - 1, 0))
 
 
-def filled() -> MemoryDisk:
+def filled(clock: VirtualClock | None = None) -> MemoryDisk:
     """A disk with some files that count."""
-    disk = MemoryDisk(VirtualClock())
+    disk = MemoryDisk(clock or VirtualClock())
     storage = begun(disk)
     for index in range(2, 6):
         storage.put_hard_state(HardState(index, 1))
@@ -124,6 +126,85 @@ def test_a_flipped_bit_is_damage() -> None:
             assert found == Persisted(damage=found.damage)
             assert path in found.damage
             disk.flip(path, at, at % 8)
+
+
+def later(records: bytes, version: int = 2) -> bytes:
+    """A file as a later version of the format writes it: its CRC covers the version, too."""
+    facts = struct.pack(">IQQI", version, 6, 6, len(records))
+    return struct.pack(">II", 0x48475246, version) + facts[4:] + struct.pack(">I", crc32(records, crc32(facts))) + records
+
+
+@pytest.mark.parametrize("version", [2, 3, 1 << 31])
+def test_a_later_format_is_no_damage(version: int) -> None:
+    disk = filled()
+    disk.replace(f"{FOLDER}/{6:020}", later(b"of another form", version))
+    found = RaftDiskStorage(disk).load()
+    assert found == Persisted(damage=found.damage, is_later=True)
+    assert f"has format {version}" in found.damage
+    assert "leave the files where they are" in found.damage
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        struct.pack(">BIQQB", 3, 17, 6, 6, 3), struct.pack(">BIQQB", 3, 17, 6, 6, 200), struct.pack(">BI", 4, 0),
+        struct.pack(">BIQQQ", 1, 24, 9, 9, 9), struct.pack(">BIQQI", 2, 20, 9, 9, 7),
+    ],
+    ids=["entry of a third kind", "entry of kind 200", "record of a fourth kind", "longer vote", "other configuration"],
+)  # fmt: skip
+def test_a_record_of_a_later_version_is_no_damage(record: bytes) -> None:
+    disk = filled()
+    facts = struct.pack(">QQI", 6, 1, len(record))
+    head = struct.pack(">II", 0x48475246, 1) + facts + struct.pack(">I", crc32(record, crc32(facts)))
+    disk.replace(f"{FOLDER}/{6:020}", head + record)
+    found = RaftDiskStorage(disk).load()
+    assert found == Persisted(damage=found.damage, is_later=True)
+    assert "a later version has written it" in found.damage
+
+
+def test_old_files_that_cannot_be_removed_are_removed_later(caplog: pytest.LogCaptureFixture) -> None:
+    clock = VirtualClock()
+    disk = filled(clock)
+    storage = RaftDiskStorage(disk)
+    storage.load()
+    fails = [OSError(errno.EIO, "Input/output error")] * 3
+
+    def watch(operation: Operation) -> None:
+        if operation.kind == "remove" and fails:
+            raise fails.pop()
+
+    disk.watch = watch
+    told: list[OSError | None] = []
+    storage.put_snapshot(RaftSnapshot(5, 5, Configuration(frozenset({1}))))
+    storage.sync()
+    for term in (6, 7):
+        storage.put_hard_state(HardState(term, 0))
+        storage.flush(told.append)
+        clock.run_for(10)
+    assert told == [None, None]
+    assert len(disk.names(FOLDER)) == 5 + 3
+    assert caplog.text.count("cannot be removed") == 1
+    storage.put_hard_state(HardState(8, 0))
+    storage.sync()
+    assert len(disk.names(FOLDER)) == 4
+    known = RaftDiskStorage(disk).load()
+    assert (known.hard_state.term, known.snapshot.index) == (8, 5)
+
+
+def test_old_files_of_an_earlier_life_are_removed() -> None:
+    disk = filled()
+    old = {name: bytes(disk.files[f"{FOLDER}/{name}"].data) for name in disk.names(FOLDER)}
+    storage = RaftDiskStorage(disk)
+    storage.load()
+    storage.put_snapshot(RaftSnapshot(5, 5, Configuration(frozenset({1}))))
+    storage.sync()
+    for name, data in old.items():
+        disk.replace(f"{FOLDER}/{name}", data)
+    storage = RaftDiskStorage(disk)
+    storage.load()
+    storage.put_hard_state(HardState(8, 0))
+    storage.sync()
+    assert len(disk.names(FOLDER)) == 2
 
 
 def test_a_missing_or_short_file_is_damage() -> None:

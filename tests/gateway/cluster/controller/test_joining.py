@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from controller.member import identity as identities
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
+from controller.raft.configuration import Configuration
+from controller.raft.disk_storage import FOLDER
+from domain.message.crc32 import crc32
 from gateway.cluster.controller.group_joining import GroupJoining
 from gateway.cluster.controller.links import GREET_MS
 from gateway.link.wire import Wire, WireUser
@@ -127,3 +131,43 @@ def test_a_controller_in_a_group_with_a_leader_is_ready() -> None:
     joining.links.notified(MemberIdentity(9, frozenset({founding.identity.node})), ())
     clock.run_for(4_000)
     assert why[-1] == ""
+
+
+def record(kind: int, body: bytes) -> bytes:
+    return struct.pack(">BI", kind, len(body)) + body
+
+
+ALONE = Configuration(frozenset({1})).encode()
+LATER_SNAPSHOT = record(2, struct.pack(">QQI", 1, 0, len(ALONE)) + ALONE + b"\x09a later state")
+LATER_ENTRY = record(3, struct.pack(">QQB", 1, 2, 7))
+BEFORE = record(2, struct.pack(">QQI", 1, 0, len(ALONE)) + ALONE)
+
+
+@pytest.mark.parametrize(
+    ("records", "text"),
+    [
+        (LATER_SNAPSHOT, "the snapshot of the store groups has version 9"),
+        (BEFORE + LATER_ENTRY, "entry 2 of the log has kind 7"),
+    ],
+)
+def test_a_log_of_a_later_version_stays_and_its_controller_takes_part_in_nothing(
+    records: bytes, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = VirtualClock()
+    disk, entropy = MemoryDisk(clock), SeededEntropy(1)
+    identities.store(disk, MemberIdentity(1, frozenset({1})))
+    facts = struct.pack(">QQI", 1, 1, len(records))
+    head = struct.pack(">II", 0x48475246, 1) + facts + struct.pack(">I", crc32(records, crc32(facts)))
+    disk.replace(f"{FOLDER}/{1:020}", head + records)
+    founding = Founding(identities.load(disk, entropy), ["a:1"])
+    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, [].append)
+    joining.start()
+    member = joining.requests.member
+    assert member is not None
+    clock.run_for(5_000)
+    assert not member.leads
+    assert text in member.failure
+    assert "leave the files where they are, and start that version" in caplog.text
+    assert "renew-controller" not in caplog.text
+    joining.requests.close()
+    joining.links.close()
