@@ -160,7 +160,7 @@ def test_a_log_of_a_later_version_stays_and_its_controller_takes_part_in_nothing
     head = struct.pack(">II", 0x48475246, 1) + facts + struct.pack(">I", crc32(records, crc32(facts)))
     disk.replace(f"{FOLDER}/{1:020}", head + records)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
-    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, [].append)
+    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, list[str]().append)
     joining.start()
     member = joining.requests.member
     assert member is not None
