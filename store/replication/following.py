@@ -17,6 +17,8 @@ UNTOLD_BYTES: Final = 2 * 1024 * 1024
 """Bytes that a follower far behind writes between two reports and syncs: no confirmation waits for them."""
 UPGRADE_MS: Final = 30_000
 """Pause before a new connection to a leader that has sent batches of an unknown format version."""
+SIGN_NS: Final = 150 * MILLISECOND_NS
+"""Time after a report at which the next word of the leader is answered with another one, though nothing has changed."""
 SILENCE_NS: Final = 1_000 * MILLISECOND_NS
 """Silence of the leader after which the connection is closed."""
 
@@ -69,6 +71,7 @@ class Following:
         self._syncing = False
         self._marked = False
         self._said = (-1, -1, False)
+        self._said_ns = clock.monotonic_ns()
         self._behind = False
         self.heard_ns = clock.monotonic_ns()
         self._looked_ns = self.heard_ns
@@ -211,11 +214,13 @@ class Following:
         log = self._log
         if self._closed or not self.follows or self._connection is None:
             return
-        if self._behind and log.written - max(self._said[0], log.synced) < UNTOLD_BYTES:
+        now, found = self._clock.monotonic_ns(), (log.written, log.synced, log.has_room)
+        waits = self._behind and log.written - max(self._said[0], log.synced) < UNTOLD_BYTES
+        if now - self._said_ns >= SIGN_NS or (found != self._said and not waits):
+            self._said, self._said_ns = found, now
+            self._connection.send(LogHeld(self._epoch, *found))
+        if waits:
             return
-        if (log.written, log.synced, log.has_room) != self._said:
-            self._said = (log.written, log.synced, log.has_room)
-            self._connection.send(LogHeld(self._epoch, *self._said))
         if not self._syncing and log.synced < log.written and log.broken is None:
             self._syncing = True
             log.sync(self._synced)

@@ -70,6 +70,11 @@ class Leading:
         self._timer: Timer | None = None
 
     @property
+    def own_id(self) -> int:
+        """Id of this replica."""
+        return self._own.id
+
+    @property
     def group(self) -> StoreGroup:
         """The last known state of the store group."""
         return self._set.group
@@ -153,11 +158,10 @@ class Leading:
         if follower is None:
             return
         now = self._clock.monotonic_ns()
-        if command.epoch != self._log.epoch or not follower.says(command.written, command.synced, now):
+        if command.epoch != self._log.epoch or not follower.says(command.written, command.synced, command.has_room, now):
             self._lose(follower, now)
             connection.close("what this replica says it has cannot be")
             return
-        follower.has_room = command.has_room
         self._acks.held(follower.written)
         self._paths.held(follower.id, follower.written)
         self._mark()
@@ -189,7 +193,7 @@ class Leading:
 
     def _counted(self) -> None:
         if not self._ended:
-            self._log.members(len(self.group.members), self.group.min_in_sync)
+            self._log.members(len(self.group.members) - self.review.absent, self.group.min_in_sync)
             self._mark()
 
     def _has(self, member: SetMember) -> tuple[int, int]:
@@ -307,4 +311,7 @@ class Leading:
                 self._part(follower, follower.connection, b"")
             if follower.written >= self._log.written and follower.synced >= self._log.synced:
                 follower.moved_ns = now
+        absent = self.review.absent
         self.review.review(now, self.written, self.synced)
+        if self.review.absent != absent:
+            self._counted()

@@ -24,6 +24,9 @@ class ReplicaProgress:
     synced       last reported position up to which its log is durable
     moved_ns     last progress: a report of higher positions, or of the whole log. A new connection is no progress: a follower
                  that reconnects again and again without progress must not stay a member
+    heard_ns     last report over the present connection, or its begin
+    signs        True: over this connection it also reports when nothing has changed, so that its silence means something.
+                 Versions before do not
     proven       position from which on only the follower checks the checksums
     has_room     last report: True when its volume takes messages
     serves       `host:port` at which it serves readers; "": nowhere
@@ -42,6 +45,9 @@ class ReplicaProgress:
         self.moved_ns = now_ns
         self.lost_ns = now_ns
         self.sent_ns = now_ns
+        self.heard_ns = now_ns
+        self.signs = False
+        self._reported: tuple[int, int, bool] | None = None
         self.confirmed = -1
         self.proven = 0
         self.has_room = False
@@ -61,18 +67,24 @@ class ReplicaProgress:
         self.sent = self.written = position
         self.synced = min(self.synced, position)
         self.sent_ns = now_ns
+        self.heard_ns = now_ns
+        self.signs = False
+        self._reported = None
         self.confirmed = -1
         self.has_room = False
         self.proven = proven
 
-    def says(self, written: int, synced: int, now_ns: int) -> bool:
+    def says(self, written: int, synced: int, has_room: bool, now_ns: int) -> bool:
         """Take the reported positions; False when they are impossible."""
         if written < self.written or synced < self.synced or not synced <= written <= self.sent:
             return False
         if written > self.written or synced > self.synced:
             self.moved_ns = now_ns
-        self.written = written
-        self.synced = synced
+        self.heard_ns = now_ns
+        report = (written, synced, has_room)
+        self.signs = self.signs or report == self._reported
+        self._reported = report
+        self.written, self.synced, self.has_room = report
         return True
 
     def lost(self, now_ns: int) -> None:
@@ -83,4 +95,5 @@ class ReplicaProgress:
     def forgive(self, now_ns: int) -> None:
         """Restart the timeouts after a pause of the leader itself, in which it has received no reports."""
         self.moved_ns = max(self.moved_ns, now_ns)
+        self.heard_ns = max(self.heard_ns, now_ns)
         self.lost_ns = max(self.lost_ns, now_ns)

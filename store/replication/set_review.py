@@ -1,11 +1,14 @@
-"""The review of the SyncStateSet: members that do not follow are left out, and followers that have the log join."""
+"""The review of the SyncStateSet: members that do not follow are left out, and followers that have the log join.
+
+The set is not shrunk below `min_in_sync`: then nothing is confirmed, and every member has all that was, and may be elected.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, final
 
-from domain.controller.group import SetMember
+from domain.controller.group import SetMember, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderLog
 from store.replication.members import SyncStateSet
@@ -18,7 +21,7 @@ LOST_NS: Final = 300 * MILLISECOND_NS
 ABSENT_NS: Final = 1_500 * MILLISECOND_NS
 """The same for a member that has not followed yet in this epoch."""
 STUCK_NS: Final = 1_500 * MILLISECOND_NS
-"""Time without progress after which a member that is behind is left out."""
+"""Time without progress after which a member that is behind is left out, and without a report for one that gives signs."""
 NOT_SLOW_MIN: Final = 2
 """Least number of members, with the leader, that remain when slow ones are left out; `min_in_sync` if that is larger."""
 
@@ -28,6 +31,11 @@ def member_of(replica: int, incarnation: int) -> SetMember:
     return SetMember(replica, str(incarnation))
 
 
+def least_of(group: StoreGroup) -> int:
+    """Members that the SyncStateSet of a group keeps, whether they follow or not."""
+    return min(group.min_in_sync, len(group.members))
+
+
 @final
 class SetReview:
     """Asks for another set when the members are not those that should be.
@@ -35,6 +43,8 @@ class SetReview:
     slow       ids of replicas that the controllers judge slow: they do not count for the confirmed positions while
                NOT_SLOW_MIN others do
     begun_ns   since when an absent member is waited for, monotonic
+    absent     members that do not follow, and are kept because too few would be left
+    stalled_ns since when a counted member does not follow, so that nothing is confirmed, monotonic; 0: all do
     """
 
     def __init__(
@@ -42,6 +52,8 @@ class SetReview:
     ) -> None:
         self.slow: frozenset[int] = frozenset()
         self.begun_ns = begun_ns
+        self.absent = 0
+        self.stalled_ns = 0
         self._log = log
         self._set = members
         self._own = own
@@ -49,7 +61,9 @@ class SetReview:
 
     def review(self, now_ns: int, written: int, synced: int) -> None:
         """Ask for the members that follow, and the followers that may join. `written`, `synced`: confirmed positions."""
-        kept = [member for member in self._set.members if member == self._own or not self._is_out(member, now_ns)]
+        out = {each for each in self._set.counted() if each != self._own and self._is_out(each, now_ns)}
+        self.stalled_ns = (self.stalled_ns or now_ns) if out else 0
+        kept = [member for member in self._set.members if member not in out]
         joined = [
             member_of(each.id, each.incarnation)
             for each in self._followers.values()
@@ -57,6 +71,10 @@ class SetReview:
         ]
         if self.slow:
             kept, joined = self._without_slow(kept, joined)
+        self.absent = 0
+        if len({each.id for each in (*kept, *joined)}) < least_of(self._set.group):
+            self.absent = len(self._set.members) - len(kept)
+            kept = list(self._set.members)
         ids = {member.id for member in joined}
         wanted = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
         if wanted != tuple(sorted(self._set.members)):
@@ -75,7 +93,7 @@ class SetReview:
             return now_ns - self.begun_ns >= ABSENT_NS
         if follower.connection is None and now_ns - follower.lost_ns >= LOST_NS:
             return True
-        return now_ns - follower.moved_ns >= STUCK_NS
+        return _stands_still(follower, now_ns)
 
     def _may_join(self, follower: ReplicaProgress, now_ns: int, written: int, synced: int) -> bool:
         """True for a follower that has all confirmed bytes, and all bytes of this log at the election: the previous leader may
@@ -84,9 +102,14 @@ class SetReview:
         known = self._set.group.replica(follower.id)
         if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
             return False
-        if now_ns - follower.moved_ns >= STUCK_NS:
+        if _stands_still(follower, now_ns):
             return False
         begin = self._log.begin
         if follower.written < max(written, begin) or follower.synced < max(synced, begin):
             return False
         return self._log.written - follower.written <= NEAR_BYTES
+
+
+def _stands_still(follower: ReplicaProgress, now_ns: int) -> bool:
+    """True for a follower that is behind and does not get on, or has fallen silent."""
+    return now_ns - (min(follower.moved_ns, follower.heard_ns) if follower.signs else follower.moved_ns) >= STUCK_NS

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from domain.address import endpoint_of, endpoint_text
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
+from domain.controller.request import ReplicaHeard
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Timer
@@ -55,6 +56,17 @@ class GroupListener:
     measure: Callable[[], ReplicaFigures | None]
 
 
+class GroupWord(NamedTuple):
+    """The newest answer of the controllers about the group. Who leads them answers when a majority of them has confirmed that.
+
+    asked_ns   when the question was sent, monotonic
+    replicas   last reports of the replicas of the group; empty: they know no such group
+    """
+
+    asked_ns: int
+    replicas: tuple[ReplicaHeard, ...]
+
+
 @final
 class GroupControllers:
     """Requests and notices between one replica and the controllers.
@@ -62,6 +74,7 @@ class GroupControllers:
     It starts with the controllers of the settings, and gets the current list from the one that leads.
 
     refuses   reason why this replica does not follow the leader, for heartbeats; "": it follows, or tries to
+    newest    the newest answer about the group; at the start one without replicas
     """
 
     def __init__(
@@ -71,6 +84,7 @@ class GroupControllers:
         """`endpoints`: controllers of the settings; `kept`: file with the last known controllers, read and updated; `run`:
         random text of this process."""
         self.refuses = ""
+        self.newest = GroupWord(network.clock.monotonic_ns(), ())
         self._run = run
         self._cluster = cluster
         self._group = group
@@ -129,7 +143,7 @@ class GroupControllers:
     def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
         """Query the group. `done(group, known)`: (None, True): it does not exist yet; (None, False): no controller answered."""
 
-        def answered(frame: Frame | None) -> None:
+        def answered(frame: Frame | None, asked_ns: int) -> None:
             if frame is None:
                 done(None, False)
                 return
@@ -138,10 +152,13 @@ class GroupControllers:
             except RequestError:
                 done(None, False)
                 return
-            groups = [] if isinstance(found, GroupRefusal) else found[0]
-            listener = self._listener
+            if isinstance(found, GroupRefusal):
+                done(None, False)
+                return
+            groups, listener = found[0], self._listener
+            words = groups[0][1] if groups else ()
+            self.newest = max(self.newest, GroupWord(asked_ns, tuple(words)), key=lambda each: each.asked_ns)
             if listener is not None and groups:
-                words = groups[0][1]
                 listener.slow(frozenset(each.report.id for each in words if each.standing.fitness is Fitness.SLOW))
             done(groups[0][0] if groups else None, True)
 
@@ -150,7 +167,7 @@ class GroupControllers:
     def change(self, change: GroupChange, done: Changed) -> None:
         """Request a change. `done` gets None when the outcome is unknown."""
 
-        def answered(frame: Frame | None) -> None:
+        def answered(frame: Frame | None, _asked_ns: int) -> None:
             try:
                 done(None if frame is None else asking.changed(frame))
             except RequestError:
@@ -189,28 +206,30 @@ class GroupControllers:
                 log.warning("store group %s: where the controllers are cannot be written: %s", self._group, error)
 
     def _led(
-        self, code: int, body: bytes, done: Callable[[Frame | None], None], fields: Mapping[str, str] | None = None
+        self, code: int, body: bytes, done: Callable[[Frame | None, int], None], fields: Mapping[str, str] | None = None
     ) -> None:
-        """Send a request to the controller that leads, as last known; on the answer that it does not lead, to the next one."""
+        """Send a request to the controller that leads, as last known; on the answer that it does not lead, to the next one.
+        `done` gets the answer, and when the request was sent for the last time, monotonic ns."""
         left = _ROUNDS * len(self._links)
 
         def ask() -> None:
             at = self._leads
-            self._links[at].ask(Request(code, {"group": self._group, **(fields or {})}, body), partial(answered, at), ANSWER_MS)
+            request = Request(code, {"group": self._group, **(fields or {})}, body)
+            self._links[at].ask(request, partial(answered, at, self._clock.monotonic_ns()), ANSWER_MS)
 
-        def answered(at: int, answer: Frame | Failure) -> None:
+        def answered(at: int, asked_ns: int, answer: Frame | Failure) -> None:
             nonlocal left
             left -= 1
             self._answers(at, not isinstance(answer, Failure))
             if not isinstance(answer, Failure) and answer.code != codes.CONTROLLER_NOT_LEADER:
-                done(answer)
+                done(answer, asked_ns)
                 return
             if self._leads == at:
                 self._leads = (at + 1) % len(self._links)
             if isinstance(answer, Failure) and code != codes.LIST_STORE_GROUPS:
-                done(None)  # the change may have been made: the caller decides
+                done(None, asked_ns)  # the change may have been made: the caller decides
             elif left <= 0 or self._closed:
-                done(None)
+                done(None, asked_ns)
             elif self._leads:
                 ask()
             else:

@@ -8,13 +8,14 @@ from typing import Final, final
 
 from domain.admin.replica import FollowerFound, ReplicaState
 from domain.controller.answer import GroupAnswer
-from domain.controller.change import AlterSet, ElectLeader
+from domain.controller.change import AlterSet
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
-from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, Timer
-from domain.replication.ports import LeaderLog, LeaderStore, MendableLog
+from domain.ports import Clock
+from domain.replication.ports import LeaderStore, MendableLog
 from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.cut_off import CutOff
+from gateway.cluster.replica.handover import Handover
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.registering_state import LogFacts
 from gateway.cluster.replica.term_owner import TermOwner
@@ -23,94 +24,6 @@ from store.replication.pace import ProcessorTime
 from store.replication.set_review import member_of
 
 log: Final = logging.getLogger("headgate.replica")
-POLL_MS: Final = 500
-"""Time between two checks of a leader's disk space."""
-FULL_MS: Final = 2_000
-"""Time without room after which another replica should lead: a full disk often recovers by itself."""
-AGAIN_MS: Final = (5_000, 60_000)
-"""Pause before the next request for an election: the first one, and the limit; it doubles each time."""
-
-
-@final
-class Handover:
-    """Requests the election of another replica, a connected member of the SyncStateSet: its node stops, or has no room.
-
-    asked   elections requested because there was no room
-    """
-
-    def __init__(self, leading: Leading, led: LeaderLog, controllers: GroupControllers, clock: Clock) -> None:
-        self.asked = 0
-        self._leading = leading
-        self._led = led
-        self._group = leading.group.name
-        self._controllers = controllers
-        self._clock = clock
-        self._full_since_ns = 0
-        self._next_ns = 0
-        self._pause_ms = AGAIN_MS[0]
-        self._notified = False
-        self._timer: Timer | None = None
-
-    def watch(self) -> None:
-        """Check the disk space of this leader every POLL_MS until `stop`."""
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self.watch)
-        now, full = self._clock.monotonic_ns(), self._led.full
-        if full is None:
-            self._full_since_ns, self._notified = 0, False
-            return
-        self._full_since_ns = self._full_since_ns or now
-        if now - self._full_since_ns < FULL_MS * MILLISECOND_NS or now < self._next_ns:
-            return
-        successor = self._successor(True)
-        if successor:
-            self._next_ns = now + self._pause_ms * MILLISECOND_NS
-            self._pause_ms = min(2 * self._pause_ms, AGAIN_MS[1])
-            self.asked += 1
-            log.warning(
-                "store group %s: this leader has no room (%s): replica %s should lead", self._group, full.text, successor
-            )
-            self._elect(successor, self._answered)
-        elif not self._notified:
-            self._notified = True
-            log.error(
-                "store group %s: this leader has no room (%s), and no member of the SyncStateSet has said that it has some: "
-                "sends are refused until there is room on one of them", self._group, full.text,
-            )  # fmt: skip
-
-    def stop(self) -> None:
-        """End `watch`."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def hand_over(self, done: Callable[[], None]) -> None:
-        """Request an election, since this node stops. `done`: the request is answered, or there is no candidate."""
-        successor = self._successor(True) or self._successor(False)
-        if not successor:
-            done()
-            return
-        log.warning("store group %s: this node stops: replica %s should lead", self._group, successor)
-        self._elect(successor, lambda _answer: done())
-
-    def _successor(self, with_room: bool) -> int:
-        """The id of the connected member of the SyncStateSet that has most of the log; 0: there is none."""
-        leading = self._leading
-        heirs = [
-            (each.written, number)
-            for number, each in leading.followers.items()
-            if each.connection is not None
-            and (each.has_room or not with_room)
-            and member_of(each.id, each.incarnation) in leading.group.members
-        ]
-        return max(heirs)[1] if heirs else 0
-
-    def _elect(self, successor: int, done: Callable[[GroupAnswer | None], None]) -> None:
-        change = ElectLeader(self._group, designated=successor, leader_epoch=self._leading.group.leader_epoch)
-        self._controllers.change(change, done)
-
-    def _answered(self, answer: GroupAnswer | None) -> None:
-        if answer is None or answer.refusal is not None:
-            why = "nobody knows whether it was made" if answer is None or answer.refusal is None else answer.refusal.value
-            log.warning("store group %s: the election is asked for again later: %s", self._group, why)
 
 
 @final
@@ -137,12 +50,13 @@ class LeadingState:
         self._controllers = controllers
         self.leading = Leading(self.log, group, term.own, self, clock, term.end, busy)
         self._handover = Handover(self.leading, self.log, controllers, clock)
+        self._cut_off = CutOff(self.leading, controllers, clock, self._handover.ask, term.end)
         self._lacking: tuple[int, ...] = ()
         self._looking = False
         self._turn = 0
 
     def start(self) -> None:
-        """Lead, and watch the room on the disk."""
+        """Lead, and watch the room on the disk and the members."""
         log.warning(
             "store group %s: this replica leads in epoch %s, from %s on",
             self.leading.group.name,
@@ -151,10 +65,12 @@ class LeadingState:
         )
         self.leading.start()
         self._handover.watch()
+        self._cut_off.watch()
 
     def leave(self) -> None:
         """End the leadership, and the connections of followers."""
         self._handover.stop()
+        self._cut_off.stop()
         self.leading.close()
 
     def serve(self, elected: Callable[[LeaderStore], None]) -> None:

@@ -9,11 +9,12 @@ from typing import Any, Final
 from controller.groups import registration
 from controller.member import grey_moves, log_writer
 from domain.store.store_ports import StateChange
+from gateway.cluster.replica import cut_off
 from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
-from store.replication import leading
+from store.replication import leading, set_review
 from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
-from tests.simulation.cluster import store_node
+from tests.simulation.cluster import partings, store_node
 from tests.simulation.cluster.scene import run
 from tests.simulation.kit.bugs import Bugs, Patch
 
@@ -93,6 +94,18 @@ def lost_mark(patch: Patch) -> None:
     """A packet identifier is used again, and its mark was not removed."""
     ports_of = store_node.StoreNode.ports_of
     patch.setattr(store_node.StoreNode, "ports_of", lambda self, store: _MarkedStore(ports_of(self, store)))
+
+
+@BUGS.found_by(partings.run, 4)
+def leads_on_alone(patch: Patch) -> None:
+    """A leader that hears nobody, or nobody who could confirm, leads on and keeps its clients."""
+    patch.setattr(cut_off.CutOff, "watch", lambda self: None)
+
+
+@BUGS.found_by(partings.run, 4)
+def shrinks_below_the_least(patch: Patch) -> None:
+    """A SyncStateSet shrinks below `min_in_sync`: nobody else may lead."""
+    patch.setattr(set_review, "least_of", lambda group: 1)
 
 
 class _MarkedState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
@@ -10,9 +11,9 @@ from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LogWork, MendableLog
-from store.replication.leading import Leading
+from store.replication.leading import TICK_NS, Leading
 from store.replication.pace import UNKNOWN
-from store.replication.set_review import STUCK_NS
+from store.replication.set_review import LOST_NS, STUCK_NS
 from tests.simulation.kit.clock import VirtualClock
 
 GROUP = "broker-a"
@@ -32,6 +33,7 @@ class FakeLog:
         self.broken: Failure | None = None
         self.damaged = False
         self.confirmed = (0, 0)
+        self.counted = (0, 0)
         self.notified: Callable[[], None] = lambda: None
 
     @property
@@ -61,7 +63,7 @@ class FakeLog:
         self.confirmed = (written, synced)
 
     def members(self, count: int, least: int) -> None:
-        """Nothing waits here."""
+        self.counted = (count, least)
 
     def when_ready(self, done: Callable[[], None]) -> None:
         """Nobody asks."""
@@ -92,7 +94,7 @@ class FakeConnection:
 class Stage:
     """A leader 1 with the members 2 and 3, and controllers that do what they are asked."""
 
-    def __init__(self, written: int = 1_000) -> None:
+    def __init__(self, written: int = 1_000, least: int = 0) -> None:
         self.clock = VirtualClock()
         self.log = FakeLog(written)
         self.stepped_down: list[str] = []
@@ -101,17 +103,14 @@ class Stage:
         self.answers = True
         replicas = tuple(StoreReplica(each, f"node {each}", f"10.0.0.{each}:10912", f"{each}{each}") for each in (1, 2, 3))
         members = tuple(each.member for each in replicas)
-        self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7)
+        self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7, least)
         self.leading = Leading(self.log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN)
         self.leading.start()
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
         self.altered.append(change)
         if self.answers:
-            before = self.group
-            self.group = StoreGroup(
-                before.cluster, before.name, before.next_id, before.replicas, 1, EPOCH, change.members, before.set_epoch + 1
-            )
+            self.group = replace(self.group, members=change.members, set_epoch=self.group.set_epoch + 1)
             self.clock.call_soon(lambda: done(GroupAnswer(None, self.group)))
 
     def poll(self) -> None:
@@ -220,7 +219,94 @@ def test_a_leader_whose_disk_has_failed_leads_no_more() -> None:
 
 
 def test_members_are_named_with_their_logs() -> None:
-    stage = Stage()
+    stage = Stage(least=1)
     stage.clock.run_for(2_000)
     assert stage.members == [1]
     assert stage.group.members == (SetMember(1, "11"),)
+
+
+def both_follow(stage: Stage) -> tuple[FakeConnection, FakeConnection]:
+    found = stage.follow(2, 1_000), stage.follow(3, 1_000)
+    for each in found:
+        stage.held(each, 1_000)
+    stage.clock.run_for(500)
+    assert stage.log.confirmed == (1_000, 1_000)
+    return found
+
+
+def test_the_set_keeps_as_many_members_as_min_in_sync_asks_for_and_confirms_nothing_without_them() -> None:
+    stage = Stage()
+    both = both_follow(stage)
+    for each in both:
+        stage.leading.lost(each)
+    stage.log.write(500)
+    stage.clock.run_for(5_000)
+    assert (stage.members, stage.log.confirmed) == ([1, 2, 3], (1_000, 1_000))
+    assert stage.log.counted == (1, 2), "appends above flushed are refused with these figures"
+    back = stage.follow(2, 1_000)
+    stage.clock.run_for(100)
+    stage.held(back, 1_500)
+    stage.clock.run_for(500)
+    assert (stage.members, stage.log.confirmed, stage.log.counted) == ([1, 2], (1_500, 1_500), (2, 2))
+
+
+def test_one_after_the_other_is_lost_and_the_last_two_stay_members() -> None:
+    stage = Stage()
+    two, three = both_follow(stage)
+    stage.leading.lost(three)
+    keep_up(stage, two, 1_000)
+    assert stage.members == [1, 2]
+    stage.leading.lost(two)
+    stage.clock.run_for(5_000)
+    assert (stage.members, stage.log.counted) == ([1, 2], (1, 2))
+    stage.held(stage.follow(3, 1_000), 1_000)
+    stage.clock.run_for(500)
+    assert stage.members == [1, 3], "who follows takes the place of who does not"
+
+
+def test_a_group_that_one_member_is_enough_for_goes_on_with_one() -> None:
+    stage = Stage(least=1)
+    for each in both_follow(stage):
+        stage.leading.lost(each)
+    stage.log.write(500)
+    stage.clock.run_for(1_000)
+    assert (stage.members, stage.log.confirmed, stage.log.counted) == ([1], (1_500, 1_500), (1, 1))
+
+
+def test_a_member_that_gives_signs_and_falls_silent_does_not_follow() -> None:
+    """Its connection is there, and there is nothing that it could lack: nobody else would notice that it is cut off."""
+    stage = Stage()
+    two, three = both_follow(stage)
+    for _ in range(10):
+        stage.clock.run_for(200)
+        stage.held(two, 1_000)
+        stage.held(three, 1_000)
+    for _ in range(10):
+        stage.clock.run_for(200)
+        stage.held(two, 1_000)
+    assert stage.members == [1, 2]
+    stage.held(three, 1_000)
+    stage.clock.run_for(200)
+    assert stage.members == [1, 2, 3]
+
+
+def test_a_member_of_a_version_without_signs_may_be_silent_while_there_is_nothing_to_say() -> None:
+    stage = Stage()
+    both_follow(stage)
+    stage.clock.run_for(10_000)
+    assert not stage.altered
+
+
+def test_since_when_nothing_can_be_confirmed_is_known() -> None:
+    stage = Stage()
+    both = both_follow(stage)
+    assert stage.leading.review.stalled_ns == 0
+    for each in both:
+        stage.leading.lost(each)
+    stage.clock.run_for(2_000)
+    since = stage.leading.review.stalled_ns
+    assert 0 <= since - (stage.clock.monotonic_ns() - 2_000_000_000) - LOST_NS <= 2 * TICK_NS
+    for number in (2, 3):
+        stage.held(stage.follow(number, 1_000), 1_000)
+    stage.clock.run_for(200)
+    assert stage.leading.review.stalled_ns == 0

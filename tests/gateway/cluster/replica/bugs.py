@@ -24,7 +24,7 @@ def forgets_the_asked(patch: Patch) -> None:
     patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.group.members))
 
 
-@BUGS.found_by(run, 300, first=545)
+@BUGS.found_by(run, 100, first=200)
 def joins_too_early(patch: Patch) -> None:
     """A newcomer is taken in before it has what is confirmed."""
 

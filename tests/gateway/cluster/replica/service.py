@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from controller.groups.groups import StoreGroups
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.replica_reports import informed
+from controller.groups.replica_reports import informed, refused
 from controller.member.grey_moves import GreyMoves
 from controller.slow_replicas.ports import ReplicaJudge
 from controller.slow_replicas.record import FiguresRecord
 from domain.controller.answer import GroupAnswer
-from domain.controller.change import AlterSet, ElectLeader, GroupChange
+from domain.controller.change import AlterSet, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
+from domain.controller.request import ReplicaHeard
 from domain.limits import MILLISECOND_NS
-from gateway.cluster.replica.controllers import GroupListener
+from gateway.cluster.replica.controllers import GroupListener, GroupWord
 from tests.simulation.kit.clock import PausableClock
 
 if TYPE_CHECKING:
@@ -61,11 +62,15 @@ class Service:
         """The group as it is."""
         return self.groups.group(GROUP)
 
-    def heard(self, report: ReplicaReport, token: object, figures: ReplicaFigures | None) -> None:
+    def words(self, group: StoreGroup) -> tuple[ReplicaHeard, ...]:
+        """The last heartbeats of the replicas."""
+        return self._heartbeats.words(group, self.now_ms())
+
+    def heard(self, report: ReplicaReport, token: object, figures: ReplicaFigures | None, run: str) -> None:
         """A heartbeat."""
         if self.grey is not None and figures is not None:
             self.grey.heard(GROUP, report.id, figures)
-        self._heartbeats.heard(GROUP, report, 2_500, token, self.now_ms())
+        self._heartbeats.heard(GROUP, report, 2_500, token, self.now_ms(), run)
 
     def closed(self, token: object) -> None:
         """A life has ended."""
@@ -74,6 +79,9 @@ class Service:
 
     def apply(self, change: GroupChange) -> GroupAnswer:
         """Make a change, as the controller that leads does."""
+        refusal = refused(change, self.group(), self._heartbeats, self.now_ms())
+        if refusal is not None:
+            return GroupAnswer(refusal, self.group())
         change = informed(change, self.group(), self._heartbeats, self.now_ms())
         if self.grey is not None and isinstance(change, ElectLeader):
             change = self.grey.preferring(change)
@@ -104,9 +112,13 @@ class Service:
 class SimControllers:
     """`gateway.cluster.replica.controllers.GroupControllers` of one life of a replica."""
 
+    silence = "no controller answers"
+
     def __init__(self, world: World, clock: PausableClock, number: int) -> None:
         self._listener: GroupListener
         self.refuses = ""
+        self._run = ""
+        self.newest = GroupWord(clock.monotonic_ns(), ())
         self._world = world
         self._clock = clock
         self._number = number
@@ -139,7 +151,7 @@ class SimControllers:
         if not self._closed and self._report is not None:
             self._after(250 * MILLISECOND_NS, self._beat)
             if self._reaches:
-                self._world.service.heard(self._report(), self, self._listener.measure())
+                self._world.service.heard(self._report(), self, self._listener.measure(), self._run)
 
     def _poll(self) -> None:
         if not self._closed:
@@ -156,10 +168,11 @@ class SimControllers:
         if not self._reaches or self._world.loses():
             self._after(ANSWER_MS * MILLISECOND_NS, lambda: done(None, False))
             return
-        world = self._world
+        world, asked_ns = self._world, self._clock.monotonic_ns()
 
         def read() -> None:
             group, grey = world.service.group(), world.service.grey
+            self.newest = GroupWord(asked_ns, () if group is None else world.service.words(group))
             if grey is not None and group is not None:
                 slow = [each.id for each in group.replicas if grey.standing(GROUP, each.id).fitness is Fitness.SLOW]
                 self._after(world.delay_ns(), lambda: self._listener.slow(frozenset(slow)))
@@ -170,6 +183,8 @@ class SimControllers:
     def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
         """GroupControllers.change: a question that is lost or late is not known to be made."""
         world = self._world
+        if isinstance(change, RegisterReplica):
+            self._run = change.run
         if not self._reaches or world.loses():
             self._after(ANSWER_MS * MILLISECOND_NS, lambda: done(None))
             return

@@ -167,8 +167,9 @@ def leads(world: World) -> SimReplica:
 def test_a_leader_without_room_is_followed_by_a_member_that_has_some() -> None:
     world, leader, others = led()
     life = leader.life
-    filled(leader)
     filled(others[0])
+    assert sends(world) == 20, "it notices that it has no room"
+    filled(leader)
     sends(world)
     world.clock.run_for(5_000)
     assert leads(world) is others[1], "who has no room is not asked to lead"

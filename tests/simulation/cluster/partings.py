@@ -1,0 +1,164 @@
+"""A leader that clients reach is parted from others, one such parting after the other: service goes on within SERVICE_MS.
+
+While a parting lasts, the leader may die; then too the rest of the group, which is a majority of everything, serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from domain.topic.topic import Durability, Topic
+from tests.simulation.cluster.cluster import Cluster
+from tests.simulation.cluster.gateway_node import GatewayNode
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.store_node import StoreNode
+from tests.simulation.kit.bugs import HistoryError
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.network import between
+from tests.simulation.ledger import Ledger
+from tests.simulation.posters import RemotingPoster
+
+SERVICE_MS: Final = 10_000
+"""Time after the begin of a parting within which every gateway stores messages again."""
+LEFT_MS: Final = 3_200
+"""Time within which a leader that hears nobody serves clients no more: 3 s, and the time of a look at it."""
+WHOLE_MS: Final = 40_000
+"""Time after the end of a parting within which all replicas are in sync."""
+ROUNDS: Final = 3
+TOPIC: Final = "sent"
+ENOUGH: Final = 3
+"""Messages that a gateway has to store: one may have been under way when the parting began."""
+
+
+@final
+class AtGateway:
+    """A `tests.simulation.posters.Net` whose clients all connect to one gateway."""
+
+    def __init__(self, cluster: Cluster, gateway: GatewayNode) -> None:
+        self.seed = cluster.seed
+        self.ledger = Ledger()
+        self._cluster = cluster
+        self._gateway = gateway
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The clock of the clients."""
+        return self._cluster.clock
+
+    def dial(self, protocol: str, party: Any) -> None:
+        """Connect `party`."""
+        if self._gateway.running and self._gateway.side is not None:
+            self._gateway.serve(protocol, party)
+        else:
+            self._cluster.after(50, party.lost)
+
+
+@final
+class Partings:
+    """A run of ROUNDS partings of kinds that the seed chooses."""
+
+    def __init__(self, seed: int) -> None:
+        Cluster.made.clear()
+        self.cluster = Cluster(seed, stores=(3, 3, 4, 5)[seed % 4], gateways=2)
+        self.nets = [AtGateway(self.cluster, each) for each in self.cluster.gateways]
+        self.kinds: list[Callable[[StoreNode], set[tuple[Machine, Machine]]]] = [
+            self.followers, self.all_but_clients, self.to_followers, self.from_all_but_clients,
+        ]  # fmt: skip
+
+    # Kinds of partings
+
+    def _others(self, leader: StoreNode) -> list[Machine]:
+        return [each for each in self.cluster.stores if each is not leader]
+
+    def followers(self, leader: StoreNode) -> set[tuple[Machine, Machine]]:
+        """From the followers alone."""
+        return between([leader], self._others(leader))
+
+    def to_followers(self, leader: StoreNode) -> set[tuple[Machine, Machine]]:
+        """From the followers alone, and they hear it."""
+        return {(each, leader) for each in self._others(leader)}
+
+    def all_but_clients(self, leader: StoreNode) -> set[tuple[Machine, Machine]]:
+        """From the followers and the controllers: gateways still reach it."""
+        return between([leader], [*self._others(leader), *self.cluster.controllers])
+
+    def from_all_but_clients(self, leader: StoreNode) -> set[tuple[Machine, Machine]]:
+        """The same, and they hear it no more, while it hears them."""
+        return {(leader, each) for each in [*self._others(leader), *self.cluster.controllers]}
+
+    # The run
+
+    def run(self) -> Partings:
+        """Run. Raises HistoryError."""
+        cluster, chance = self.cluster, self.cluster.chance
+        cluster.start()
+        self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
+        self._make_topic()
+        for at, net in enumerate(self.nets):
+            poster = RemotingPoster(net, f"sender {at}", TOPIC, 1 << 30)
+            poster.start()
+        for _ in range(ROUNDS):
+            cluster.clock.run_for(chance.randrange(500, 6_000))
+            leader = cluster.leader()
+            assert leader is not None
+            kind = chance.choice(self.kinds)
+            self._part(leader, kind.__name__, kind(leader))
+            if chance.random() < 0.5:
+                self._kill(leader)
+            cluster.net.heal()
+            if not leader.running:
+                leader.start()
+            self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
+        return self
+
+    def _part(self, leader: StoreNode, kind: str, pairs: set[tuple[Machine, Machine]]) -> None:
+        cluster = self.cluster
+        cluster.timeline.note("weather", f"{leader.name} is parted: {kind}")
+        began_ms = self._now_ms()
+        cluster.net.blocked |= {(origin.host, to.host) for origin, to in pairs}
+        self._serves(kind)
+        cluster.clock.run_for(max(LEFT_MS - (self._now_ms() - began_ms), 0))
+        if kind == "all_but_clients" and leader.parts is not None:
+            raise self._wrong(f"{leader.name} hears nobody and serves clients after {LEFT_MS} ms")
+
+    def _kill(self, leader: StoreNode) -> None:
+        leader.end("killed")
+        self._serves("the death after it")
+
+    def _serves(self, what: str) -> None:
+        before = [len(each.ledger.acknowledged) for each in self.nets]
+        self._wait(
+            f"messages at every gateway, after {what}", SERVICE_MS,
+            lambda: all(len(net.ledger.acknowledged) >= had + ENOUGH for net, had in zip(self.nets, before, strict=True)),
+        )  # fmt: skip
+
+    def _wait(self, what: str, limit_ms: int, is_so: Callable[[], bool]) -> None:
+        end_ms = self._now_ms() + limit_ms
+        while not is_so():
+            if self._now_ms() >= end_ms:
+                raise self._wrong(f"{limit_ms} ms were not enough for {what}: {self.cluster.checkers.group()}")
+            self.cluster.clock.run_for(50)
+
+    def _wrong(self, what: str) -> HistoryError:
+        self.cluster.timeline.note("checker", what)
+        return HistoryError(what)
+
+    def _now_ms(self) -> int:
+        return self.cluster.clock.monotonic_ns() // 1_000_000
+
+    def _is_whole(self) -> bool:
+        return self.cluster.groups[0].is_whole()
+
+    def _make_topic(self) -> None:
+        made: list[object] = []
+        topic = Topic(TOPIC, read_queues=2, write_queues=2, durability=Durability.REPLICATED_FLUSHED)
+        self.cluster.groups[0].served.metadata.put_topic(topic, made.append)
+        self._wait("a topic to be made", 5_000, lambda: made == [None])
+
+
+def run(seed: int) -> Partings:
+    """One run. Raises HistoryError."""
+    partings = Partings(seed)
+    with partings.cluster.timeline.with_logs():
+        return partings.run()
