@@ -59,11 +59,12 @@ class Follower:
         self.incarnation = before.incarnation
         successor = disk.read_all(SUCCESSOR) or b"0"
         self.continues = int(successor)
-        if lost and log.files.promise is not None:
+        if lost and log.files.promise is not None and not self.continues:
+            # A log that continues another one has nothing of its own until the controllers know it, so it keeps its identity
+            # when power is lost again: its registration may have been made, and the answer lost.
             self.incarnation = fresh or before.incarnation + 1
-            if not self.continues:
-                self.continues = before.incarnation
-                disk.replace(SUCCESSOR, b"%d\n" % self.continues)
+            self.continues = before.incarnation
+            disk.replace(SUCCESSOR, b"%d\n" % self.continues)
         segments = log.files.segments
         raw = self._raw = RawLog(disk, segments, self._events, _behind(log), recovered.store_ms, self._clock)
         promise = before._replace(

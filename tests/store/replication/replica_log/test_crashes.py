@@ -135,6 +135,19 @@ def test_the_log_that_is_continued_is_named_until_the_controllers_know_the_new_o
     assert (third.incarnation, third.continues) == (3_001, 2_001)
 
 
+def test_a_log_that_is_not_registered_yet_keeps_its_identity_when_power_is_lost_again() -> None:
+    """Its registration may have been made, and the answer lost: a third log that continued the first would be nobody's heir."""
+    life = Life(10)
+    first = life.follower.incarnation
+    config = replace(CONFIG, fresh_incarnation=2_001, boot="two")
+    disk = life.disk.powered_off(life.clock)
+    second = opened(disk, life.clock, config)
+    written = second.written
+    disk = disk.powered_off(life.clock, chance=Always())
+    third = opened(disk, life.clock, replace(config, fresh_incarnation=3_001, boot="three"))
+    assert (third.incarnation, third.continues, third.written) == (2_001, first, written)
+
+
 class Always(random.Random):
     """Everything that can be lost is."""
 
