@@ -223,6 +223,12 @@ class FollowerLog(ReceivedLog, Protocol):
         StoreError when that failed. `behind`: the leader had all of the log, and has deleted it by retention. Such a log is
         kept while there is room, and any other one until a person deletes it."""
 
+    def end_checkpoints(self) -> None:
+        """Write no more checkpoints before `promote`: the replica was elected, and applies from now on what is not confirmed.
+
+        When another replica is elected meanwhile, a later life of this log is without that.
+        """
+
     def promote(self, epoch: int) -> LeaderStore:
         """Apply the rest of the log, all of which is durable, and lead in `epoch`. This object is not used any more. Raises
         StoreError."""

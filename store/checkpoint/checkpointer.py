@@ -113,13 +113,16 @@ class Checkpointer:
         self._standing = 0
         self._ended_ns = 0
         self._running = False
+        self._ended = False
         self._snapshot_wanted = False
         self._waiters: list[Callable[[], None]] = []
         self._file: tuple[str, File] | None = None
 
     def end(self) -> Points:
-        """Write no more checkpoints; returns the points from which another checkpointer continues. The log is released then."""
+        """Write no more checkpoints, and give up the one under way. Returns the points from which another one continues."""
+        self._ended = True
         self._waiters.clear()
+        self._close()
         return Points(self.last, self.older, self._serial)
 
     def check(self) -> None:
@@ -147,8 +150,10 @@ class Checkpointer:
     def begin(self, fresh: bool, done: Callable[[], None] | None = None) -> None:
         """Write a checkpoint now, with a new snapshot when `fresh` asks for it or it is due.
 
-        `done` is not called when the store breaks before the end; on a full disk it waits for the checkpoint after that.
+        `done` is not called when the store breaks before the end, or after `end`; on a full disk it waits for the next one.
         """
+        if self._ended:
+            return
         if self._running:
             if done is not None:
                 self._waiters.append(lambda: self.begin(fresh, done))
@@ -188,7 +193,7 @@ class Checkpointer:
             self.begin(True, lambda: self.cover(position, done))
 
     def _guard(self, step: Callable[[], None]) -> None:
-        if self._commit.faults.broken is not None:
+        if self._ended or self._commit.faults.broken is not None:
             self._close()
             return
         try:

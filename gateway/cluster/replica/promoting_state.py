@@ -28,8 +28,10 @@ class PromotingState:
     def start(self, ready: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Apply the log until at most APPLY_AT_ONCE_BYTES are left, then sync it, and call `ready`.
 
-        Nothing can truncate the log by now. The loop serves other work in between. `failed(reason)`: the log is broken.
+        Nothing can truncate the log by now; a later life may, so no checkpoint covers what is applied here. The loop serves
+        other work in between. `failed(reason)`: the log is broken.
         """
+        self._follower.end_checkpoints()
         self._apply(ready, failed, -1, 0)
 
     def leave(self) -> None:

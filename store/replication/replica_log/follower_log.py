@@ -207,6 +207,10 @@ class Follower:
             self._disk.replace(SUCCESSOR, b"")
         self._disk.remove(SUCCESSOR)
 
+    def end_checkpoints(self) -> None:
+        """FollowerLog.end_checkpoints."""
+        self._checkpointer.end()
+
     def promote(self, epoch: int) -> LeaderStore:
         """FollowerLog.promote."""
         raw, log = self._raw, self._log
