@@ -93,7 +93,7 @@ class Dispatcher:
         self.leasing = LeasingContext(leases, self.groups, self.rights, self.dead_letters, clock, self.counters, self.reads)
         self.receiving = Receiving(ReceiveContext(self.leasing, self.topics, policy))
         log.listen(self.receiving)
-        self.registry = Registry(self.topics, self.groups, pulls, clock)
+        self.registry = Registry(self.topics, self.groups, pulls, self.walks)
         resets = PendingResets(clock)
         self.pulling = Pulling(PullContext(store, self.leasing, self.registry, resets, tails), self.topics)
         log.listen(self.pulling)

@@ -32,7 +32,8 @@ from domain.ports import Clock, Timer
 from domain.store.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verbs
-from gateway.usecase.membership.members import Member, Registry
+from gateway.usecase.membership.group_members import Member
+from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending, too_large
 from gateway.usecase.topics_and_groups.topics import Topics
 
