@@ -121,12 +121,13 @@ FOLDERS = {
     "gateway/usecase/membership": ("pending_resets",),
     "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
-        "attached_sessions", "in_flight", "inbound", "live_delivery", "mqtt_session", "progress_checkpoints", "publisher",
-        "record_values", "resend_and_lag", "sessions", "snapshot", "stored_sessions",
+        "attached_sessions", "in_flight", "inbound", "live_delivery", "mqtt_session", "offer_queue", "progress_checkpoints",
+        "publisher", "record_values", "resend_and_lag", "sessions", "snapshot", "stored_sessions",
     ),
     "gateway/usecase/sessions/index": ("filter_index",),
     "gateway/usecase/sessions/shared": (
-        "delivery_leases", "group_delivery", "share_strategy", "shared_dispatch", "shared_subscriptions",
+        "delivery_leases", "group_delivery", "share_line", "share_members", "share_strategy", "shared_dispatch",
+        "shared_subscriptions",
     ),
     "gateway/usecase/tools": ("inspect",),
     "gateway/usecase/topics_and_groups": ("counters", "groups", "placement", "rights", "topics"),

@@ -258,8 +258,8 @@ class GatewayLife:
         """End all clients, since the gateway is lost. One that comes over another gateway meanwhile takes its session over."""
         self.ended = True
         self.stream.lost()
-        while self.clients:
-            client = self.clients.pop(next(iter(self.clients)))
+        for number, client in list(self.clients.items()):
+            del self.clients[number]
             try:
                 self._entry.handler.handle(client.connection, Disconnected("lost"))
                 client.connection.end()

@@ -43,22 +43,20 @@ class DeliveryLease:
 
     topic      topic of the receipt: the subscribed topic or the group's retry topic
     receipt    proof of the lease; a renewal replaces it
-    end_ms     wall clock in milliseconds at which the lease ends unless it is renewed
     attempt    number of this delivery, from 1
     renewing   True: a renewal is under way, and `receipt` is not valid until the store has answered
     outcome    HELD, SETTLED, RETURNED to the group after `delay_ms`, or DEAD_LETTERED
     delay_ms   time in milliseconds before a returned message is delivered again
     """
 
-    __slots__ = ("attempt", "delay_ms", "end_ms", "group", "outcome", "receipt", "renewing", "topic")
+    __slots__ = ("attempt", "delay_ms", "group", "outcome", "receipt", "renewing", "topic")
 
-    def __init__(self, group: str, topic: str, receipt: Receipt, end_ms: int, attempt: int = 1) -> None:
+    def __init__(self, group: str, topic: str, receipt: Receipt, attempt: int = 1) -> None:
         self.attempt = attempt
         self.delay_ms = 0
         self.group = group
         self.topic = topic
         self.receipt = receipt
-        self.end_ms = end_ms
         self.renewing = False
         self.outcome = HELD
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Final, final
 
 from domain.client.mqtt_session import (
@@ -24,6 +23,7 @@ from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.consume.watch import Interest
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey, QueueKeys
 from gateway.usecase.sessions.mqtt_session import MergedSubscription, MqttSession, merge_by_session
+from gateway.usecase.sessions.offer_queue import OfferQueue
 from gateway.usecase.sessions.progress_checkpoints import ProgressCheckpoints
 from gateway.usecase.sessions.publisher import is_from, level_of
 
@@ -60,15 +60,16 @@ class LiveDelivery:
     its queue enters the session's `lag`, and `catchup` reads it from the log when slots become free. So a slow client costs
     one offset for each queue. `settle` ends the lease of a confirmed message.
 
-    A turn offers messages to TURN_OFFERS sessions: further arrivals wait in `_arrivals`, in their order. A turn sends at
-    most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
+    A turn offers messages to TURN_OFFERS sessions: further arrivals wait, in their order. So do all while `hold` is in force.
+    A turn sends at most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
 
     checkpoints  storage of the progress of durable sessions
     log_end      physical log offset behind the last record that arrived
     waiting      deliveries that were left for the next turn
+    arrivals     records that have not been offered to all sessions yet
     _offers      offers that this turn may still make
-    _arrivals    records that have not been offered to all sessions yet
-    _firsts      physical offset of those at offset 0, by queue
+    _holds       calls of `hold` without one of `release`
+    _going_on    True: the arrivals are offered in the next turn
     _run         the first of them, while they are offered; None: no session has been offered any of them
     """
 
@@ -93,8 +94,9 @@ class LiveDelivery:
         self.log_end = 0
         self.waiting = 0
         self._offers = TURN_OFFERS
-        self._arrivals: deque[tuple[QueueKey, bytes]] = deque()
-        self._firsts: dict[QueueKey, int] = {}
+        self.arrivals = OfferQueue()
+        self._holds = 0
+        self._going_on = False
         self._run: OfferRun | None = None
 
     @property
@@ -137,13 +139,26 @@ class LiveDelivery:
             return
         queue = self._queue_keys.of(topic, queue_id)
         for at, data in enumerate(records):
-            if self._arrivals or not self._offer_now(queue, data):
-                if not self._arrivals:
-                    self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
-                self._arrivals.extend([(queue, each) for each in records[at:]])
-                if not uint64(data, 20):
-                    self._firsts[queue] = uint64(data, 28)
+            if self._holds or self.arrivals or not self._offer_now(queue, data):
+                for each in records[at:]:
+                    self.arrivals.add(queue, each)
+                self._go_on_soon()
                 return
+
+    def hold(self) -> None:
+        """Offer nothing until `release`: what arrives meanwhile waits."""
+        self._holds += 1
+
+    def release(self) -> None:
+        """End one hold. What waits is offered after the last one."""
+        self._holds -= 1
+        if self.arrivals:
+            self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
+        if not self._going_on and not self._holds:
+            self._going_on = True
+            self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
 
     def _matching(self, queue: QueueKey, data: bytes) -> tuple[list[MergedSubscription], Record, bytes, str]:
         """(the subscriptions that match the path of a record, the record, its stored properties, its path)."""
@@ -167,10 +182,11 @@ class LiveDelivery:
 
     def _go_on(self) -> None:
         """Offer the records that have arrived and wait, in their order."""
+        self._going_on = False
         self._offers = TURN_OFFERS
-        while self._arrivals:
+        while self.arrivals and not self._holds:
             if self._offers <= 0:
-                self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                self._go_on_soon()
                 return
             run = self._join()
             if run is not None:
@@ -182,12 +198,12 @@ class LiveDelivery:
         None: nobody gets the first record, which is taken away.
         """
         run = self._run
-        for queue, data in islice(self._arrivals, 0 if run is None else len(run.records), RUN_RECORDS):
+        for queue, data in self.arrivals.some(0 if run is None else len(run.records), RUN_RECORDS):
             merged_subscriptions, record, stored, path = self._matching(queue, data)
             wanted = bool(merged_subscriptions) and not _has_expired(data, stored, self._clock)
             if run is None:
                 if not wanted:
-                    self._offered()
+                    self.arrivals.offered()
                     self._offers -= 1
                     return None
                 run = self._run = OfferRun(merged_subscriptions)
@@ -210,28 +226,13 @@ class LiveDelivery:
         run.offered += number
         while records and records[0][3] <= run.offered:
             del records[0]
-            self._offered()
+            self.arrivals.offered()
         if not records:
             self._run = None
 
-    def _offered(self) -> None:
-        """The first of `_arrivals` has been offered to all sessions."""
-        queue, data = self._arrivals.popleft()
-        if not uint64(data, 20) and self._firsts.get(queue) == uint64(data, 28):
-            del self._firsts[queue]
-
-    @property
-    def arriving(self) -> int:
-        """Records that wait to be offered."""
-        return len(self._arrivals)
-
     def resume(self, session: MqttSession) -> None:
         """A session begins to read the log: records that wait to be offered can be read already, or were read by it before."""
-        session.firsts.update(self._firsts)
-
-    def unoffered(self) -> set[QueueKey]:
-        """The queues whose newest records have not been offered to all sessions yet."""
-        return {queue for queue, _ in self._arrivals}
+        session.firsts.update(self.arrivals.firsts)
 
     def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
         session = merged.session
@@ -286,7 +287,7 @@ class LiveDelivery:
     def _finish_turn(self) -> None:
         """Send deliveries that wait, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
         busy, self._busy = self._busy, []
-        if not self._arrivals:
+        if not self.arrivals:
             self._offers = TURN_OFFERS
         for session in busy:
             session.scheduled = False

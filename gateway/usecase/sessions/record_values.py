@@ -82,7 +82,7 @@ def _add_in_flight(
     if flags & _LEASED:
         group = cursor.text()
         pop_ms = int.from_bytes(cursor.take(8), "big")
-        lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
+        lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset))
         session.leases += 1
     flight = session.in_flight[slot] = InFlightMessage(
         flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, lease

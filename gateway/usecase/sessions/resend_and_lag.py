@@ -65,7 +65,10 @@ class CatchUp:
         outbound: LiveDelivery,
         sys_topics: SysTopics,
         filter_index: FilterIndex,
+        freed: Callable[[MqttSession], None],
     ) -> None:
+        """`freed` is called with a session whose slot has become free without an answer of its client."""
+        self._freed = freed
         self.retained_delivery = RetainedDelivery(state, clock, outbound, sys_topics, self.catch_up)
         self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0}
         self._filter_index = filter_index
@@ -330,3 +333,4 @@ class CatchUp:
             self.lost[reason] += 1
             session.free_slot(slot)
             self._outbound.checkpoints.mark_dirty(session)
+            self._freed(session)

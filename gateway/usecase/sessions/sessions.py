@@ -35,6 +35,7 @@ from gateway.usecase.sessions.index.filter_index import FilterIndex
 from gateway.usecase.sessions.index.index_rebuild import Replay
 from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
+from gateway.usecase.sessions.queue_restarts import QueueRestarts
 from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
@@ -73,25 +74,28 @@ class Sessions:
         self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
         self._wills = WillPublisher(state, clock, handler.sending)
-        leases = DeliveryLeases(store.leases, clock, handler.dead_letters)
+        leases = DeliveryLeases(store.leases, handler.walks, handler.dead_letters)
         self._outbound = LiveDelivery(state, clock, leases.settle, interest)
         start_positions = StartPositions(log, store.positions, metadata, clock)
         self._group_delivery = GroupDelivery(log, metadata, handler.receiving, self._outbound, leases, policy)
         self._shared = SharedSubscriptions(
-            start_positions, metadata, clock, handler.groups, handler.registry, self._group_delivery
+            start_positions, metadata, handler.walks, handler.groups, handler.registry, self._group_delivery
         )
         self._gone: dict[str, None] = {}
         metadata.follow_topics(self._topic_changed)
         self.sys_topics = SysTopics(clock, self._outbound)
         self.filter_index = FilterIndex(clock)
         replay = Replay(log, metadata, state, clock, self.filter_index)
-        self._catch_up = CatchUp(log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
+        self._catch_up = CatchUp(
+            log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index, self._shared.pump
+        )  # fmt: skip
         self._changes = SubscriptionChanges(
             log, metadata, state, clock, self._outbound, self._catch_up, self._shared, handler.questions
         )
         self._inbound = InboundDeduplication(state, handler.sending)
         self._attached = attached
         self._sessions = attached.by_connection
+        self._restarts = QueueRestarts(handler.walks, self._sessions, self._outbound)
         self._stored = StoredSessions(
             state, clock, self._wills, self._outbound, self._shared, self.filter_index, replay, store.leases.lapse
         )
@@ -125,7 +129,7 @@ class Sessions:
     @property
     def undelivered(self) -> int:
         """Number of deliveries and of new messages that wait for a later turn of the loop."""
-        return self._outbound.waiting + self._outbound.arriving
+        return self._outbound.waiting + len(self._outbound.arrivals)
 
     @property
     def attached(self) -> int:
@@ -150,9 +154,9 @@ class Sessions:
 
     def went_back(self, topic: str, queue_id: int, offset: int) -> None:
         """A broker has lost the messages of a queue from `offset` on. Those that get these offsets now are new to sessions."""
-        self.filter_index.forget((topic, queue_id))
-        for session in self._sessions.values():
-            self._catch_up.begin_at(session, (topic, queue_id), offset)
+        queue = (topic, queue_id)
+        self.filter_index.forget(queue)
+        self._restarts.begin(lambda session: self._catch_up.begin_at(session, queue, offset))
 
     def freed(self, group: str, topic: str) -> None:
         """StoreListener: does nothing, since a GroupReceive waits for returned messages itself."""
@@ -172,8 +176,7 @@ class Sessions:
         if name in self._gone:
             del self._gone[name]
             if topic.created_ms:
-                for session in self._sessions.values():
-                    self._catch_up.restart_topic(session, name)
+                self._restarts.begin(lambda session: self._catch_up.restart_topic(session, name))
         self._shared.changed(name)
 
     # Connecting
@@ -261,9 +264,11 @@ class Sessions:
         if connection is None:
             return
         del self._sessions[connection]
+        self._restarts.disconnecting(session)
         for subscription in session.subscriptions.values():
             self._outbound.disconnect(session, subscription)
-        behind = set(session.lag) | (self._outbound.unoffered() if session.durable else set())
+        arrivals = self._outbound.arrivals
+        behind = {*session.lag, *filter(arrivals.has, session.positions)} if session.durable else set()
         known = not session.finding_lag
         self._shared.disconnect(session)
         session.disconnect()
@@ -277,7 +282,7 @@ class Sessions:
             session.will = None
             session.after_appends(lambda: self._stored.remove(session))
             return
-        if known and not behind and session.baseline_ms:
+        if known and not behind and not arrivals and session.baseline_ms:
             session.baseline_ms = max(session.baseline_ms, session.disconnected_ms - self._log.late_ms())
         for queue in session.positions if known else ():
             if queue not in behind:

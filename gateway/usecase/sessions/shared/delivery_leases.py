@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.message.receipt import Receipt
-from domain.ports import Clock
 from domain.store.store_ports import Leases
+from domain.walk import Walk, Walks
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.sessions.in_flight import DEAD_LETTERED, HELD, RETURNED, SETTLED, DeliveryLease
 
 LEASE_MS: Final = 60_000
 """Length of a lease: for so long a crash of the node delays redelivery. Leases of connected clients are renewed."""
 RENEW_BEFORE_END_MS: Final = 40_000
-"""A lease is renewed when it ends within this time."""
+"""A lease is renewed when it has been held until this long before its end, at the next check."""
 RENEWAL_CHECK_NS: Final = 15_000 * MILLISECOND_NS
 """Time between two checks for leases to renew."""
+RENEWED: Final = 64
+"""Leases that one step of a check renews."""
 
 
 class DeliveryLeases:
@@ -26,13 +29,18 @@ class DeliveryLeases:
 
     A lease that is being renewed has no valid receipt until the store has answered. An outcome that is decided in between is
     carried out after the answer.
+
+    _held    lease -> monotonic time from which on it is renewed
+    _order   these, by time; and at most as many again, and RENEWED, of leases that are over
     """
 
-    def __init__(self, leases: Leases, clock: Clock, dead_letters: DeadLetters) -> None:
+    def __init__(self, leases: Leases, walks: Walks, dead_letters: DeadLetters) -> None:
         self._leases = leases
-        self._clock = clock
+        self._walks = walks
+        self._clock = walks.clock
         self._dead_letters = dead_letters
-        self._held: dict[DeliveryLease, None] = {}
+        self._held: dict[DeliveryLease, int] = {}
+        self._order: deque[tuple[int, DeliveryLease]] = deque()
         self._to_settle: dict[tuple[str, str], list[Receipt]] = {}
         self._renewal_scheduled = False
 
@@ -41,7 +49,7 @@ class DeliveryLeases:
 
     def track(self, lease: DeliveryLease) -> None:
         """Renew `lease` from now on, until it is settled, given back or dead-lettered."""
-        self._held[lease] = None
+        self._hold(lease)
         if not self._renewal_scheduled:
             self._renewal_scheduled = True
             self._clock.call_at(self._clock.monotonic_ns() + RENEWAL_CHECK_NS, self._renew_due)
@@ -81,30 +89,46 @@ class DeliveryLeases:
 
     def _renew_due(self) -> None:
         self._renewal_scheduled = False
-        if not self._held:
-            return
-        soon = self._clock.wall_ms() + RENEW_BEFORE_END_MS
-        due: dict[tuple[str, str], list[DeliveryLease]] = {}
-        for lease in self._held:
-            if lease.end_ms < soon and not lease.renewing:
-                due.setdefault((lease.group, lease.topic), []).append(lease)
-        for (group, topic), leases in due.items():
-            self._renew(group, topic, leases)
-        self._renewal_scheduled = True
-        self._clock.call_at(self._clock.monotonic_ns() + RENEWAL_CHECK_NS, self._renew_due)
+        if self._held:
+            self._renewal_scheduled = True
+            self._walks.begin(self._renew_all())
+
+    def _renew_all(self) -> Walk:
+        """Renew the leases that end soon, RENEWED in a step."""
+        now = self._clock.monotonic_ns()
+        while self._order and self._order[0][0] <= now:
+            due: dict[tuple[str, str], list[DeliveryLease]] = {}
+            for _ in range(RENEWED):
+                if not self._order or self._order[0][0] > now:
+                    break
+                at, lease = self._order.popleft()
+                if self._held.get(lease) != at:
+                    continue
+                self._hold(lease)
+                if not lease.renewing:
+                    due.setdefault((lease.group, lease.topic), []).append(lease)
+            for (group, topic), leases in due.items():
+                self._renew(group, topic, leases)
+            yield
+        self._clock.call_at(now + RENEWAL_CHECK_NS, self._renew_due)
+
+    def _hold(self, lease: DeliveryLease) -> None:
+        """Renew a lease later."""
+        at = self._held[lease] = self._clock.monotonic_ns() + (LEASE_MS - RENEW_BEFORE_END_MS) * MILLISECOND_NS
+        self._order.append((at, lease))
+        if len(self._order) > 2 * len(self._held) + RENEWED:
+            self._order = deque((at, each) for at, each in self._order if self._held.get(each) == at)
 
     def _renew(self, group: str, topic: str, leases: list[DeliveryLease]) -> None:
         for lease in leases:
             lease.renewing = True
 
         def renewed(result: list[Receipt | Failure] | Failure) -> None:
-            end_ms = self._clock.wall_ms() + LEASE_MS
             outcomes = [result] * len(leases) if isinstance(result, Failure) else result
             for lease, outcome in zip(leases, outcomes, strict=True):
                 lease.renewing = False
                 if isinstance(outcome, Receipt):
                     lease.receipt = outcome
-                    lease.end_ms = end_ms
                 else:
                     # The lease has ended, or the store takes no writes: do not renew again.
                     self._held.pop(lease, None)

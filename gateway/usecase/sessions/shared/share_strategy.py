@@ -1,4 +1,4 @@
-"""The choice of the member of a shared subscription that gets the next message, among those who can take one.
+"""Strategies of shared subscriptions: which member can take a message, and who gets those of an ordering key.
 
 The attribute `share.strategy` of a group names its strategy; the policy's `share_strategy` is the default. The strategy is
 read whenever messages are delivered, so that a change takes effect with the next message.
@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from domain.client.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, MqttSubscription
-from domain.message import property as properties
 from domain.message.record import Record
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.topics_and_groups.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
+from gateway.usecase.topics_and_groups.policy import STRATEGIES, STRATEGY
 
 LEASES_MAX: Final = 64
 """Messages of shared subscriptions that one session may have in flight: other members do not get these messages."""
@@ -58,74 +57,57 @@ def fits(member: Member, record: Record) -> bool:
     bound decides, since a delivery cannot be withdrawn.
     """
     session, subscription = member
-    most = session.packet_bytes_max
-    if most == 0:
-        return True
-    if subscription.level == AT_LEAST_ONCE:
-        return len(record.body) + 4 <= most
-    return len(record.data) + 3 * record.properties.count(b"\x02") + 8 <= most
+    return session.packet_bytes_max == 0 or bytes_of(record, subscription.level == AT_LEAST_ONCE) <= session.packet_bytes_max
+
+
+def bytes_of(record: Record, declinable: bool) -> int:
+    """The Maximum Packet Size that a member needs: of a delivery that can be declined at least, of another one for sure."""
+    if declinable:
+        return len(record.body) + 4
+    return len(record.data) + 3 * record.properties.count(b"\x02") + 8
 
 
 @final
 class KeyOwners:
     """Sticky strategy: the member that gets the messages of an ordering key while it is connected.
 
-    Remembers at most KEYS_MAX keys and forgets the oldest.
+    Remembers at most `most` keys and forgets the oldest.
     """
 
-    __slots__ = ("_counts", "_owners")
+    __slots__ = ("_keys", "_most", "_owners")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = KEYS_MAX) -> None:
+        self._most = most
         self._owners: dict[bytes, MqttSession] = {}
-        self._counts: dict[MqttSession, int] = {}
+        self._keys: dict[MqttSession, dict[bytes, None]] = {}
 
-    def choose(self, key: bytes, candidates: list[Member]) -> Member | None:
-        """The owner of `key`; a new key goes to the candidate with the fewest keys. None: the owner cannot take one now."""
-        owner = self._owners.get(key)
-        for member in candidates:
-            if member[0] is owner:
-                return member if is_free(*member) else None
-        if owner is not None:
-            self._forget(key, owner)
-        free = [member for member in candidates if is_free(*member)]
-        if not free:
-            return None
-        chosen = min(free, key=lambda member: self._counts.get(member[0], 0))
-        if len(self._owners) >= KEYS_MAX:
-            oldest = next(iter(self._owners))
-            self._forget(oldest, self._owners[oldest])
-        self._owners[key] = chosen[0]
-        self._counts[chosen[0]] = self._counts.get(chosen[0], 0) + 1
-        return chosen
+    def owner(self, key: bytes) -> MqttSession | None:
+        """The owner of a key, None when it has none."""
+        return self._owners.get(key)
 
-    def _forget(self, key: bytes, owner: MqttSession) -> None:
-        del self._owners[key]
-        self._counts[owner] -= 1
-        if self._counts[owner] == 0:
-            del self._counts[owner]
+    def keys(self, session: MqttSession) -> int:
+        """Number of keys that a member owns."""
+        return len(self._keys.get(session, ()))
+
+    def assign(self, key: bytes, session: MqttSession) -> MqttSession | None:
+        """Make a member the owner of a key without one -> the member that has lost a key because there are too many."""
+        lost: MqttSession | None = None
+        if len(self._owners) >= self._most:
+            lost = self.forget(next(iter(self._owners)))
+        self._owners[key] = session
+        self._keys.setdefault(session, {})[key] = None
+        return lost
+
+    def forget(self, key: bytes) -> MqttSession:
+        """Take a key from its owner, which is returned."""
+        owner = self._owners.pop(key)
+        keys = self._keys[owner]
+        del keys[key]
+        if not keys:
+            del self._keys[owner]
+        return owner
 
     def disconnect(self, session: MqttSession) -> None:
         """The member has left: its keys get new owners."""
-        if self._counts.pop(session, 0):
-            self._owners = {key: owner for key, owner in self._owners.items() if owner is not session}
-
-
-def choose(strategy: str, owners: KeyOwners, candidates: list[Member], stored: bytes) -> Member | None:
-    """The member that gets the message, moved to the end of `candidates`; None: no suitable member can take it now."""
-    key = properties.find(stored, properties.SHARDING_KEY_START) if strategy == STICKY else b""
-    if key:
-        return owners.choose(key, candidates)
-    best = -1
-    for at, (session, subscription) in enumerate(candidates):
-        if not is_free(session, subscription):
-            continue
-        if strategy == ROUND_ROBIN:
-            best = at
-            break
-        if best < 0 or session.leases < candidates[best][0].leases:
-            best = at
-    if best < 0:
-        return None
-    member = candidates.pop(best)
-    candidates.append(member)
-    return member
+        for key in self._keys.pop(session, ()):
+            del self._owners[key]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.address import path_in
@@ -11,8 +11,7 @@ from domain.client.mqtt_session import MqttSubscription
 from domain.command import Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received, Refused
-from domain.filter.path_matching import matches
-from domain.filter.stored_path_filter import path_filter
+from domain.filter.stored_path_filter import PathFilter, path_filter
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.message import property as properties
 from domain.message.record import Record
@@ -22,7 +21,7 @@ from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.shared.delivery_leases import LEASE_MS
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
-from gateway.usecase.sessions.shared.share_strategy import KeyOwners, Member, choose, fits, room_of
+from gateway.usecase.sessions.shared.share_members import Choice, ShareMembers, UndeliveredMessage
 from gateway.usecase.topics_and_groups.policy import STICKY
 
 
@@ -54,13 +53,13 @@ class GroupReceive:
         self._cancelled = False
         self._connection = ClientConnection("mqtt", self)
 
-    def start(self, limit: int, patterns: Iterable[str]) -> None:
-        """Lease up to `limit` messages whose paths match one of `patterns`, for LEASE_MS; wait up to WAIT_MS_MAX for them."""
+    def start(self, limit: int, wanted: PathFilter | None) -> None:
+        """Lease up to `limit` messages that are `wanted`, None: all, for LEASE_MS; wait up to WAIT_MS_MAX for them."""
         self._delivery.receive(
             self._connection,
             Receive(
                 self, self._group, self._topic, limit, LEASE_MS, WAIT_MS_MAX,
-                filter=path_filter(self._topic, patterns), from_first=True, fleeting=True,
+                filter=wanted, from_first=True, fleeting=True,
             ),
         )  # fmt: skip
 
@@ -77,7 +76,7 @@ class GroupReceive:
             return
         self._connection.end()
         if isinstance(event, Received):
-            leases = [self._lease(message, event.invisible_ms) for message in event.messages]
+            leases = [self._lease(message) for message in event.messages]
             if self._cancelled:
                 self._delivery.leases.give_back(leases)
                 return
@@ -87,10 +86,10 @@ class GroupReceive:
         elif not self._cancelled:
             self._refused(event.failure.code)
 
-    def _lease(self, message: Leased, invisible_ms: int) -> DeliveryLease:
+    def _lease(self, message: Leased) -> DeliveryLease:
         receipt = message.receipt
         topic = leased_topic(self._group, self._topic, receipt)
-        return DeliveryLease(self._group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
+        return DeliveryLease(self._group, topic, receipt, message.attempt)
 
     def close(self) -> None:
         """Does nothing: there is no socket."""
@@ -102,29 +101,10 @@ class GroupReceive:
         """Does nothing: access is checked for each member of the group."""
 
 
-MATCH_CACHE_MAX: Final = 1_024
+PATHS_MAX: Final = 1_024
 """Paths that one dispatcher remembers."""
 PENDING_MAX: Final = 64
 """Sticky strategy: messages that may wait for their members before the dispatcher stops leasing more. Other strategies: 1."""
-
-
-@final
-class UndeliveredMessage:
-    """A leased message that no member has been sent.
-
-    stored     its encoded properties
-    path       topic name that the message was published to
-    rejected   members for which the message was too large; None: none
-    """
-
-    __slots__ = ("lease", "path", "record", "rejected", "stored")
-
-    def __init__(self, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
-        self.lease = lease
-        self.record = record
-        self.stored = stored
-        self.path = path
-        self.rejected: set[MqttSession] | None = None
 
 
 @final
@@ -137,7 +117,7 @@ class SharedDispatch:
     """
 
     __slots__ = (
-        "_delivery", "_leases", "_match_cache", "_members", "_notify_refused", "_owners", "_paths", "_pending", "_receive",
+        "_delivery", "_filter", "_leases", "_looks_on", "_members", "_notify_refused", "_paths", "_pending", "_receive",
         "_returns_under_way", "group", "topic",
     )  # fmt: skip
 
@@ -154,11 +134,11 @@ class SharedDispatch:
         self._delivery = delivery
         self._leases = delivery.leases
         self._notify_refused = refused
-        self._members: dict[MqttSession, dict[str, MqttSubscription]] = {}
+        self._members = ShareMembers()
+        self._filter: PathFilter | None = None
         self._pending: deque[UndeliveredMessage] = deque()
-        self._match_cache: dict[str, list[Member]] = {}
         self._paths: dict[bytes, str] = {}
-        self._owners = KeyOwners()
+        self._looks_on = False
         self._receive: GroupReceive | None = None
         self._returns_under_way = 0
 
@@ -169,33 +149,25 @@ class SharedDispatch:
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Add a member, or another subscription of a member, or replace one."""
-        before = self._patterns()
-        self._members.setdefault(session, {})[subscription.pattern] = subscription
-        self._match_cache.clear()
-        if self._patterns() != before:
-            self._cancel_receive()
+        if self._members.join(session, subscription):
+            self._change_filter()
         self.pump()
 
     def leave(self, session: MqttSession, pattern: str) -> list[DeliveryLease]:
         """Remove a subscription of a member. Returns leases that the caller gives back, before it calls `pump`."""
-        before = self._patterns()
-        patterns = self._members.get(session, {})
-        patterns.pop(pattern, None)
-        self._match_cache.clear()
+        no_filter, no_member = self._members.leave(session, pattern)
         back: list[DeliveryLease] = []
-        if not patterns:
-            self._members.pop(session, None)
-            self._owners.disconnect(session)
-            if self.is_empty or self._delivery.strategy(self.group) == STICKY:
-                back = [waiting.lease for waiting in self._pending]
-                self._pending.clear()
-                self._cancel_receive()
-        if self._patterns() != before:
+        if no_member and (self.is_empty or self._delivery.strategy(self.group) == STICKY):
+            back = [waiting.lease for waiting in self._pending]
+            self._pending.clear()
             self._cancel_receive()
+        if no_filter:
+            self._change_filter()
         return back
 
-    def _patterns(self) -> dict[str, None]:
-        return {pattern: None for patterns in self._members.values() for pattern in patterns}
+    def _change_filter(self) -> None:
+        self._filter = path_filter(self.topic, self._members.filters)
+        self._cancel_receive()
 
     def _cancel_receive(self) -> None:
         """Cancel the Receive: its filter is out of date, and it would settle messages that the new filter matches."""
@@ -220,13 +192,27 @@ class SharedDispatch:
         self._hand_out(strategy)
         if self._receive is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
             return
-        members = self._members
-        room = min(
-            RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
-        )  # fmt: skip
+        room = self._members.room(RECEIVE_MESSAGES_MAX)
         if room > 0:
             receive = self._receive = GroupReceive(self._delivery, self.group, self.topic, self._received, self._refused)
-            receive.start(room, self._patterns())
+            receive.start(room, self._filter)
+        elif self._members.unsure:
+            self._look_on()
+
+    def wake(self, session: MqttSession) -> None:
+        """A member can take messages again: slots have become free, or its client reads."""
+        self._members.wake(session)
+        self.pump()
+
+    def _look_on(self) -> None:
+        """Look at more members in a later turn."""
+        if not self._looks_on:
+            self._looks_on = True
+            self._delivery.after_answers(self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._looks_on = False
+        self.pump()
 
     def _received(self, leases: list[DeliveryLease], messages: Sequence[Leased]) -> None:
         """Deliver the messages that a Receive has leased."""
@@ -246,7 +232,7 @@ class SharedDispatch:
         """`path_in`, cached."""
         path = self._paths.get(origin)
         if path is None:
-            if len(self._paths) >= MATCH_CACHE_MAX:
+            if len(self._paths) >= PATHS_MAX:
                 self._paths.clear()
             path = self._paths[origin] = path_in(self.topic, origin)
         return path
@@ -254,47 +240,25 @@ class SharedDispatch:
     def reject(self, session: MqttSession, lease: DeliveryLease, record: bytes, path: str) -> None:
         """The message is too large for the member that it was delivered to: deliver it to another member."""
         view = Record(record)
-        waiting = UndeliveredMessage(lease, view, view.properties, path)
-        waiting.rejected = {session}
         self._leases.track(lease)
-        self._pending.appendleft(waiting)
+        self._pending.appendleft(UndeliveredMessage(lease, view, view.properties, path, session.packet_bytes_max))
         self.pump()
 
     def _hand_out(self, strategy: str) -> None:
         unwanted: list[DeliveryLease] = []
         for _ in range(len(self._pending)):
             waiting = self._pending.popleft()
-            wanting = self._matching(waiting.path)
-            candidates = self._able(wanting, waiting)
-            member = choose(strategy, self._owners, candidates, waiting.stored)
-            if member is not None:
-                self._delivery.deliver_to(member, waiting.lease, waiting.record, waiting.stored, waiting.path)
-            elif candidates:
+            chosen = self._members.choose(strategy, waiting)
+            if chosen is Choice.WAITS:
                 self._pending.append(waiting)
-            elif wanting:
+            elif chosen is Choice.TOO_LARGE:
                 self._delivery.too_large(waiting.lease)
-            else:
+            elif chosen is Choice.UNWANTED:
                 unwanted.append(waiting.lease)
+            else:
+                self._delivery.deliver_to(chosen, waiting.lease, waiting.record, waiting.stored, waiting.path)
         if unwanted:
             self._leases.give_back(unwanted)
-
-    @staticmethod
-    def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:
-        """Members for which the message is not too large. `wanting` itself when that is all, so that `choose` reorders it."""
-        rejected = waiting.rejected or ()
-        able = [member for member in wanting if member[0] not in rejected and fits(member, waiting.record)]
-        return wanting if len(able) == len(wanting) else able
-
-    def _matching(self, path: str) -> list[Member]:
-        """Members with a subscription that matches `path`, each with its subscription of the highest QoS."""
-        found = self._match_cache.get(path)
-        if found is None:
-            found = []
-            for session, patterns in self._members.items():
-                fitting = [subscription for pattern, subscription in patterns.items() if matches(pattern, path)]
-                if fitting:
-                    found.append((session, max(fitting, key=lambda subscription: subscription.level)))
-            if len(self._match_cache) >= MATCH_CACHE_MAX:
-                self._match_cache.clear()
-            self._match_cache[path] = found
-        return found
+        if self._members.unsure and self._pending:
+            self._members.unsure = False
+            self._look_on()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from domain.address import topic_of_path
@@ -15,9 +16,9 @@ from domain.client.mqtt_session import EXACTLY_ONCE, MqttSubscription
 from domain.delivery.routed import Delivery
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
-from domain.ports import Clock
 from domain.store.store_ports import Metadata
 from domain.topic.topic import Group
+from domain.walk import Walk, Walks
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.in_flight import DeliveryLease
@@ -45,14 +46,15 @@ class SharedSubscriptions:
         self,
         start_positions: StartPositions,
         metadata: Metadata,
-        clock: Clock,
+        walks: Walks,
         groups: Groups,
         registry: Registry,
         delivery: GroupDelivery,
     ) -> None:
         self._start_positions = start_positions
         self._metadata = metadata
-        self._clock = clock
+        self._walks = walks
+        self._clock = walks.clock
         self._groups = groups
         self._registry = registry
         self._delivery = delivery
@@ -89,10 +91,10 @@ class SharedSubscriptions:
         self._groups.ensure(subscription.group, ready)
 
     def _topics(self, pattern: str) -> list[str]:
-        """Existing topics that may have messages for `pattern`."""
+        """Existing topics that may have messages for `pattern`, one above WILDCARD_TOPICS_MAX when there are more."""
         name = topic_of_filter(pattern)
         if name == "":
-            return [each for each in self._metadata.topic_names() if is_routed(each)]
+            return list(islice(filter(is_routed, self._metadata.topic_names()), WILDCARD_TOPICS_MAX + 1))
         return [name] if self._metadata.topic(name) is not None else []
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
@@ -168,7 +170,7 @@ class SharedSubscriptions:
         dispatchers = self._dispatchers.get(subscription.group, {})
         back: list[DeliveryLease] = []
         left: list[SharedDispatch] = []
-        for dispatcher in list(dispatchers.values()):
+        for dispatcher in self._of(subscription):
             back += dispatcher.leave(session, subscription.pattern)
             if dispatcher.is_empty:
                 del dispatchers[dispatcher.topic]
@@ -178,6 +180,12 @@ class SharedSubscriptions:
         if not dispatchers:
             self._dispatchers.pop(subscription.group, None)
         return back, left
+
+    def _of(self, subscription: MqttSubscription) -> list[SharedDispatch]:
+        """The dispatchers that may have messages for a subscription."""
+        dispatchers = self._dispatchers.get(subscription.group, {})
+        name = topic_of_filter(subscription.pattern)
+        return list(dispatchers.values()) if name == "" else [dispatchers[name]] if name in dispatchers else []
 
     def resume(self, session: MqttSession) -> None:
         """The client has connected: join all groups of the session."""
@@ -259,16 +267,20 @@ class SharedSubscriptions:
         if self._wildcards and topic not in self._known:
             self._known.add(topic)
             if is_routed(topic):
-                for (session, _), subscription in list(self._wildcards.items()):
-                    self._join_wildcard(session, subscription, topic)
+                self._walks.begin(self._join_all(topic))
+
+    def _join_all(self, topic: str) -> Walk:
+        """All subscriptions that begin with a wildcard join a new topic."""
+        for (session, name), subscription in list(self._wildcards.items()):
+            if self._wildcards.get((session, name)) is subscription:
+                self._join_wildcard(session, subscription, topic)
+                yield
 
     def pump(self, session: MqttSession) -> None:
         """The member can take messages again: slots have become free, or its client reads."""
         for subscription in session.shared_subscriptions.values():
-            name = topic_of_filter(subscription.pattern)
-            dispatchers = self._dispatchers.get(subscription.group, {})
-            for dispatcher in [dispatchers[name]] if name in dispatchers else list(dispatchers.values()) if name == "" else []:
-                dispatcher.pump()
+            for dispatcher in self._of(subscription):
+                dispatcher.wake(session)
 
     def reject(self, session: MqttSession, items: Sequence[Delivery]) -> None:
         """Deliveries exceed the Maximum Packet Size of this client: offer those of groups to other members."""
@@ -277,10 +289,9 @@ class SharedSubscriptions:
             if lease is None:
                 continue
             path = delivery.routed.path
-            for dispatcher in self._dispatchers.get(lease.group, {}).values():
-                if dispatcher.topic == topic_of_path(path):
-                    dispatcher.reject(session, lease, delivery.routed.record.data, path)
-                    break
+            dispatcher = self._dispatchers.get(lease.group, {}).get(topic_of_path(path))
+            if dispatcher is not None:
+                dispatcher.reject(session, lease, delivery.routed.record.data, path)
             else:
                 self._leases.give_back([lease])
 

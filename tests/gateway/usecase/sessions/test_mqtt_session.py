@@ -18,7 +18,7 @@ PATTERNS = ("t/#", "t/+", "t/a", "+/a", "u")
 
 
 def lease() -> DeliveryLease:
-    return DeliveryLease("g", "t", Receipt(0, 1, 1, 0, RETRY_NONE, "b", 0, 0), 5)
+    return DeliveryLease("g", "t", Receipt(0, 1, 1, 0, RETRY_NONE, "b", 0, 0))
 
 
 def occupy(session: MqttSession, size: int = 100, leased: bool = False) -> int:

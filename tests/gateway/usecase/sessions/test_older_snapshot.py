@@ -50,7 +50,7 @@ def session() -> MqttSession:
     out.subscriptions[long] = MqttSubscription(long, 0)
     out.shared_subscriptions["$share/g/t/x"] = MqttSubscription("t/x", 1, group="g")
     out.will = Will(Message("w", b"gone", b"k\x01v\x02", retain=1), 30, 0xFFFFFFF0)
-    lease = DeliveryLease("g", "t", Receipt(8, 1_700_000_000_123, 0, 0, 0, "", 70, 8), 0)
+    lease = DeliveryLease("g", "t", Receipt(8, 1_700_000_000_123, 0, 0, 0, "", 70, 8))
     out.in_flight[65_535] = InFlightMessage(1, ("t", 0), 5, "", False, (7,))
     out.in_flight[1] = InFlightMessage(2, ("t", 1), 6, "", True, ())
     out.in_flight[1].accepted = True
