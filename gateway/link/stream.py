@@ -44,6 +44,11 @@ class Stream:
         return endpoint_text(*self._endpoints[self._at])
 
     @property
+    def servers(self) -> int:
+        """Number of servers."""
+        return len(self._endpoints)
+
+    @property
     def begun(self) -> bool:
         """True while there is a connection, or one is being made."""
         return self._wire is not None

@@ -61,6 +61,7 @@ from nameserver.settings import NameserverSettings
 from nameserver.stored_settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter
+from protocols.remoting.nodes.forwarding.greeting import Welcome
 from protocols.setting import Setting
 
 
@@ -187,7 +188,7 @@ def compose(place: ClientPlace, stored: StorePlace | StoreSide) -> Parts:
         gate = _gate(handler, gate, access, attached, store, clock)
     path = CommandPath(place, gate, side.first)
     channels = Channels(place.counters.of(CHANNELS), path.entry)
-    forwarded = _forwarded(place, path.entry, handler.walks, store)
+    forwarded = _forwarded(place, path.entry, handler.walks, side)
     handler.add(channels, forwarded)
     parts = partial(
         Parts,
@@ -262,10 +263,10 @@ def _added(
     return _Added(watches, sessions, latest_values, use_cases)
 
 
-def _forwarded(place: ClientPlace, entry: CommandEntry, walks: Walks, store: MessageStore) -> ForwardedClients:
-    config, life = place.config, place.entropy.token(16)
-    versions = config.part(StoreAddress, "gateway").versions
-    return ForwardedClients(entry, walks, store.state, config.cluster, config.broker, life, config.controlled, versions)
+def _forwarded(place: ClientPlace, entry: CommandEntry, walks: Walks, side: StoreSide) -> ForwardedClients:
+    config, life = place.config, place.entropy.token(16).hex()
+    welcome = Welcome(config.cluster, config.broker, life, config.controlled, epoch=side.epoch)
+    return ForwardedClients(entry, walks, side.store.state, welcome, config.part(StoreAddress, "gateway").versions)
 
 
 def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:

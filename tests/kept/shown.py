@@ -19,6 +19,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("HearReplica", "run"): "",
     ("HearReplica", "refuses"): "",
     ("ReplicaHeard", "refuses"): "",
+    ("Welcome", "epoch"): 0,
     ("GreetController", "level"): 0,
     ("ControllerGreeted", "level"): 0,
     ("ConfirmDeliveries", "alone"): False,  # between a connection and its pump: never sent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kept.exchanges.epochs import EPOCHS
 from tests.kept.exchanges.exchange import Exchanges
 from tests.kept.exchanges.families import FAMILIES
 from tests.kept.exchanges.since import LONGER, SINCE
@@ -30,5 +31,6 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
     assert _wrong(family, FAMILIES[family], longer) == []
 
 
-def test_what_is_new_since_44998bdc_is_read_and_written_as_9b7b43c7_does() -> None:
-    assert _wrong("since", SINCE) == []
+@pytest.mark.parametrize(("family", "exchanges"), [("since", SINCE), ("since-epochs", EPOCHS)])
+def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:
+    assert _wrong(family, exchanges) == []

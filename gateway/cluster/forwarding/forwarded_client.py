@@ -9,7 +9,7 @@ from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTop
 from domain.admin.subscription import LeaseDeliveries
 from domain.client.mqtt_session import ReadingResumed
 from domain.command import Command, Receive, Unwatch, Watch
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
@@ -89,6 +89,12 @@ class ForwarderClients:
         self._clock = clock
         self._give_back = give_back
         self._ticket_number = _BEFORE_TICKETS
+        self._doubt = ""
+
+    def take_doubt(self) -> str:
+        """Text of the newest refusal since the last call that another replica might not give; "": there was none."""
+        found, self._doubt = self._doubt, ""
+        return found
 
     def items(self) -> dict[int, Callable[[Reader], None]]:
         """Kind of an item that the store's node sends about a client -> what takes it."""
@@ -152,6 +158,8 @@ class ForwarderClients:
     def _event(self, reader: Reader) -> None:
         number, ticket_number = reader.unpack(item.OF_EVENT)
         event: Event = EVENT_KINDS.get(reader)
+        if type(event) is Refused and _is_doubtful(event.failure):
+            self._doubt = event.failure.text
         client = self.numbered.get(number)
         if client is None:
             return
@@ -203,3 +211,8 @@ class ForwarderClients:
 
     def _gone(self, reader: Reader) -> None:
         self.numbered.pop(I64.get(reader), None)
+
+
+def _is_doubtful(failure: Failure) -> bool:
+    """True for the refusals of a leader that cannot confirm, as one that was replaced."""
+    return failure.code is ErrorCode.STORE_UNAVAILABLE or (failure.code is ErrorCode.FLUSH_TIMEOUT and failure.copies)

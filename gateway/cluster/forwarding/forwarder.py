@@ -126,6 +126,8 @@ class Forwarder:
         known = self.facts
         if known is not None and welcome.text != known.text:
             raise WireError(f"the store is {welcome.text}, and was {known.text}: start this gateway again")
+        if known is not None and 0 < welcome.epoch < known.epoch:
+            raise WireError(f"it leads in epoch {welcome.epoch}, and another replica in epoch {known.epoch}")
         self._welcome = welcome
 
     def connected(self, send: Callable[[bytes], None]) -> None:
@@ -162,6 +164,10 @@ class Forwarder:
         except WireError as error:
             self._forget(f"what the store has sent cannot be read ({error})")
             raise
+
+    def doubt(self) -> str:
+        """NodeSpeaker.doubt."""
+        return self.forwarded.take_doubt()
 
     def lost(self) -> None:
         """The connection has ended."""

@@ -41,19 +41,16 @@ class ForwardedClients:
         entry: CommandEntry,
         walks: Walks,
         state: State,
-        cluster: str,
-        broker: str,
-        life: bytes,
-        controlled: bool,
+        welcome: Welcome,
         versions: Sequence[int] = VERSIONS,
     ) -> None:
-        """`entry`: where the commands of clients go. `life`: 16 random bytes that identify this run of the process.
-        `versions`: of the frames, the newest first."""
+        """`entry`: where the commands of clients go. `welcome`: of a gateway that is not known yet. `versions`: of the frames,
+        the newest first."""
         self._entry = entry
         self._walks = walks
         self._clock = walks.clock
         self._versions = versions
-        self._welcome = Welcome(cluster, broker, life.hex(), controlled)
+        self._welcome = welcome
         self._gateways: dict[str, GatewayLife] = {}
         self._greeted: dict[ClientConnection, GatewayLife] = {}
         self._ticking = False

@@ -19,6 +19,9 @@ PAUSE_MS: Final = 50
 PAUSE_MAX_MS: Final = 2_000
 REPLICA_PAUSE_MAX_MS: Final = 200
 """The same where one of several replicas leads soon."""
+DOUBT_NS: Final = (5 * SECOND_NS, 60 * SECOND_NS)
+"""Pause before the other replicas are tried again because of refusals: the first one, and the limit. It doubles each time, and
+another replica begins with the first one."""
 PINGS: Final = 4
 """Parts of the time of silence: after the first one without a byte, the store is asked for a sign."""
 
@@ -35,6 +38,9 @@ class Dialog(Protocol):
 
     def receive(self, data: bytes) -> None:
         """Bytes have come. Raises GatewayError, whose text says why the connection has to be closed."""
+
+    def doubt(self) -> str:
+        """Text of a refusal since the last call that another replica might not give; "": there was none."""
 
     def ping(self) -> None:
         """Send a request that the other node has to answer, to learn whether it lives."""
@@ -75,6 +81,9 @@ class StoreConnection:
         self._timer: Timer | None = None
         self._received_bytes = 0
         self._quiet_parts = 0
+        self._doubted = ""
+        self._doubt_ns = DOUBT_NS[0]
+        self._next_doubt_ns = clock.monotonic_ns()
         self._lines = RepeatedLines(log, clock)
 
     @property
@@ -123,10 +132,24 @@ class StoreConnection:
             return
         if dialog.greeted and not before:
             self._stream.succeeded()
+            if self.where != self._doubted:
+                self._doubt_ns = DOUBT_NS[0]
             self._watch()
             log.info("connected to the store at %s", self.where)
             self._lines.forget()
             self._change("")
+        if why := dialog.doubt():
+            self._look_elsewhere(why)
+
+    def _look_elsewhere(self, why: str) -> None:
+        """The store refuses what another replica might not, as a leader does that was replaced: try the others in turn, once in
+        DOUBT_NS. With none that leads in a newer epoch the turn comes back here, and the stream goes on."""
+        now = self._clock.monotonic_ns()
+        if self._stream.servers > 1 and now >= self._next_doubt_ns:
+            self._next_doubt_ns = now + self._doubt_ns
+            self._doubt_ns = min(2 * self._doubt_ns, DOUBT_NS[1])
+            self._doubted = self.where
+            self._stream.end(f"it refuses what another replica may store: {why}")
 
     def ended(self, reason: str) -> None:
         """WireUser.ended."""

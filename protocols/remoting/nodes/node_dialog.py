@@ -41,6 +41,9 @@ class NodeSpeaker(Protocol):
     def received(self, body: bytes) -> None:
         """The body of a NODE_FRAME. Raises WireError: the connection has to be closed."""
 
+    def doubt(self) -> str:
+        """Text of a refusal since the last call that another replica might not give; "": there was none."""
+
     def lost(self) -> None:
         """The connection is gone."""
 
@@ -101,6 +104,10 @@ class NodeDialog:
     def _send(self, body: bytes) -> None:
         if not self._ended:
             self._write(encode(NODE_FRAME, 0, body=body, flag=FLAG_ONEWAY, serialize=BINARY, language=LANGUAGE_OTHER))
+
+    def doubt(self) -> str:
+        """NodeSpeaker.doubt."""
+        return self._speaker.doubt()
 
     def ping(self) -> None:
         """Send a request that the other node has to answer, to learn whether it lives."""

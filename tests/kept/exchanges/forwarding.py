@@ -153,6 +153,9 @@ class _Speaker:
     def received(self, body: bytes) -> None:
         pass
 
+    def doubt(self) -> str:
+        return ""
+
     def lost(self) -> None:
         pass
 
@@ -167,13 +170,13 @@ def _written(at: int) -> bytes:
     return written[at]
 
 
-def _greet() -> bytes:
+def greet() -> bytes:
     written: list[bytes] = []
     NodeDialog(_Speaker(), None, written.append).open()
     return written[0]
 
 
-WELCOMED = answer(READERS, _greet, NodeGreeted(None, encode(WELCOME)), lambda frame: welcome_of(frame.body))
+WELCOMED = answer(READERS, greet, NodeGreeted(None, encode(WELCOME)), lambda frame: welcome_of(frame.body))
 
 
 def _read_greeting(data: bytes) -> Any:
@@ -185,7 +188,7 @@ def _plain(data: bytes) -> Any:
 
 
 FORWARDING: Exchanges = {
-    "greeting": Exchange(_greet, _read_greeting),
+    "greeting": Exchange(greet, _read_greeting),
     "welcome": WELCOMED,
     "frame of a gateway": Exchange(partial(_written, 1), _plain),
     "frame of a store": Exchange(lambda: node_frame(9, NodeFrameOut(None, _frame(VERSION))), _plain),

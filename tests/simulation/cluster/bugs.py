@@ -9,6 +9,7 @@ from typing import Any, Final
 from controller.groups import registration
 from controller.member import grey_moves, log_writer
 from domain.store.store_ports import StateChange
+from gateway.cluster.forwarding import store_connection
 from gateway.cluster.replica import cut_off
 from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
@@ -106,6 +107,12 @@ def leads_on_alone(patch: Patch) -> None:
 def shrinks_below_the_least(patch: Patch) -> None:
     """A SyncStateSet shrinks below `min_in_sync`: nobody else may lead."""
     patch.setattr(set_review, "least_of", lambda group: 1)
+
+
+@BUGS.found_by(partings.run_before, 4)
+def stays_at_the_replaced(patch: Patch) -> None:
+    """A gateway stays at a leader that has been replaced, as long as that one gives signs of life."""
+    patch.setattr(store_connection.StoreConnection, "_look_elsewhere", lambda self, why: None)
 
 
 class _MarkedState:

@@ -258,7 +258,7 @@ class StoreNode(Machine):
         self.store = store
         try:
             place = place_of(self.group.config, PORTS, self.host, self.clock, self.entropy)
-            parts = compose(place, StoreSide(store=self.ports_of(store)))
+            parts = compose(place, StoreSide(store=self.ports_of(store), epoch=store.replica.epoch))
         except GatewayError as error:
             self._over(str(error))
             return

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.cluster.partings import run
+from tests.simulation.cluster.partings import run, run_before
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_group_serves_within_ten_seconds(seed: int) -> None:
     partings = run(seed)
     assert partings.cluster.checkers.serving > 1, "another replica has led"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gateways_leave_a_leader_of_the_version_before_that_keeps_them(seed: int) -> None:
+    assert run_before(seed).cluster.checkers.serving > 1, "another replica has led"

@@ -42,6 +42,7 @@ class Welcome:
     life         hexadecimal name of this life of its process
     resumed      True: the stream goes on; False: the store knows nothing of it, and all clients have to begin again
     received     number of the last frame that it has of that stream
+    epoch        leader epoch in which it leads its store group; 0: it is no replica, or of a version that does not say
     """
 
     cluster: str
@@ -51,6 +52,7 @@ class Welcome:
     resumed: bool = False
     received: int = 0
     version: int = UNSIZED
+    epoch: int = 0
 
     @property
     def text(self) -> str:
@@ -59,8 +61,11 @@ class Welcome:
 
 
 def encode(value: Greeting | Welcome) -> bytes:
-    """A greeting or a welcome -> JSON."""
-    return msgspec.json.encode(value)
+    """A greeting or a welcome -> JSON. An epoch of 0 is left out, as by versions that know none."""
+    fields = msgspec.to_builtins(value)
+    if not fields.get("epoch", True):
+        del fields["epoch"]
+    return msgspec.json.encode(fields)
 
 
 def greeting_of(body: bytes) -> Greeting:

@@ -36,6 +36,7 @@ class EchoDialog:
         self.greeted = False
         self.ends = 0
         self.pings = 0
+        self.doubts = ""
         self._write = write
         self.heard = b""
 
@@ -47,6 +48,10 @@ class EchoDialog:
         if b"nonsense" in self.heard:
             raise GatewayError("it says nonsense")
         self.greeted = self.greeted or self.heard.startswith(b"welcome")
+
+    def doubt(self) -> str:
+        found, self.doubts = self.doubts, ""
+        return found
 
     def ping(self) -> None:
         self.pings += 1
@@ -251,5 +256,43 @@ def test_of_several_replicas_the_one_that_answers_is_found() -> None:
         assert connection.attempts == 3
         connection.close()
         servers[2].close()
+
+    asyncio.run(run())
+
+
+def test_a_store_that_refuses_is_left_for_another_replica_and_no_more_often_than_is_stated() -> None:
+    async def run() -> None:
+        servers = [await asyncio.start_server(welcome, "127.0.0.1", 0) for _ in range(2)]
+        ports = [each.sockets[0].getsockname()[1] for each in servers]
+        dialogs: list[EchoDialog] = []
+
+        def made(write: Callable[[bytes], None]) -> Dialog:
+            dialogs.append(EchoDialog(write))
+            return dialogs[-1]
+
+        connection = connection_to(ports, made, lambda: None)
+        connection.start()
+        for _ in range(2):
+            await until(lambda: not connection.waits)
+            dialogs[-1].doubts = "too few replicas are in sync"
+            dialogs[-1].ping()
+            await until(lambda: not dialogs[-1].doubts)
+        assert connection.losses == 1, "the second one comes too soon"
+        assert connection.where == f"127.0.0.1:{ports[1]}"
+        connection.close()
+        for each in servers:
+            each.close()
+
+    asyncio.run(run())
+
+
+def test_a_store_without_other_replicas_is_not_left() -> None:
+    async def run() -> None:
+        async with StoreScene(welcome) as scene:
+            await until(lambda: not scene.connection.waits)
+            scene.dialogs[0].doubts = "the disk is full"
+            scene.dialogs[0].ping()
+            await until(lambda: not scene.dialogs[0].doubts)
+            assert not scene.connection.losses
 
     asyncio.run(run())
