@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.decision import Decision, without_leader
+from controller.groups.decision import Decision, named, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ANY_EPOCH, ElectLeader
 from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, StoreGroup, StoreReplica
@@ -25,7 +25,7 @@ def elect(group: StoreGroup, change: ElectLeader) -> Decision:
     order = preference if group.members else rank
     winner = min((each for each in voters if change.designated in (0, each.id)), key=order, default=None)
     if winner is not None:
-        return Decision(_led(group, winner, voters))
+        return Decision(named(_led(group, winner, voters), winner.id, change.fresh))
     if change.asker or change.designated:
         return Decision(group, GroupRefusal.ELECTION_FAILED)
     return Decision(without_leader(group) if group.leader else group, GroupRefusal.NO_CANDIDATE)

@@ -193,7 +193,8 @@ class Heartbeats:
             return False  # the first election is asked for by a replica, as Apache's brokers do
         if group.leader and not self.is_dead(group.name, group.leader, now_ms):
             return False
-        return bool(electorate(group, self.live(group, now_ms)))
+        live = self.live(group, now_ms)
+        return bool(electorate(group, live)) and not group.lacks_election(live)
 
 
 def _lost_ms(heard: HeartbeatKept) -> int:

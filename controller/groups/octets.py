@@ -45,10 +45,13 @@ RECORDS: Final[dict[str, tuple[type, dict[str, str]]]] = {
     "ControllerList": (ControllerList, {"number": "int", "places": "tuple[ControllerPlace, ...]"}),
     "RunlessReplica": (StoreReplica, _REPLICA),
     "RunlessGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[RunlessReplica, ...]"}),
-    "StoreReplica": (StoreReplica, {**_REPLICA, "run": "str"}),
-    "StoreGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[StoreReplica, ...]"}),
+    "NamelessReplica": (StoreReplica, {**_REPLICA, "run": "str"}),
+    "NamelessGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[NamelessReplica, ...]"}),
+    "StoreReplica": (StoreReplica, {**_REPLICA, "run": "str", "identity": "str"}),
+    "StoreGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[StoreReplica, ...]", "identity": "str"}),
 }
-"""Records: the class, and the fields in the order of their bytes, with their types. Runless: before snapshots of version 3."""
+"""Records: the class, and the fields in the order of their bytes, with their types. Runless: before snapshots of version 3;
+nameless: those of version 3."""
 
 
 def encode(form: str, value: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.groups.decision import Decision
+from controller.groups.decision import Decision, named
 from controller.groups.election import electorate
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import FoundGroup, RecoverGroup
@@ -21,9 +21,14 @@ def recover(group: StoreGroup, change: RecoverGroup) -> Decision:
 
 
 def found(group: StoreGroup, change: FoundGroup) -> Decision:
-    """Let a group begin with the log of one replica. Refused once an election is known."""
-    refusal = GroupRefusal.HAS_MEMBERS if group.members else _unfit(group, change)
-    return Decision(group, refusal) if refusal is not None else _alone(group, change.replica, change.live)
+    """Let a group go on with the log of one replica. Refused while the newest election is known."""
+    known = bool(group.members) and not (change.fresh and group.lacks_election(change.live))
+    refusal = GroupRefusal.HAS_MEMBERS if known else _unfit(group, change)
+    if refusal is not None:
+        return Decision(group, refusal)
+    ruling = _alone(group, change.replica, change.live)
+    assert ruling.group is not None
+    return Decision(named(ruling.group, change.replica, change.fresh))
 
 
 def _alone(group: StoreGroup, replica: int, live: Iterable[ReplicaReport]) -> Decision:

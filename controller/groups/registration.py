@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.groups.decision import Decision, without_leader
+from controller.groups.decision import Decision, named, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ApplyId, CleanReplicas, RegisterReplica
 from domain.controller.group import REPLICAS_MAX, UNKNOWN, StoreGroup, StoreReplica
@@ -37,6 +37,8 @@ def register(group: StoreGroup, change: RegisterReplica) -> Decision:
     if known is None or change.cluster != group.cluster:
         return Decision(group, GroupRefusal.NOT_REGISTERED)
     same_log = known.incarnation == change.incarnation
+    if change.identity and change.identity != group.identity and not _gives_identity(group, same_log):
+        return Decision(group, GroupRefusal.OTHER_GROUP)
     is_next = not known.run or change.run in ("", known.run) or known.run in change.runs_before
     if not is_next and (same_log or change.continues):
         return Decision(group, GroupRefusal.COPIED)
@@ -55,9 +57,18 @@ def register(group: StoreGroup, change: RegisterReplica) -> Decision:
         position=change.position if said else known.position,
         continues_log=known.continues_log if same_log else _inherited(group, known, change.continues),
         run=change.run,
+        identity=change.identity or (known.identity if same_log else ""),
     )
     group = replace(group, replicas=tuple(now if each.id == now.id else each for each in group.replicas))
+    if group.members:
+        group = named(group, now.id, change.fresh)
     return Decision(without_leader(group) if group.leader == now.id else group)
+
+
+def _gives_identity(group: StoreGroup, same_log: bool) -> bool:
+    """True when a log with an identity may register in a group that has none: before the first election, whose winner decides,
+    or when it is the log that the group knows."""
+    return not group.identity and (not group.members or same_log)
 
 
 def _inherited(group: StoreGroup, before: StoreReplica, continues: str) -> str:

@@ -34,11 +34,12 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
 def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupRefusal | None:
     """Refusal of a change before its replication; None: the rules of the group decide.
 
-    A first election makes a log the group's. So it is not held while a replica has a log that was in an election before.
+    An election makes a log the group's. So it is not held while a replica has a log that was in an election of which this
+    controller does not know.
     """
     if group is None:
         return None
-    if isinstance(change, ElectLeader) and group.is_forgotten:
+    if isinstance(change, ElectLeader) and group.lacks_election(heartbeats.live(group, now_ms)):
         return GroupRefusal.FORGOTTEN
     if isinstance(change, RegisterReplica) and heartbeats.runs_elsewhere(group.name, change.id, change.run, now_ms):
         return GroupRefusal.RUNS_ELSEWHERE

@@ -1,10 +1,13 @@
 """The state machine as bytes: version 1 | floor 8 | number of groups 2 | the groups in their order (octets.py).
 
 Version 2 has the book of the controllers behind the version. It is written from the first change of their number on. Version 3
-has the book, and the run of each replica. It is written once a replica has reported its run.
+has the book, and the run of each replica. It is written once a replica has reported its run. Version 4 has the identities of
+groups and replicas too. It is written once one of them has an identity.
 
-group    cluster | name | next id | leader | leader epoch | members | set epoch | least | list of replicas
-replica  id | node | address | incarnation | learner | epoch | position | continued log | run, in version 3
+group    cluster | name | next id | leader | leader epoch | members | set epoch | least | list of replicas | identity, from
+         version 4 on
+replica  id | node | address | incarnation | learner | epoch | position | continued log | run, from version 3 on | identity,
+         from version 4 on
 
 Raft keeps these bytes in its own snapshot and checks them there. A group takes at most 90 kB, with all limits reached.
 """
@@ -21,17 +24,31 @@ from controller.raft.refusal import LaterVersionError
 VERSION: Final = 1
 VERSION_WITH_BOOK: Final = 2
 VERSION_WITH_RUNS: Final = 3
-GROUPS: Final = "tuple[RunlessGroup, ...]"
-GROUPS_WITH_RUNS: Final = "tuple[StoreGroup, ...]"
+VERSION_WITH_IDENTITY: Final = 4
+GROUPS: Final = {
+    VERSION: "tuple[RunlessGroup, ...]",
+    VERSION_WITH_BOOK: "tuple[RunlessGroup, ...]",
+    VERSION_WITH_RUNS: "tuple[NamelessGroup, ...]",
+    VERSION_WITH_IDENTITY: "tuple[StoreGroup, ...]",
+}
 
 
 def snapshot(groups: StoreGroups) -> bytes:
     """The whole state."""
-    runs = any(replica.run for group in groups for replica in group.replicas)
-    version = VERSION_WITH_RUNS if runs else VERSION_WITH_BOOK if groups.book.number else VERSION
+    version = _version(groups)
     book = b"" if version == VERSION else octets.encode("ControllerList", groups.book)
-    found = octets.encode(GROUPS_WITH_RUNS if runs else GROUPS, tuple(groups))
+    found = octets.encode(GROUPS[version], tuple(groups))
     return b"".join((bytes((version,)), book, octets.encode("int", groups.floor), found))
+
+
+def _version(groups: StoreGroups) -> int:
+    """The lowest version that has all of the state."""
+    replicas = [replica for group in groups for replica in group.replicas]
+    if any(each.identity for each in (*groups, *replicas)):
+        return VERSION_WITH_IDENTITY
+    if any(each.run for each in replicas):
+        return VERSION_WITH_RUNS
+    return VERSION_WITH_BOOK if groups.book.number else VERSION
 
 
 def restore(data: bytes) -> StoreGroups:
@@ -41,11 +58,11 @@ def restore(data: bytes) -> StoreGroups:
     """
     if not data:
         return StoreGroups()
-    if data[0] not in (VERSION, VERSION_WITH_BOOK, VERSION_WITH_RUNS):
+    if data[0] not in GROUPS:
         raise LaterVersionError(f"the snapshot of the store groups has version {data[0]}")
     reader = OctetReader(data, 1)
     book = None if data[0] == VERSION else reader.value("ControllerList")
     floor = reader.value("int")
-    found = reader.value(GROUPS_WITH_RUNS if data[0] == VERSION_WITH_RUNS else GROUPS)
+    found = reader.value(GROUPS[data[0]])
     reader.finish()
     return StoreGroups(iter(found), floor, book)

@@ -33,14 +33,20 @@ class GroupRefusal(Enum):
     OLD_BOOK = "the controllers have changed in between"
     LAST_MEMBER = "no replica would remain that has all records"
     FORGOTTEN = (
-        "these controllers know of no election of the store group, and a replica has a log that was in one: they have lost "
-        "their folders, or are those of another cluster. An operator says with whose log the group goes on: headgate cluster "
-        "found"
+        "a replica has a log that was in an election of which these controllers do not know: they have lost their folders, "
+        "have an older copy of them, or are those of another cluster. An operator says with whose log the group goes on: "
+        "headgate cluster restore-controllers"
     )
     HAS_MEMBERS = "the store group has had an election: use move, or recover"
     COPIED = (
         "another process has registered with a copy of this data directory, and may have acknowledged what this copy lacks: "
         "start that one, or remove the replica (headgate cluster remove): this copy then comes back as a new one"
+    )
+    OTHER_GROUP = (
+        "the log of this replica is of another store group, which has the same name: nothing was changed. If this node is of "
+        "another cluster, correct replication.controllers; if it shall take this group's log, give it an empty directory "
+        "(--data); if this group was begun by mistake, remove it (headgate cluster remove GROUP --all --even-living) and "
+        "restore the other one (headgate cluster restore-controllers GROUP)"
     )
     RUNS_ELSEWHERE = "another process with a copy of this data directory is alive: one of them has to stop"
 

@@ -53,10 +53,12 @@ class RegisterReplica(GroupChange):
     continues     incarnation all of whose flushed records are in this log, as after a power failure; "" after any other loss
     run           random text of the process that has started; "": it does not say
     runs_before   runs of this data directory before it, as far as one of them may have registered last
+    identity      identity of the store group in its data directory; "": it has none, or its log is empty
+    fresh         random identity for a group with members that has none; the controller that leads draws it
 
-    Refusals: NOT_REGISTERED; LAST_MEMBER, when the only member of the SyncStateSet wants to be a learner; COPIED, when a
-    process has registered last that did not run in this data directory, and this log is that one's or continues it;
-    RUNS_ELSEWHERE, while another process of the replica is alive.
+    Refusals: NOT_REGISTERED; OTHER_GROUP, when `identity` is not that of the group; LAST_MEMBER, when the only member of the
+    SyncStateSet wants to be a learner; COPIED, when a process has registered last that did not run in this data directory, and
+    this log is that one's or continues it; RUNS_ELSEWHERE, while another process of the replica is alive.
     """
 
     cluster: str
@@ -69,6 +71,8 @@ class RegisterReplica(GroupChange):
     continues: str = ""
     run: str = ""
     runs_before: tuple[str, ...] = ()
+    identity: str = ""
+    fresh: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +104,18 @@ class ElectLeader(GroupChange):
     asker          replica that asks for an election; 0: none does. In the first election of a group it counts as alive.
     designated     the only replica that may win; 0: any
     leader_epoch   refuse when this is not the leader epoch; ANY_EPOCH: do not look
+    fresh          random identity for a group that has none, unless the winner has one; the controller that leads draws it
 
     Refusals: NOT_REGISTERED, OLD_LEADER_EPOCH, LEADER_VALID; NO_CANDIDATE, after which nobody leads when neither a replica
-    nor an operator had asked; ELECTION_FAILED when one had; FORGOTTEN, when it were the first election, and a replica has
-    registered a log that was in one before.
+    nor an operator had asked; ELECTION_FAILED when one had; FORGOTTEN, when a replica has a log that was in an election of
+    which these controllers do not know.
     """
 
     live: tuple[ReplicaReport, ...] = ()
     asker: int = 0
     designated: int = 0
     leader_epoch: int = ANY_EPOCH
+    fresh: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +157,21 @@ class RecoverGroup(GroupChange):
 
 @dataclass(frozen=True, slots=True)
 class FoundGroup(GroupChange):
-    """An operator says with whose log a store group begins of which the controllers know no election.
+    """An operator says with whose log a store group goes on whose newest election the controllers do not know.
 
-    Its epoch is above those of all logs that have been registered.
+    Its epoch is above those of all logs that have been registered. The group keeps its identity, or takes that of this log.
 
-    replica   the first leader, and the only member of the SyncStateSet: registered, alive, and no learner
+    replica   the leader, and the only member of the SyncStateSet: registered, alive, and no learner
     live      what the replicas that were alive when the change was proposed said of themselves
+    fresh     random identity for a group that has none, and whose new leader has none; the controller that leads draws it.
+              "": a controller of a version before is there, for which the group must not have had an election
 
-    Refusals: UNKNOWN_GROUP; HAS_MEMBERS, after an election; NOT_A_REPLICA; NOT_ALIVE.
+    Refusals: UNKNOWN_GROUP; HAS_MEMBERS, when the newest election is known; NOT_A_REPLICA; NOT_ALIVE.
     """
 
     replica: int
     live: tuple[ReplicaReport, ...] = ()
+    fresh: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -63,6 +64,7 @@ class StoreReplica:
     continues_log  a log of this replica that was in the SyncStateSet, and all of whose flushed records are in the present one;
                    "": there is none
     run            random text of the process that has registered last; "": not reported
+    identity       identity of the store group in its data directory, as last registered; "": none, or not reported
     """
 
     id: int
@@ -74,6 +76,7 @@ class StoreReplica:
     position: int = UNKNOWN
     continues_log: str = ""
     run: str = ""
+    identity: str = ""
 
     @property
     def member(self) -> SetMember:
@@ -92,6 +95,8 @@ class StoreGroup:
     members        the SyncStateSet by id, ascending; empty until the first election, and never after it
     set_epoch      ascends with every change of `members`, and at every election
     least          members that a send above `flushed` needs, set by an operator; 0: `min_in_sync` follows the replicas
+    identity       random text, which no other group of the name has; "": none, before the first election and in a group of the
+                   version before
     """
 
     cluster: str
@@ -103,6 +108,7 @@ class StoreGroup:
     members: tuple[SetMember, ...] = ()
     set_epoch: int = 0
     least: int = 0
+    identity: str = ""
 
     def replica(self, replica_id: int) -> StoreReplica | None:
         """The replica with this id, None when there is none."""
@@ -129,8 +135,25 @@ class StoreGroup:
 
     @property
     def is_forgotten(self) -> bool:
-        """True when no election of the group is known, and a replica has registered a log that was in one."""
-        return not self.members and any(each.epoch > 0 for each in self.replicas)
+        """True when a replica has registered a log that was in an election of which the controllers do not know.
+
+        They know of none, or of older ones than a log of this group: they have lost their folders, or have an older copy.
+        """
+        return any(self.is_newer(each, each.epoch) for each in self.replicas)
+
+    def lacks_election(self, live: Iterable[ReplicaReport]) -> bool:
+        """True when it is forgotten, or a live replica reports such a log."""
+        logs = {each.member: each for each in self.replicas}
+        found = ((logs.get(SetMember(each.id, each.incarnation)), each.epoch) for each in live)
+        return self.is_forgotten or any(replica is not None and self.is_newer(replica, epoch) for replica, epoch in found)
+
+    def is_newer(self, replica: StoreReplica, epoch: int) -> bool:
+        """True when the log of `replica`, whose newest record is of `epoch`, was in an election of this group after the newest
+        one that is known. A log that neither is a member nor says that it is of this group proves nothing."""
+        if not self.members:
+            return epoch > 0
+        is_own = replica.member in self.members or (bool(self.identity) and replica.identity == self.identity)
+        return is_own and self.leader_epoch < epoch <= EPOCH_SAID_MAX
 
     @property
     def lacking(self) -> tuple[int, ...]:

@@ -9,8 +9,11 @@ from domain.command import Command, TicketedCommand
 from domain.controller.group import StoreGroup
 from domain.event import Event, TicketedEvent
 
-LEVEL: Final = 1
-"""What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas."""
+RUNS_LEVEL: Final = 1
+IDENTITY_LEVEL: Final = 2
+LEVEL: Final = IDENTITY_LEVEL
+"""What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas; 2:
+identities of store groups."""
 
 
 @dataclass(slots=True)

@@ -167,6 +167,7 @@ class HearReplica(TicketedCommand):
     figures      what it has measured since its last heartbeat; None: it does not measure
     run          random text of its process; "": it does not say
     refuses      why it does not follow the leader, for people; "": it does, or tries to
+    identity     identity of the store group in its data directory; "": it has none, or does not say
     """
 
     group: str
@@ -175,6 +176,7 @@ class HearReplica(TicketedCommand):
     figures: ReplicaFigures | None = None
     run: str = ""
     refuses: str = ""
+    identity: str = ""
 
 
 @dataclass(slots=True)

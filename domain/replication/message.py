@@ -31,10 +31,12 @@ class Era(NamedTuple):
     """The part of a log that the leader of one epoch has written.
 
     begin   position where it begins: the end of the last batch of an older epoch
+    writer  incarnation of the log that wrote it; 0: unknown. One history has one writer in an epoch
     """
 
     epoch: int
     begin: int
+    writer: int = 0
 
 
 class FollowRefusal(Enum):
@@ -47,6 +49,18 @@ class FollowRefusal(Enum):
     OTHER_PROCESS = (
         "the leader has heard of another process of this replica, and asks the controllers which one registered last"
     )
+    OTHER_GROUP = (
+        "the log is of another store group, which has the same name: nothing was changed. Stop this node, and correct "
+        "replication.controllers, or give it an empty directory (--data) if it shall take the log of the leader"
+    )
+    OTHER_HISTORY = (
+        "the log and that of the leader are two histories whose epochs have equal numbers: nothing was changed. Look which of "
+        'them is complete (docs/cluster.md, "Another history"); a node whose log is not needed gets an empty directory (--data)'
+    )
+
+
+STRANGE: Final = frozenset({FollowRefusal.OTHER_GROUP, FollowRefusal.OTHER_HISTORY})
+"""Refusals of a follower that is of another store group or history: it does not come in by trying again."""
 
 
 @dataclass(slots=True)
@@ -61,6 +75,7 @@ class Follow(TicketedCommand):
     serves        `host:port` at which it serves readers while it follows; "": nowhere
     run           random text of its process; "": it does not say
     gates         `host:port` at which it takes gateways when it leads; "": it does not say
+    identity      identity of the store group of its log; "": it has none, or does not say
     """
 
     group: str
@@ -73,6 +88,7 @@ class Follow(TicketedCommand):
     serves: str = ""
     run: str = ""
     gates: str = ""
+    identity: str = ""
 
 
 @dataclass(slots=True)
@@ -84,12 +100,17 @@ class FollowAccepted(TicketedEvent):
     first   position of the first byte that the leader has
     common  of logs that cannot be continued: up to where the leader had the same log, before retention deleted it; -1: nowhere,
             or the leader does not say
+    last    position of the last batch before `cut`, which the follower compares with its own before it cuts; -1: unknown, or
+            the leader does not say
+    checksum  CRC-32 of that batch, as stored in it
     """
 
     epoch: int
     cut: int
     first: int
     common: int = -1
+    last: int = -1
+    checksum: int = 0
 
 
 @dataclass(slots=True)

@@ -106,6 +106,19 @@ class DamagedLog(Protocol):
         """Close the files; it can be opened again, or not."""
 
 
+class BatchMark(NamedTuple):
+    """One batch of a log.
+
+    begin      position of its first byte
+    end        position behind its last byte
+    checksum   CRC-32 of its header and records, as stored in it
+    """
+
+    begin: int
+    end: int
+    checksum: int
+
+
 class LogWork(NamedTuple):
     """Counters of a log since it was opened; its replica reports their increase between two heartbeats.
 
@@ -158,6 +171,9 @@ class ReplicaLog(Protocol):
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending; of one that is foreign, not that of epoch 0."""
+
+    def batch_before(self, position: int) -> BatchMark | None:
+        """The last batch that begins before `position`; None: there is none, or it cannot be read."""
 
 
 class ReceivedLog(ReplicaLog, Protocol):

@@ -7,10 +7,20 @@ from typing import Final, NamedTuple, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from domain.replication.message import ERAS_MAX, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from domain.replication.ports import ReceivedLog, ReplicaDataError, UnknownFormatError
+from domain.replication.message import (
+    ERAS_MAX,
+    STRANGE,
+    Follow,
+    FollowAccepted,
+    FollowRefusal,
+    FollowRefused,
+    LogBytes,
+    LogHeld,
+)
+from domain.replication.ports import BatchMark, ReceivedLog, ReplicaDataError, UnknownFormatError
 from store.replication.ports import LeaderConnection
 from store.replication.progress import WINDOW_BYTES
+from store.replication.replica_log.eras import is_another
 
 POLL_NS: Final = 250 * MILLISECOND_NS
 UNTOLD_BYTES: Final = 2 * 1024 * 1024
@@ -19,6 +29,8 @@ UPGRADE_MS: Final = 30_000
 """Pause before a new connection to a leader that has sent batches of an unknown format version."""
 SIGN_NS: Final = 150 * MILLISECOND_NS
 """Time after a report at which the next word of the leader is answered with another one, though nothing has changed."""
+STRANGE_MS: Final = 5_000
+"""Pause before a new connection to a leader of another store group or history."""
 SILENCE_NS: Final = 1_000 * MILLISECOND_NS
 """Silence of the leader after which the connection is closed."""
 
@@ -29,6 +41,7 @@ class FollowerPlace(NamedTuple):
     serves: str = ""
     run: str = ""
     gates: str = ""
+    identity: str = ""
 
 
 @final
@@ -38,6 +51,7 @@ class Following:
     follows   True while the leader accepts this replica
     confirmed newest confirmed position that the leader has sent; this log may be shorter
     refuses   error of this version of the program with the format of the leader's batches; "": none known
+    strange   reason why this log and the leader's are not of one store group or history; "": none known
     """
 
     def __init__(
@@ -55,6 +69,7 @@ class Following:
         by retention."""
         self.follows = False
         self.refuses = ""
+        self.strange = ""
         self.confirmed = 0
         self._log = log
         self._own = own_id
@@ -130,6 +145,9 @@ class Following:
 
     def refused(self, event: FollowRefused) -> None:
         """Close the connection, since the leader refuses this replica; another connection asks again."""
+        if event.reason in STRANGE:
+            self._is_strange(event.reason)
+            return
         self._end(f"{event.reason.value} (epoch {event.epoch})")
 
     def accepted(self, event: FollowAccepted) -> None:
@@ -138,6 +156,10 @@ class Following:
         log, cut = self._log, event.cut
         if self._closed or self._cutting or event.epoch != self._epoch or cut > log.written:
             self._end("the leader's answer is not about this log")
+        elif event.last >= log.first and is_another(
+            log.batch_before(event.last + 1), BatchMark(event.last, cut, event.checksum)
+        ):
+            self._is_strange(FollowRefusal.OTHER_HISTORY)
         elif cut < max(log.applied, log.first):
             self._end("the log begins anew")
             self.close()
@@ -150,6 +172,11 @@ class Following:
                 self._cutting = False
                 self._end(str(error))
 
+    def _is_strange(self, reason: FollowRefusal) -> None:
+        """Leave the log as it is: a person has to look. A later connection asks again, since the leader may be another one."""
+        self.strange = reason.value
+        self._end(reason.value, STRANGE_MS)
+
     def _cut(self) -> None:
         self._cutting = False
         if self._closed:
@@ -160,6 +187,7 @@ class Following:
         if self._connection is None:
             return
         self.follows = True
+        self.strange = ""
         early, self._early, self._early_bytes = self._early, [], 0
         for event in early:
             self.bytes(event)

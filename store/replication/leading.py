@@ -20,7 +20,7 @@ from store.replication.members import SyncStateSet
 from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
 from store.replication.progress import WINDOW_BYTES, ReplicaProgress
-from store.replication.replica_log.eras import NOTHING, common_end
+from store.replication.replica_log.eras import NOTHING, common_end, is_inside, parted_epoch
 from store.replication.set_review import LOST_NS, SetReview, member_of
 
 PART_BYTES: Final = 1024 * 1024
@@ -115,11 +115,19 @@ class Leading:
         if refusal is not None:
             connection.send(FollowRefused(command.ticket, refusal, self._log.epoch))
             return
-        cut = common_end(self._log.eras(), self._log.written, command.eras, command.end)
+        eras = self._log.eras()
+        if parted_epoch(eras, command.eras):
+            connection.send(FollowRefused(command.ticket, FollowRefusal.OTHER_HISTORY, self._log.epoch))
+            return
+        cut = common_end(eras, self._log.written, command.eras, command.end)
         if command.end == command.first and cut == NOTHING and command.end == self._log.first:
             cut = command.end  # an empty log with the same first position
         if cut < max(self._log.first, command.first):
             connection.send(FollowAccepted(command.ticket, self._log.epoch, NOTHING, self._log.first, cut))
+            return
+        last = self._log.batch_before(cut)
+        if is_inside(last, cut):
+            connection.send(FollowRefused(command.ticket, FollowRefusal.OTHER_HISTORY, self._log.epoch))
             return
         now = self._clock.monotonic_ns()
         follower = self.followers.get(command.replica)
@@ -131,7 +139,10 @@ class Leading:
         follower.serves = command.serves
         follower.gates = command.gates
         self._paths.follows(follower.id)
-        connection.send(FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first))
+        accepted = FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first)
+        if last is not None and last.end == cut:
+            accepted.last, accepted.checksum = last.begin, last.checksum
+        connection.send(accepted)
         self._mark()
 
     def _refusal(self, command: Follow) -> FollowRefusal | None:
@@ -145,6 +156,8 @@ class Leading:
         if known is None or known.incarnation != str(command.incarnation) or command.replica == self._own.id:
             self._keeper.poll()
             return FollowRefusal.UNKNOWN_REPLICA
+        if "" not in (self.group.identity, command.identity) and self.group.identity != command.identity:
+            return FollowRefusal.OTHER_GROUP
         if "" not in (known.run, command.run) and known.run != command.run:
             self._keeper.poll()
             return FollowRefusal.OTHER_PROCESS
@@ -240,7 +253,7 @@ class Leading:
             if follower.confirmed < self.written and self._word is None:
                 self._word = self._clock.call_at(self._clock.monotonic_ns() + CONFIRMED_NS, self._notify)
             return
-        while follower.sent < log.written and follower.sent - follower.written < WINDOW_BYTES:
+        while follower.sent < log.written and follower.unanswered < WINDOW_BYTES:
             now = self._clock.monotonic_ns()
             behind = follower.sent < log.recent
             if behind and follower.due_ns > now:

@@ -22,6 +22,7 @@ class ReplicaProgress:
     connection   None: it is not connected
     written      last reported position up to which its log is written
     synced       last reported position up to which its log is durable
+    begun        position from which on the present connection follows
     moved_ns     last progress: a report of higher positions, or of the whole log. A new connection is no progress: a follower
                  that reconnects again and again without progress must not stay a member
     heard_ns     last report over the present connection, or its begin
@@ -40,6 +41,7 @@ class ReplicaProgress:
         self.incarnation = incarnation
         self.connection: FollowerConnection | None = None
         self.sent = 0
+        self.begun = 0
         self.written = 0
         self.synced = 0
         self.moved_ns = now_ns
@@ -57,14 +59,16 @@ class ReplicaProgress:
         self.due_ns = now_ns
 
     def connected(self, connection: FollowerConnection, position: int, now_ns: int, proven: int) -> None:
-        """Begin a connection that follows from `position` on; the log before is the leader's. Up to `proven` the leader checks
-        the checksums too: a follower that has closed its connection because of a damaged batch asks for it again."""
+        """Begin a connection that follows from `position` on. The log before counts with the first report, since the follower
+        may find out that it is not the leader's. Up to `proven` the leader checks the checksums too: a follower that has closed
+        its connection because of a damaged batch asks for it again."""
         if self.connection is not None:
             self.connection.close("this replica has connected again")
         self.connection = connection
-        if position > self.written or now_ns - self.lost_ns >= AWAY_NS:
+        if position > max(self.written, self.begun) or now_ns - self.lost_ns >= AWAY_NS:
             self.moved_ns = now_ns
-        self.sent = self.written = position
+        self.sent = self.begun = position
+        self.written = min(self.written, position)
         self.synced = min(self.synced, position)
         self.sent_ns = now_ns
         self.heard_ns = now_ns
@@ -73,6 +77,11 @@ class ReplicaProgress:
         self.confirmed = -1
         self.has_room = False
         self.proven = proven
+
+    @property
+    def unanswered(self) -> int:
+        """Bytes that were sent over this connection and are not reported as written."""
+        return self.sent - max(self.written, self.begun)
 
     def says(self, written: int, synced: int, has_room: bool, now_ns: int) -> bool:
         """Take the reported positions; False when they are impossible."""

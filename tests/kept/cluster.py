@@ -78,7 +78,7 @@ def replica_facts(files: Files) -> dict[str, Any]:
     return {
         "identity": [known.node, known.id],
         "controllers": [list(each) for each in KnownControllers(disk).read()],
-        "eras": [list(each) for each in follower.eras()],
+        "eras": [[each.epoch, each.begin] for each in follower.eras()],
         "log": [follower.first, follower.behind, follower.applied, follower.incarnation],
     }
 

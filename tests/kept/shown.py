@@ -7,17 +7,30 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
+from domain.controller.answer import GroupRefusal
+
 LEFT_OUT: Final = frozenset({"ticket", "principal"})
 """Attributes that are each node's own."""
 ADDED: Final[dict[tuple[str, str], object]] = {
+    ("Era", "writer"): 0,
     ("Follow", "run"): "",
     ("Follow", "gates"): "",
+    ("Follow", "identity"): "",
     ("FollowAccepted", "common"): -1,
+    ("FollowAccepted", "last"): -1,
+    ("FollowAccepted", "checksum"): 0,
     ("RegisterReplica", "run"): "",
     ("RegisterReplica", "runs_before"): [],
+    ("RegisterReplica", "identity"): "",
+    ("RegisterReplica", "fresh"): "",
+    ("ElectLeader", "fresh"): "",
+    ("FoundGroup", "fresh"): "",
+    ("StoreGroup", "identity"): "",
     ("StoreReplica", "run"): "",
+    ("StoreReplica", "identity"): "",
     ("HearReplica", "run"): "",
     ("HearReplica", "refuses"): "",
+    ("HearReplica", "identity"): "",
     ("ReplicaHeard", "refuses"): "",
     ("Welcome", "epoch"): 0,
     ("GreetController", "level"): 0,
@@ -28,13 +41,23 @@ ADDED: Final[dict[tuple[str, str], object]] = {
 
 RENAMED: Final[dict[str, str]] = {"ControllerList": "ControllerBook", "continues_log": "heir_of"}
 """Name of a class, of a member of an enumeration (`Class.MEMBER`) or of an attribute today -> its name at 44998bdc."""
+REWORDED: Final = {
+    GroupRefusal.FORGOTTEN.value: (
+        "these controllers know of no election of the store group, and a replica has a log that was in one: they have lost "
+        "their folders, or are those of another cluster. An operator says with whose log the group goes on: headgate cluster "
+        "found"
+    )
+}
+"""A text for people today -> the text when it was kept."""
 
 
 def shown(value: Any) -> Any:
     """A value as JSON. An object is its class and its attributes, a mapping is a list of pairs."""
     if isinstance(value, enum.Enum):
         return _name(f"{_name(type(value).__name__)}.{value.name}")
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return REWORDED.get(value, value)
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, bytes):
         return {"hex": value.hex()}

@@ -22,7 +22,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import StoreGroup
-from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.peer import IDENTITY_LEVEL, RUNS_LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
     GROUPS_LISTED_MAX,
     ChangeControllerSettings,
@@ -44,12 +44,15 @@ from domain.controller.request import (
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
-from domain.ports import Clock
+from domain.ports import Clock, Entropy
+from gateway.cluster.strangers import Strangers
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verbs
 
 log = logging.getLogger("headgate.controller")
 
+IDENTITY_BYTES: Final = 16
+"""Random bytes in the identity of a store group."""
 GROUP_NAME: Final = "headgate"
 """Name of the controllers' raft group, as mqadmin shows it."""
 Greeted = Callable[[MemberIdentity, tuple[str, ...]], None]
@@ -64,8 +67,10 @@ _UNSURE: Final = Failure(
 class ControllerRequests:
     """The verbs of a controller. `member` is None until its group is known: then it leads nothing."""
 
-    def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock, greeted: Greeted) -> None:
-        """`greeted` is called for each greeting of another controller."""
+    def __init__(
+        self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock, entropy: Entropy, greeted: Greeted
+    ) -> None:
+        """`entropy`: for identities of store groups. `greeted` is called for each greeting of another controller."""
         self.member: ControllerMember | None = None
         self.elections: Elections | None = None
         self.grey: GreyMoves | None = None
@@ -73,7 +78,9 @@ class ControllerRequests:
         self._founding = founding
         self._greeted = greeted
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
+        self.strangers = Strangers(log)
         self._clock = clock
+        self._entropy = entropy
         self._connections: set[ClientConnection] = set()
         self._settings = {"notify_role_changed": "true", "scan_ms": str(POLL_MS)}
         self.verbs: Verbs = {
@@ -115,14 +122,31 @@ class ControllerRequests:
         if refusal is not None:
             self._changed(connection, command, GroupAnswer(refusal, group))
             return
-        change = informed(command.change, group, self.heartbeats, now_ms)
-        if isinstance(change, RegisterReplica) and not self._founding.all_read(LEVEL):
-            change = replace(change, run="", runs_before=())  # a controller of a version before could not read them
+        change = self._readable(informed(command.change, group, self.heartbeats, now_ms), group)
         if self.grey is not None and isinstance(change, ElectLeader):
             change = self.grey.preferring(change)
         member.change(change, partial(self._changed, connection, command))
 
+    def _readable(self, change: GroupChange, group: StoreGroup | None) -> GroupChange:
+        """Change with what all controllers can read: one of a version before stops at a command of a later one.
+
+        A fresh identity is added where the group may need it. FoundGroup always has one: without it the change follows the rule
+        of the versions before.
+        """
+        if isinstance(change, RegisterReplica) and not self._founding.all_read(RUNS_LEVEL):
+            change = replace(change, run="", runs_before=())
+        if not self._founding.all_read(IDENTITY_LEVEL):
+            return replace(change, identity="") if isinstance(change, RegisterReplica) else change
+        if group is None or not isinstance(change, RegisterReplica | ElectLeader | FoundGroup):
+            return change
+        is_wanted = not group.identity and bool(group.members or isinstance(change, ElectLeader))
+        if is_wanted or isinstance(change, FoundGroup):
+            return replace(change, fresh=self._entropy.token(IDENTITY_BYTES).hex())
+        return change
+
     def _changed(self, connection: ClientConnection, command: ChangeGroup, answer: GroupAnswer | None) -> None:
+        if answer is not None and answer.refusal is GroupRefusal.OTHER_GROUP:
+            self.strangers.refused(command.change.group, _address_in(command.change) or connection.host, answer.refusal.value)
         if answer is None:
             connection.answer(Refused(command.ticket, _UNSURE))
         else:
@@ -226,10 +250,13 @@ class ControllerRequests:
             self._connections.add(connection)
             connection.on_close.append(partial(self._closed, connection))
         group = None if self.member is None else self.member.groups.group(command.group)
-        if group is None or group.replica(command.report.id) is None:
+        now_ms, refusal = self._now_ms(), self._is_stranger(group, command)
+        if refusal is not None:
+            why = f"a heartbeat of replica {command.report.id}: {refusal.value}"
+            self.strangers.refused(command.group, connection.host, why)
+        if group is None or refusal is not None or group.replica(command.report.id) is None:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
         else:
-            now_ms = self._now_ms()
             if self.elections is not None and not self.heartbeats.is_alive(command.group, command.report.id, now_ms):
                 self.elections.hurry()
             self.heartbeats.heard(
@@ -238,6 +265,13 @@ class ControllerRequests:
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))
+
+    def _is_stranger(self, group: StoreGroup | None, command: HearReplica) -> GroupRefusal | None:
+        """Refusal of a heartbeat of another store group, or of a second process of a live replica; None: neither."""
+        if group is not None and "" not in (command.identity, group.identity) and command.identity != group.identity:
+            return GroupRefusal.OTHER_GROUP
+        is_second = self.heartbeats.runs_elsewhere(command.group, command.report.id, command.run, self._now_ms())
+        return GroupRefusal.RUNS_ELSEWHERE if is_second else None
 
     def _closed(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
@@ -299,3 +333,8 @@ class ControllerRequests:
     def _notify(self, _connection: ClientConnection, command: TellController) -> None:
         if self.member is not None:
             self.member.receive(command.data)
+
+
+def _address_in(change: GroupChange) -> str:
+    """The address of the replica that a change is about; "": it names none."""
+    return change.address if isinstance(change, RegisterReplica) else ""

@@ -49,7 +49,7 @@ class GroupJoining:
         self._beginning: Persisted | None = None
         self._is_out = False
         self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted)
-        self.requests = ControllerRequests(founding, endpoints, clock, self.links.notified)
+        self.requests = ControllerRequests(founding, endpoints, clock, entropy, self.links.notified)
 
     def start(self) -> None:
         """Take part again, or greet the others until the group is known. Raises StoreError for a state that cannot be read."""

@@ -180,29 +180,36 @@ def repair(
         raise typer.Exit(orders.await_strength(controllers, groups or (), seconds, typer.echo))
 
 
-@cluster.command()
-def found(
+@cluster.command("restore-controllers")
+def restore_controllers(
     group: GROUP,
-    replica: Annotated[int, typer.Argument(metavar="[REPLICA]", min=0, help="Whose log it is; none: only show the logs.")] = 0,
+    replica: Annotated[int, typer.Argument(metavar="[REPLICA]", min=0, help="Whose log it is; none: the longest one.")] = 0,
+    replicas: Annotated[
+        int, typer.Option("--replicas", min=0, metavar="N", help="Replicas that the group had; with fewer nothing is changed.")
+    ] = 0,
     at: AT = HERE, key_file: KEY = "", ca: CA = "",
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Take a log that is not the longest: what it lacks is set aside elsewhere.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Say with whose log a store group begins, of which the controllers know no election though replicas have records of one.
+    """Restore what controllers have lost that do not know the newest election of a store group, from the logs of its replicas.
 
-    So it is when the controllers have lost their folders, and when a node that went on alone is to begin a group. Without
-    REPLICA the logs of all replicas that have registered are shown. Start all replicas before: the longest log may be that of
-    one that is still away. What a replica has and the one that leads has not, it sets aside.
+    So it is when the controllers have lost their folders or have an older copy of them, and when a node that went on alone is
+    to begin a group. With neither REPLICA nor --replicas the logs of all replicas that have registered are shown. Start all
+    replicas before: the longest log may be that of one that is still away.
 
-    Examples: headgate cluster found broker-a
+    Examples: headgate cluster restore-controllers broker-a
 
-              headgate cluster found broker-a 2
+              headgate cluster restore-controllers broker-a --replicas 3
     """
-    from gateway.cluster.operator import orders
+    from gateway.cluster.operator import restoring
 
     with asked_controllers(at, key_file, ca) as controllers:
-        raise typer.Exit(orders.found(controllers, group, replica, accept_loss, typer.echo))
+        raise typer.Exit(restoring.restore(controllers, group, replica, replicas, accept_loss, typer.echo))
+
+
+cluster.command("found", hidden=True)(restore_controllers)
+"""The name of the command in earlier versions."""
 
 
 @cluster.command()

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, ElectLeader, FoundGroup, RecoverGroup, SetMinInSync
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetMinInSync
 from domain.controller.group import UNKNOWN, StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers
-from gateway.cluster.operator.status import REPLICA_TITLES, end_of_leader, headline, replica_rows, table
+from gateway.cluster.operator.status import end_of_leader, headline, replica_rows
 
 DONE: Final = 0
 NOT_YET: Final = 1
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> int:
     """Make a replica of the SyncStateSet lead. Raises ConfigError when it cannot."""
     group, heard = controllers.group(name)
-    _replica_of(group, replica)
+    replica_of(group, replica)
     if group.leader == replica:
         say(f"replica {replica} leads {name} already, in epoch {group.leader_epoch}")
         return DONE
@@ -35,7 +35,7 @@ def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> 
         alive = _ids([each.report.id for each in heard if each.alive])
         raise ConfigError(f"replica {replica} is not alive with the log that it has in the set: alive are {alive}")
     leads = answer.group is not None and answer.group.leader == replica  # an answer was lost, and the question repeated
-    after = _made(None if leads else answer.refusal, answer.group)
+    after = made(None if leads else answer.refusal, answer.group)
     say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; replica {group.leader or 'none'} led before")
     return DONE
 
@@ -44,7 +44,7 @@ def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], 
     """Remove replicas of a group; all of them with none named: then the group goes. Raises ConfigError when it is refused."""
     group, _ = controllers.group(name)
     for each in replicas:
-        _replica_of(group, each)
+        replica_of(group, each)
     answer = controllers.change(CleanReplicas(name, tuple(replicas), even_living=even_living))
     if answer.refusal is GroupRefusal.ALIVE:
         raise ConfigError(f"{GroupRefusal.ALIVE.value}: stop it first, or give --even-living")
@@ -65,7 +65,7 @@ def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) 
             f"store group {name} has {full} replicas that can be in sync: with {least} wanted sends above flushed are refused"
         )
     answer = controllers.change(SetMinInSync(name, least))
-    say(headline(_made(answer.refusal, answer.group)))
+    say(headline(made(answer.refusal, answer.group)))
     return DONE
 
 
@@ -78,7 +78,7 @@ def recover(
     ask           asks for the name of the group, once more
     """
     group, heard = controllers.group(name)
-    _replica_of(group, replica)
+    replica_of(group, replica)
     say(headline(group))
     for line in loss(group, heard, replica):
         say(line)
@@ -91,43 +91,14 @@ def recover(
     if answer.refusal is GroupRefusal.MEMBER_COMES_BACK:
         raise ConfigError(f"nothing was changed: {answer.refusal.value} (headgate cluster status shows it)")
     members = () if answer.group is None else answer.group.in_sync
-    after = _made(None if members == (replica,) else answer.refusal, answer.group)
+    after = made(None if members == (replica,) else answer.refusal, answer.group)
     say(
         f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on, alone in sync; the others follow it from here"
     )
     return DONE
 
 
-def found(controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, say: Say) -> int:
-    """Show the logs of the replicas of a group of which no election is known, and let it begin with that of `replica`, 0: show
-    only. Raises ConfigError when it is refused."""
-    group, heard = controllers.group(name)
-    say(headline(group))
-    for line in table([REPLICA_TITLES, *replica_rows(group, heard)]):
-        say(line)
-    if group.members:
-        raise ConfigError(f"nothing was changed: {GroupRefusal.HAS_MEMBERS.value}")
-    ends = _ends(group, heard)
-    longest = max((each.id for each in group.replicas if not each.learner), key=lambda each: ends[each], default=0)
-    if longest:
-        say(f"the longest log is that of replica {longest}: epoch {_said(ends[longest][0])}, end {_said(ends[longest][1])}")
-    if not replica:
-        say(f"nothing was changed: headgate cluster found {name} REPLICA lets the group begin with the log of that replica")
-        return DONE
-    _replica_of(group, replica)
-    if ends[replica] < ends[longest] and not accept_loss:
-        raise ConfigError(
-            f"nothing was changed: the log of replica {replica} lacks what replica {longest} has. Name {longest}, or give "
-            "--accept-loss; what the others have besides is set aside at each of them"
-        )
-    answer = controllers.change(FoundGroup(name, replica))
-    members = () if answer.group is None else answer.group.in_sync
-    after = _made(None if members == (replica,) else answer.refusal, answer.group)
-    say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; the others follow it from here")
-    return DONE
-
-
-def _ends(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[int, int]]:
+def ends_of(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[int, int]]:
     """Replica -> (epoch of its newest record, end of its log), as last reported."""
     ends = {each.id: (each.epoch, each.position) for each in group.replicas}
     for word in heard:
@@ -139,9 +110,9 @@ def _ends(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[i
 
 def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
     """The known loss if `replica` leads although it is not in the SyncStateSet."""
-    ends = _ends(group, heard)
+    ends = ends_of(group, heard)
     own = ends[replica]
-    out = [f"  replica {replica} has records up to epoch {_said(own[0])}, end of log {_said(own[1])}"]
+    out = [f"  replica {replica} has records up to epoch {said(own[0])}, end of log {said(own[1])}"]
     for member in group.members:
         known = group.replica(member.id)
         if known is None or known.incarnation != member.incarnation:
@@ -149,7 +120,7 @@ def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list
             continue
         epoch, end = ends[member.id]
         more = f"{end - own[1]:,} bytes more" if UNKNOWN not in (end, own[1]) and end > own[1] else "how many more is not known"
-        out.append(f"  replica {member.id} of the set had records up to epoch {_said(epoch)}, end of log {_said(end)}: {more}")
+        out.append(f"  replica {member.id} of the set had records up to epoch {said(epoch)}, end of log {said(end)}: {more}")
     out.append(
         "  what only the set had is lost, acknowledged or not: a replica that comes back later sets it aside. If one of its "
         "replicas can come back, let it come back first"
@@ -192,13 +163,13 @@ def _share(position: str, goal: int) -> str:
     return f", {min(100 * int(digits) // goal, 100)} %" if digits.isdigit() and goal > 0 else ""
 
 
-def _made(refusal: GroupRefusal | None, group: StoreGroup | None) -> StoreGroup:
+def made(refusal: GroupRefusal | None, group: StoreGroup | None) -> StoreGroup:
     if refusal is not None or group is None:
         raise ConfigError(f"nothing was changed: {(refusal or GroupRefusal.UNKNOWN_GROUP).value}")
     return group
 
 
-def _replica_of(group: StoreGroup, replica: int) -> None:
+def replica_of(group: StoreGroup, replica: int) -> None:
     if group.replica(replica) is None:
         raise ConfigError(
             f"store group {group.name} has no replica {replica}: it has {_ids([each.id for each in group.replicas])}"
@@ -209,5 +180,5 @@ def _ids(found: Sequence[int]) -> str:
     return ", ".join(map(str, found)) or "none"
 
 
-def _said(value: int) -> str:
+def said(value: int) -> str:
     return "unknown" if value == UNKNOWN else f"{value:,}"

@@ -75,6 +75,7 @@ class GroupControllers:
 
     refuses   reason why this replica does not follow the leader, for heartbeats; "": it follows, or tries to
     newest    the newest answer about the group; at the start one without replicas
+    identity  identity of the store group of this replica's log, for heartbeats; "": none is known
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class GroupControllers:
         random text of this process."""
         self.refuses = ""
         self.newest = GroupWord(network.clock.monotonic_ns(), ())
+        self.identity = ""
         self._run = run
         self._cluster = cluster
         self._group = group
@@ -105,6 +107,11 @@ class GroupControllers:
 
     def _link(self, endpoint: tuple[str, int]) -> RemotingLink:
         return self._network.link("controller", endpoint, self._noticed)
+
+    @property
+    def where(self) -> str:
+        """Address of the controller that was asked last, or leads as far as is known."""
+        return endpoint_text(*self._known[self._leads])
 
     def attach(self, listener: GroupListener) -> None:
         """From now on report to a replica whose log is open."""
@@ -245,7 +252,9 @@ class GroupControllers:
             return
         self._beats = self._after(BEAT_MS, self._beat)
         report, figures = self._report(), None if self._listener is None else self._listener.measure()
-        fields = asking.heartbeat(self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses)
+        fields = asking.heartbeat(
+            self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity
+        )
         for link in self._links:
             if not link.in_flight:
                 link.ask(Request(codes.BROKER_HEARTBEAT, fields), lambda _: None, ANSWER_MS)

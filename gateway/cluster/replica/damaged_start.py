@@ -11,11 +11,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+from domain.controller.answer import GroupRefusal
 from domain.controller.group import StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.replication.ports import DamagedLog, DamagedPart
 from gateway.cluster.replica.controllers import GroupControllers
+from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.log_repairs import RepairSources
 from store.replication.repairing import PartSource, RepairCounts, Repairing
 
@@ -27,15 +29,16 @@ log: Final = logging.getLogger("headgate.replica")
 
 @final
 class DamagedStart:
-    """One such start of the replica `own`; 0: it has no id yet."""
+    """One such start of a replica. A replica without an id, or of another store group, waits for an operator."""
 
     def __init__(
-        self, damaged: DamagedLog, own: int, controllers: GroupControllers, sources: RepairSources, clock: Clock,
-        entropy: Entropy, counts: RepairCounts, done: Callable[[bool], None],
+        self, damaged: DamagedLog, identity: ReplicaIdentity, controllers: GroupControllers, sources: RepairSources,
+        clock: Clock, entropy: Entropy, counts: RepairCounts, done: Callable[[bool], None],
     ) -> None:  # fmt: skip
         """`done(True)`: the log is closed, and can be opened again; `done(False)`: an operator has to act."""
         self._damaged = damaged
-        self._own = own
+        self._identity = identity
+        self._own = identity.id
         self._controllers = controllers
         self._sources = sources
         self._clock = clock
@@ -80,6 +83,13 @@ class DamagedStart:
             self._again(self._ask)
             return
         self._group = group
+        if group is not None and self._identity.is_of_other(group.identity):
+            log.error(
+                "store group %s: nothing is repaired by the word of the controllers at %s: %s", group.name,
+                self._controllers.where, GroupRefusal.OTHER_GROUP.value,
+            )  # fmt: skip
+            self._end(False)
+            return
         if group is None or not self._own or all(each.id == self._own for each in group.replicas):
             self._end(False)
         elif not self._damaged.parts.damaged():

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.replication.message import (
+    STRANGE,
     Follow,
     FollowAccepted,
     FollowRefusal,
@@ -20,6 +21,7 @@ from domain.replication.message import (
 )
 from domain.replication.ports import PartRefusedError
 from gateway.cluster.replica.term_owner import TermOwner
+from gateway.cluster.strangers import Strangers
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verbs
 from store.replication.repairing import RepairCounts
@@ -31,11 +33,15 @@ log: Final = logging.getLogger("headgate.replica")
 class ConnectedFollower:
     """`store.replication.ports.FollowerConnection` over a client's connection."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: ClientConnection, group: str, strangers: Strangers) -> None:
         self._connection = connection
+        self._group = group
+        self._strangers = strangers
 
     def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
         """See FollowerConnection."""
+        if isinstance(event, FollowRefused) and event.reason in STRANGE:
+            self._strangers.refused(self._group, self._connection.host, f"a follower: {event.reason.value}")
         self._connection.answer(event)
 
     def close(self, reason: str) -> None:
@@ -51,12 +57,15 @@ class FollowerCommands:
     _connections   connections that have sent Follow to this leader
     """
 
-    def __init__(self, term: TermOwner, group: str, repairs: RepairCounts, broke: Callable[[], None]) -> None:
-        """`group`: name of the store group; `repairs`: counts the parts supplied to others; `broke`: called when the connection
-        of a follower has ended."""
+    def __init__(
+        self, term: TermOwner, group: str, repairs: RepairCounts, strangers: Strangers, broke: Callable[[], None]
+    ) -> None:
+        """`group`: name of the store group; `repairs`: counts the parts supplied to others; `strangers`: counts followers of
+        another group or history; `broke`: called when the connection of a follower has ended."""
         self._term = term
         self._group = group
         self._repairs = repairs
+        self._strangers = strangers
         self._broke = broke
         self._connections: dict[ClientConnection, ConnectedFollower] = {}
         self.verbs: Verbs = {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
@@ -68,7 +77,7 @@ class FollowerCommands:
             return
         follower = self._connections.get(connection)
         if follower is None:
-            follower = self._connections[connection] = ConnectedFollower(connection)
+            follower = self._connections[connection] = ConnectedFollower(connection, self._group, self._strangers)
             connection.on_close.append(lambda: self._lost(connection))
         leading.follow(follower, command)
 

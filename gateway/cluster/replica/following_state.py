@@ -194,27 +194,35 @@ class FollowingState:
     def heard(self, group: StoreGroup) -> None:
         """Follow, lead, register or request an election, as the controllers have decided."""
         term, registered = self._term, group.replica(self._term.own)
-        self._look_at_history(group)
+        why = self._look_at_history(group)
         if registered is None or registered.incarnation != incarnation_text(self._follower.incarnation):
             term.register_again("the controllers do not know this log")
         elif group.leader == term.own:
             if group.leader_epoch > term.epoch and registered.member in group.members and self._is_settled:
                 term.promote(group)
-        elif self._controllers.refuses:
+        elif why:
             self.leave()
         elif group.leader and group.leader_epoch >= term.epoch:
             self._follow(group)
         elif not group.members and not self._place.learner:
             self._ask_election(group)
 
-    def _look_at_history(self, group: StoreGroup) -> None:
-        """Set and log the reason why this replica waits for an operator, if it does."""
+    def _look_at_history(self, group: StoreGroup) -> str:
+        """The reason why this replica asks no leader, text for people; "": it does. Heartbeats say why it waits for an
+        operator, also when the leader refuses it."""
         term, why = self._term, ""
         if group.leader_epoch >= term.epoch:
             why = refusal_of(group, term.own, self._follower, self._place.learner)
         if why and why != self._controllers.refuses:
             log.warning("store group %s: %s", group.name, why)
-        self._controllers.refuses = why
+        self._controllers.refuses = why or self._strange
+        return why
+
+    @property
+    def _strange(self) -> str:
+        """Reason why this log and that of the leader are not of one history, text for people; "": none is known."""
+        following = self._following
+        return f"replica {self._leader} at {self._address}: {following.strange}" if following and following.strange else ""
 
     def _ask_election(self, group: StoreGroup) -> None:
         """Request the first election of a group, unless another replica is known to have a longer log."""
@@ -251,12 +259,19 @@ class FollowingState:
         self._leader, self._address = group.leader, where
         following = self._following = Following(
             self._follower, term.own, place.group, epoch, network.clock, term.restart_log,
-            FollowerPlace(place.serves, place.identity.run, place.gates),
+            FollowerPlace(place.serves, place.identity.run, place.gates, place.identity.group),
         )  # fmt: skip
-        self._link = LeaderLink(*address, network, following, self._meter.broke)
+        self._link = LeaderLink(*address, network, following, self._broke)
         log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, epoch)
         self._link.start()
         term.follows(epoch)
+
+    def _broke(self) -> None:
+        """A connection to the leader has ended."""
+        self._meter.broke()
+        following = self._following
+        if following is not None and following.strange:
+            self._place.strangers.refused(self._place.group, self._address, following.strange)
 
     def state(self) -> ReplicaState:
         """The state of this replica for administration tools, also while it registers."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.address import endpoint_of, endpoint_text
-from domain.controller.group import REPLICAS_MAX
+from domain.controller.group import REPLICAS_MAX, TEXT_BYTES_MAX
 from domain.errors import StoreError
+from domain.message.crc32 import crc32
 from domain.ports import Disk, Entropy
 
 NAME: Final = "replica-node"
@@ -16,6 +17,8 @@ RUNS: Final = "replica-runs"
 """File with a random text for the last registered process and for each process started since; a line each, the newest last.
 Controllers distinguish the directory from a copy of it by these texts."""
 RUNS_MAX: Final = REPLICAS_MAX
+GROUP: Final = "replica-group"
+"""File with the identity of the store group of the log, and the CRC-32 of its text: `HEX CRC`. Without it the log has none."""
 CONTROLLERS: Final = "replica-controllers"
 """File with the addresses of the controllers as last reported by the one that leads, a line each."""
 
@@ -27,6 +30,8 @@ class ReplicaIdentity:
     id            id of the replica; 0: it has none yet
     run           random text of this process; after RUNS_MAX unregistered processes, that of the last one
     runs_before   earlier runs in this directory, one of which may be the last that registered
+    group         identity of the store group of the log; "": none is known
+    damage        reason why the file with it cannot be read, text for people: the replica does not register. "": it can
     """
 
     def __init__(self, disk: Disk, entropy: Entropy, run: str = "") -> None:
@@ -46,6 +51,17 @@ class ReplicaIdentity:
         self.run = noted[-1] if len(noted) >= RUNS_MAX else run or entropy.token(8).hex()
         self.runs_before = tuple(each for each in noted if each != self.run)
         self._is_noted = self.run in noted
+        self.group, self.damage = _read_group(disk.read_all(GROUP))
+
+    def is_of_other(self, identity: str) -> bool:
+        """True when the store group of the log is known not to be the one of `identity`; "": unknown."""
+        return "" not in (self.group, identity) and self.group != identity
+
+    def keep_group(self, identity: str) -> None:
+        """Store the identity of the store group durably; "" and the one that is stored change nothing. Raises OSError."""
+        if identity and identity != self.group:
+            self._disk.replace(GROUP, b"%s %08x\n" % (identity.encode(), crc32(identity.encode())))
+            self.group = identity
 
     def note_run(self) -> None:
         """Record the run of this process durably, before it registers. Raises OSError."""
@@ -66,6 +82,19 @@ class ReplicaIdentity:
         """Store the id durably. Raises OSError."""
         self._disk.replace(NAME, f"{self.node} {own}\n".encode())
         self.id = own
+
+
+def _read_group(data: bytes | None) -> tuple[str, str]:
+    """(identity, damage) of the file GROUP."""
+    if data is None:
+        return "", ""
+    words = data.split()
+    if len(words) == 2 and data.endswith(b"\n") and words[1] == b"%08x" % crc32(words[0]) and len(words[0]) <= TEXT_BYTES_MAX:
+        return words[0].decode("ascii", "replace"), ""
+    return "", (
+        f"the file {GROUP} in the data directory is damaged, so that it is not known of which store group the log is: nothing "
+        f"was changed. Take the file from a backup; or remove it when the log surely is of this group"
+    )
 
 
 @final

@@ -1,6 +1,8 @@
 """State of a replica that registers at the controllers: it applies for an id once, and registers its log at each start.
 
-has an id: applies for it again | has none: queries the group, applies for the next id --> registers
+queries the group --> applies for the id that it has, or for the next one --> registers
+
+What the group is called says little: a log of another group of the name, or of another cluster, changes nothing here.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from domain.ports import Clock
 from domain.repeated_lines import RepeatedLines
 from domain.replication.ports import FollowerLog
 from gateway.cluster.replica.controllers import GroupControllers
-from gateway.cluster.replica.identity import ReplicaIdentity
+from gateway.cluster.replica.identity import GROUP, ReplicaIdentity
+from gateway.cluster.strangers import Strangers
 
 AGAIN_MS: Final = 300
 log: Final = logging.getLogger("headgate.replica")
@@ -31,6 +34,7 @@ class ReplicaPlace(NamedTuple):
     learner   True: it is never elected
     serves    host:port at which it serves readers while it follows; "": it serves none
     gates     host:port at which it takes gateways when it leads
+    strangers counts what is refused, since it is of another store group or history
     """
 
     cluster: str
@@ -38,8 +42,19 @@ class ReplicaPlace(NamedTuple):
     identity: ReplicaIdentity
     address: str
     learner: bool
+    strangers: Strangers
     serves: str = ""
     gates: str = ""
+
+    def refused(self, group: StoreGroup | None, where: str, log: LogFacts) -> str:
+        """Reason why this replica does not obey the controller at `where`, which knows `group`; "": it does.
+
+        A log without records of an election is of no group.
+        """
+        if group is None or log.epoch <= 0 or not self.identity.is_of_other(group.identity):
+            return ""
+        self.strangers.refused(self.group, where, GroupRefusal.OTHER_GROUP.value)
+        return GroupRefusal.OTHER_GROUP.value
 
 
 class LogFacts(NamedTuple):
@@ -102,8 +117,11 @@ class RegisteringState:
     def _try(self) -> None:
         if self._ended:
             return
-        if self._place.identity.id:
-            self._apply(self._place.identity.id)
+        damage = self._place.identity.damage
+        if damage:
+            if damage != self.why:
+                self._place.strangers.refused(self._place.group, GROUP, damage)
+            self._again(damage)
         else:
             self._controllers.ask(self._found)
 
@@ -127,6 +145,13 @@ class RegisteringState:
             return
         if not known:
             self._again(self._controllers.silence)
+            return
+        other = self._place.refused(group, self._controllers.where, self._facts())
+        if other:
+            self._again(other)
+            return
+        if self._place.identity.id:
+            self._apply(self._place.identity.id)
             return
         own = next((each.id for each in group.replicas if each.node == self._place.identity.node), 0) if group else 0
         self._apply(own or (group.next_id if group else FIRST_ID))  # its own id if an earlier answer was lost
@@ -169,6 +194,7 @@ class RegisteringState:
         change = RegisterReplica(
             place.group, place.cluster, own, place.address, incarnation_text(facts.incarnation), place.learner, facts.epoch,
             facts.position, incarnation_text(facts.continues), identity.run, identity.runs_before,
+            identity.group if facts.epoch > 0 else "",
         )  # fmt: skip
         self._controllers.change(change, lambda answer: self._registered(own, answer))
 

@@ -106,7 +106,7 @@ class ReplicaTerm:
         self._busy = busy
         self._runs = (place.identity.run, *place.identity.runs_before)
         self._closed = False
-        self._commands = FollowerCommands(self, place.group, repairs, meter.broke)
+        self._commands = FollowerCommands(self, place.group, repairs, place.strangers, meter.broke)
         sources = RepairSources(network)
         self._log_repairs = LogRepairs(place.group, lambda: (self.group, self.own), sources, self._clock, repairs)
         self._registering = RegisteringState(place, lambda: facts_of(follower), controllers, self._clock, self._registered)
@@ -193,6 +193,7 @@ class ReplicaTerm:
         except OSError as error:
             self.end(f"the data directory cannot be written: {error}")
             return
+        self._keep_identity(group)
         first = self.own == 0
         self.own = own
         self.epoch = group.leader_epoch
@@ -201,6 +202,14 @@ class ReplicaTerm:
         if first:
             self._controllers.begin(self._place.address, lambda: self._owner.facts().report(self.own))
         self.heard(group)
+
+    def _keep_identity(self, group: StoreGroup) -> None:
+        """Note of which store group the log is. A later report of the group tries again when the disk does not take it."""
+        try:
+            self._place.identity.keep_group(group.identity)
+        except OSError as error:
+            log.warning("store group %s: the identity of the group cannot be written: %s", group.name, error)
+        self._controllers.identity = self._place.identity.group
 
     def register_again(self, why: str) -> None:
         """TermOwner.register_again."""
@@ -265,6 +274,13 @@ class ReplicaTerm:
 
     def heard(self, group: StoreGroup) -> None:
         """See TermOwner. The state follows the group, once the replica is registered and between two changes."""
+        other = self._place.refused(group, self._controllers.where, self._owner.facts())
+        if other:
+            self._controllers.refuses = other
+            return
+        if self._controllers.refuses == GroupRefusal.OTHER_GROUP.value:
+            self._controllers.refuses = ""
+        self._keep_identity(group)
         self.group = group
         if self.ended or self._state is not self._owner:
             return

@@ -70,6 +70,7 @@ class ControllerRole(SinglePurposeRole):
             "controller_store_groups": len(member.groups),
             "controller_messages_unread_total": member.unread,
             "controller_heartbeats_dropped_total": self.requests.heartbeats.dropped,
+            "controller_strangers_total": self.requests.strangers.count,
             **self._grey(),
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, final
@@ -29,6 +30,7 @@ from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import ReplicationSettings
+from gateway.cluster.strangers import Strangers
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientPlace, ClientSide, counters_of
 from gateway.node.composition import StoreSide
@@ -51,6 +53,7 @@ from protocols.http2.adapter import choose
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 
+log: Final = logging.getLogger("headgate.replica")
 REFUSED: Final = "this port is for the followers of a store group: ask the port remoting"
 OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait for followers to read it: the window of each is bounded."""
@@ -64,6 +67,7 @@ class ReplicaRole(SinglePurposeRole):
 
     replica   one life of the replica, once its log is open
     repairs   counts the repairs of its log
+    strangers counts what it refuses, since it is of another store group or history
     """
 
     def __init__(self, context: RoleContext) -> None:
@@ -71,6 +75,7 @@ class ReplicaRole(SinglePurposeRole):
         super().__init__(context)
         self.replica: ReplicaTerm | None = None
         self.repairs = RepairCounts()
+        self.strangers = Strangers(log)
         self._opening: ReplicaLogOpening | None = None
         self._serve_at_port: ServeReaders | None = None
         self._reading: FollowerReading | None = None
@@ -147,10 +152,12 @@ class ReplicaRole(SinglePurposeRole):
         controllers = GroupControllers(
             config.cluster, config.broker, self._controllers, network, KnownControllers(local.disk), identity.run
         )
-        follower = await opening.log(identity.id, controllers, self.repairs)
+        follower = await opening.log(identity, controllers, self.repairs)
         serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
         gates = endpoint_text(host, ports["remoting"])
-        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves, gates)
+        place = ReplicaPlace(
+            config.cluster, config.broker, identity, self._address, self._settings.learner, self.strangers, serves, gates
+        )
         slave = self._slave = SlaveRegistration(config, serves, self._address, network.clock, network.entropy)
 
         def over(reason: str) -> None:
@@ -243,6 +250,7 @@ class ReplicaRole(SinglePurposeRole):
             "replica_repaired_bytes_total": self.repairs.size,
             "replica_repairs_failed_total": self.repairs.failures,
             "replica_repair_parts_given_total": self.repairs.given,
+            "replica_strangers_total": self.strangers.count,
             **({} if replica is None else {**_measured(replica.meter), **replica.figures()}),
         }
         leading = None if replica is None else replica.leading

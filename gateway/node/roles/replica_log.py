@@ -14,6 +14,7 @@ from domain.shortage import is_full, lack_of
 from domain.store.store_event import StoreEvent, StoreEventKind
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
+from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.log_repairs import RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.node.composition import given_to_store
@@ -47,8 +48,8 @@ class ReplicaLogOpening:
         self._damaged_log = engine.damaged
         self._damaged: DamagedStart | None = None
 
-    async def log(self, own: int, controllers: GroupControllers, repairs: RepairCounts) -> FollowerLog:
-        """Open the log of replica `own`. Other replicas repair its promised parts that are damaged. Raises StoreError."""
+    async def log(self, identity: ReplicaIdentity, controllers: GroupControllers, repairs: RepairCounts) -> FollowerLog:
+        """Open the log of a replica. Other replicas repair its promised parts that are damaged. Raises StoreError."""
         local, network = self._local, self._network
         while True:
             try:
@@ -59,12 +60,12 @@ class ReplicaLogOpening:
                 await self._room(error)
             except StoreError as error:
                 damaged = None if self._damaged_log is None else self._damaged_log(local.disk, network.clock, error)
-                if damaged is None or not own:
+                if damaged is None or not identity.id:
                     return local.opened(partial(_raise, error))
                 sources = RepairSources(network)
                 opens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
                 start = self._damaged = DamagedStart(
-                    damaged, own, controllers, sources, network.clock, network.entropy, repairs,
+                    damaged, identity, controllers, sources, network.clock, network.entropy, repairs,
                     partial(_set, opens),
                 )  # fmt: skip
                 try:

@@ -88,10 +88,10 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
 
 def heartbeat(
     cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
-    run: str = "", refuses: str = "",
+    run: str = "", refuses: str = "", identity: str = "",
 ) -> Mapping[str, str]:  # fmt: skip
-    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. `run` and `refuses`
-    as in HearReplica."""
+    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. The last
+    three as in HearReplica."""
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
@@ -101,6 +101,7 @@ def heartbeat(
         **measured,
         **({"run": run} if run else {}),
         **({"refuses": refuses} if refuses else {}),
+        **({"groupIdentity": identity} if identity else {}),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

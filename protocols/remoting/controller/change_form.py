@@ -25,17 +25,19 @@ CHANGES: Final[dict[str, type[GroupChange]]] = {
     each.__name__: each
     for each in (ApplyId, RegisterReplica, AlterSet, ElectLeader, CleanReplicas, SetMinInSync, RecoverGroup, FoundGroup)
 }
-APART: Final = frozenset({"run", "runs_before"})
+APART: Final = frozenset({"run", "runs_before", "identity"})
 """Fields that are ext fields of the request (`process_fields`): versions before refuse an object that has them."""
-UNSAID: Final = frozenset({"live", "dead"}) | APART
-"""Fields that an object does not have. `live` and `dead` are filled in by the controller, from heartbeats."""
+UNSAID: Final = frozenset({"live", "dead", "fresh"}) | APART
+"""Fields that an object does not have. The controller fills in `live` and `dead` from heartbeats, and draws `fresh`."""
+_IDENTITY: Final = "groupIdentity"
 
 
 def process_fields(change: GroupChange) -> dict[str, str]:
-    """The ext fields of a change that identify the process that asks for it."""
-    if not isinstance(change, RegisterReplica) or not change.run:
+    """The ext fields of a change that identify the process that asks for it, and the store group of its log."""
+    if not isinstance(change, RegisterReplica):
         return {}
-    return {"run": change.run, "runsBefore": ",".join(change.runs_before)}
+    run = {"run": change.run, "runsBefore": ",".join(change.runs_before)} if change.run else {}
+    return {**run, **({_IDENTITY: change.identity} if change.identity else {})}
 
 
 def with_process(change: GroupChange, args: Arguments) -> GroupChange:
@@ -45,7 +47,7 @@ def with_process(change: GroupChange, args: Arguments) -> GroupChange:
     before = tuple(each for each in args.text("runsBefore", "").split(",") if each)
     if len(before) > REPLICAS_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"{len(before)} runs before this one, at most {REPLICAS_MAX} are possible")
-    return replace(change, run=args.text("run", ""), runs_before=before)
+    return replace(change, run=args.text("run", ""), runs_before=before, identity=args.text(_IDENTITY, ""))
 
 
 def write(change: GroupChange) -> dict[str, object]:

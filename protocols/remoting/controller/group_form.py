@@ -41,6 +41,7 @@ def write(group: StoreGroup, heard: Iterable[ReplicaHeard] = ()) -> dict[str, ob
         "setEpoch": group.set_epoch,
         "least": group.least,
         "minInSync": group.min_in_sync,
+        **({"identity": group.identity} if group.identity else {}),
     }
     found["replicas"] = [_replica(each, words.get(each.id)) for each in group.replicas]
     return found
@@ -56,6 +57,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
         "position": replica.position,
         "heirOf": replica.continues_log,
         "run": replica.run,
+        **({"groupIdentity": replica.identity} if replica.identity else {}),
     }
     if heard is not None:
         said = heard.report
@@ -92,6 +94,7 @@ def read(found: Bean) -> tuple[StoreGroup, tuple[ReplicaHeard, ...]]:
         tuple(_member(each) for each in members),
         bean.number(found, "setEpoch"),
         bean.number(found, "least"),
+        bean.text(found, "identity"),
     )
     if not group.name:
         raise RequestError(codes.INVALID_PARAMETER, "a store group has a name")
@@ -117,6 +120,7 @@ def _read_replica(found: Bean) -> StoreReplica:
         bean.number(found, "position", UNKNOWN),
         bean.text(found, "heirOf"),
         bean.text(found, "run"),
+        bean.text(found, "groupIdentity"),
     )
 
 

@@ -45,11 +45,11 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     )
     timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
     figures = _figures(args) if any(args.has(name) for name in FIGURES) else None
-    run, refuses = args.text("run", ""), args.text("refuses", "")
-    if len(run.encode()) > TEXT_BYTES_MAX:
-        raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"a run of more than {TEXT_BYTES_MAX} bytes")
+    run, refuses, identity = args.text("run", ""), args.text("refuses", ""), args.text("groupIdentity", "")
+    if max(len(run.encode()), len(identity.encode())) > TEXT_BYTES_MAX:
+        raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"a run or an identity of more than {TEXT_BYTES_MAX} bytes")
     heard = HearReplica(
-        Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX]
+        Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity
     )
     return (heard,)
 

@@ -33,6 +33,7 @@ TABLE: Final[dict[GroupRefusal, int]] = {
     GroupRefusal.FORGOTTEN: codes.CONTROLLER_ELECT_MASTER_FAILED,
     GroupRefusal.HAS_MEMBERS: codes.CONTROLLER_MASTER_STILL_EXIST,
     GroupRefusal.COPIED: codes.CONTROLLER_BROKER_ID_INVALID,
+    GroupRefusal.OTHER_GROUP: codes.CONTROLLER_BROKER_ID_INVALID,
     GroupRefusal.RUNS_ELSEWHERE: codes.CONTROLLER_BROKER_ID_INVALID,
 }
 UNKNOWN_GROUP: Final[dict[int, int]] = {

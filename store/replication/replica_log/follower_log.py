@@ -13,7 +13,7 @@ from typing import Final, final
 from domain.errors import Failure, StoreError
 from domain.ports import Clock, Disk, Timer
 from domain.replication.message import Era
-from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
+from domain.replication.ports import BatchMark, LeaderStore, LogWork, ReplicaDataError
 from domain.replication.reads import FollowerReads
 from domain.store.store_event import Report, StoreEventKind
 from store.checkpoint.derived_damage import rebuilt
@@ -25,6 +25,7 @@ from store.opening.open_store import OpenStore
 from store.opening.recovered_log import RecoveredLog
 from store.replication.replica_log.applied import AppliedLog
 from store.replication.replica_log.aside import LostLog, SetAside
+from store.replication.replica_log.batch_before import batch_before
 from store.replication.replica_log.beginning import OURS, SUCCESSOR, finish_beginning, restart_log
 from store.replication.replica_log.leader_log import StoredLeaderLog
 from store.replication.replica_log.mendable import MendableSegments
@@ -143,6 +144,10 @@ class Follower:
     def eras(self) -> Sequence[Era]:
         """FollowerLog.eras."""
         return [era for era in self._raw.eras() if era.epoch or not self.foreign]
+
+    def batch_before(self, position: int) -> BatchMark | None:
+        """FollowerLog.batch_before."""
+        return batch_before(self._log.files.segments, position)
 
     def append(self, position: int, data: bytes) -> None:
         """FollowerLog.append."""

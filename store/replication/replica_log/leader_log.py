@@ -8,13 +8,14 @@ from typing import final
 from domain.errors import Failure, StoreError
 from domain.ports import Clock
 from domain.replication.message import Era
-from domain.replication.ports import LogWork
+from domain.replication.ports import BatchMark, LogWork
 from domain.store.store_event import StoreEventKind
 from store.log import batch
 from store.log.confirmation import Confirmation
 from store.log.segment import FOLDER, file_name
 from store.log.segment_ends import whole_batches
 from store.opening.parts import StoreParts
+from store.replication.replica_log.batch_before import batch_before
 from store.replication.replica_log.eras import listed
 from store.replication.replica_log.mendable import MendableSegments
 
@@ -84,7 +85,11 @@ class StoredLeaderLog:
 
     def eras(self) -> list[Era]:
         """LeaderLog.eras."""
-        return listed([*self._eras, Era(self.epoch, self.begin)], self.written, self.first)
+        return listed([*self._eras, Era(self.epoch, self.begin, self.incarnation)], self.written, self.first)
+
+    def batch_before(self, position: int) -> BatchMark | None:
+        """LeaderLog.batch_before."""
+        return batch_before(self._segments, position)
 
     def read(self, position: int, size: int, proven: bool = True) -> bytes:
         """LeaderLog.read."""

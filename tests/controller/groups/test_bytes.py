@@ -101,15 +101,23 @@ def some_groups_with_runs() -> StoreGroups:
     return groups
 
 
+def some_groups_with_identities() -> StoreGroups:
+    groups = some_groups_with_runs()
+    groups.apply(RegisterReplica(NAME, CLUSTER, 2, "h:1", incarnation(2, 2), run="run", identity="ours", fresh="ours"))
+    return groups
+
+
 def test_versions_before_read_a_snapshot_without_runs() -> None:
     groups = some_groups()
     assert snapshot.snapshot(groups)[0] == 1
     assert list(snapshot.restore(snapshot.snapshot(groups))) == list(groups)
-    assert snapshot.snapshot(some_groups_with_runs())[0] == 3
+    runs = some_groups_with_runs()
+    assert snapshot.snapshot(runs)[0] == 3
+    assert list(snapshot.restore(snapshot.snapshot(runs))) == list(runs)
 
 
 def test_a_snapshot_holds_the_whole_state() -> None:
-    groups = some_groups_with_runs()
+    groups = some_groups_with_identities()
     again = snapshot.restore(snapshot.snapshot(groups))
     assert list(again) == list(groups)
     assert again.floor == groups.floor == 1
@@ -129,9 +137,9 @@ def test_a_new_raft_group_begins_without_groups() -> None:
 
 def test_what_a_later_version_writes_is_named() -> None:
     groups = snapshot.snapshot(some_groups())
-    with pytest.raises(LaterVersionError, match="version 4: a later version has written it"):
-        snapshot.restore(b"\4" + groups[1:])
-    for data in (b"\3\1", b"\1\x0a", b"\2\xff and more"):
+    with pytest.raises(LaterVersionError, match="version 5: a later version has written it"):
+        snapshot.restore(b"\5" + groups[1:])
+    for data in (b"\4\1", b"\1\x0a", b"\2\xff and more"):
         with pytest.raises(LaterVersionError, match="a command in the log has version"):
             command.decode(data)
 

@@ -45,8 +45,8 @@ ELSEWHERE: Final = {
     "headgate cluster set GROUP --min-in-sync 2": "the same with a number",
     "headgate cluster remove GROUP ID…": "test_single_node.py",
     "headgate cluster remove GROUP --all --even-living": "test_single_node.py",
-    "headgate cluster found GROUP": "test_losses.py",
-    "headgate cluster found GROUP REPLICA": "test_losses.py",
+    "headgate cluster restore-controllers GROUP": "test_losses.py",
+    "headgate cluster restore-controllers GROUP --replicas N": "test_losses.py",
     "headgate cluster renew-controller DIR": "tests/gateway/cluster/operator/test_commands.py",
 }
 """Commands of the page that are not typed here, and why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import SKEW_MS
+from gateway.cluster.strangers import Strangers
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
     from tests.simulation.cluster.store_group import SimGroup
 
+log = logging.getLogger("headgate.replica")
 REMOTING = 10911
 SETTLE_NS = 5_000 * MILLISECOND_NS
 """How long a store that was elected has to take its first writes; see gateway.node.roles.store."""
@@ -155,7 +158,7 @@ class StoreNode(Machine):
                 else:
                     self.group.checkers.does_not_open(self, fault)
 
-            DamagedStart(damaged, known.id, controllers, sources, self.clock, self.entropy, RepairCounts(), done).start()
+            DamagedStart(damaged, known, controllers, sources, self.clock, self.entropy, RepairCounts(), done).start()
             return
         self._join(follower, known, controllers)
 
@@ -165,7 +168,9 @@ class StoreNode(Machine):
         self.follower = follower
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
-        place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner)
+        place = ReplicaPlace(
+            "DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner, Strangers(log)
+        )
         life = self.life = ReplicaTerm(
             follower, place, controllers, self._network(), TermEvents(self._elected, self._over, lambda text: None),
             ReplicaHealth(self.clock, SKEW_MS), RepairCounts(), lambda: UNKNOWN,

@@ -10,7 +10,7 @@ from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from domain.replication.ports import LogWork, MendableLog
+from domain.replication.ports import BatchMark, LogWork, MendableLog
 from store.replication.leading import TICK_NS, Leading
 from store.replication.pace import UNKNOWN
 from store.replication.set_review import LOST_NS, STUCK_NS
@@ -47,6 +47,9 @@ class FakeLog:
     @property
     def parts(self) -> MendableLog:
         raise AssertionError
+
+    def batch_before(self, position: int) -> BatchMark | None:
+        return None
 
     def eras(self) -> list[Era]:
         return [Era(EPOCH - 1, 0), Era(EPOCH, self.begin)]

@@ -12,6 +12,7 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
+from domain.replication.ports import BatchMark
 from store.replication.leading import DISK_PART_BYTES, PART_BYTES, Leading
 from store.replication.pace import SOCKET_NS, UNKNOWN, ProcessorTime
 from tests.simulation.kit.clock import VirtualClock
@@ -53,6 +54,9 @@ class SlowLog(FakeLog):
     @property
     def recent(self) -> int:
         return self.written - RECENT
+
+    def batch_before(self, position: int) -> BatchMark | None:
+        return None
 
     def eras(self) -> list[Era]:
         return [Era(1, 0)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from domain.replication.message import Era, Follow, FollowAccepted, LogBytes, LogHeld
-from domain.replication.ports import LeaderStore, LogWork, MendableLog, UnknownFormatError
+from domain.replication.ports import BatchMark, LeaderStore, LogWork, MendableLog, UnknownFormatError
 from domain.replication.reads import FollowerReads
 from store.replication.following import UNTOLD_BYTES, UPGRADE_MS, FollowerPlace, Following
 from tests.simulation.kit.clock import VirtualClock
@@ -49,6 +49,9 @@ class MemoryLog:
     @property
     def reads(self) -> FollowerReads:
         raise AssertionError("nobody reads here")
+
+    def batch_before(self, position: int) -> BatchMark | None:
+        return None
 
     def eras(self) -> Sequence[Era]:
         return []

@@ -1,6 +1,7 @@
 """The messages of `domain/replication/message.py` as ext fields and bodies.
 
-FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each
+FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each; ext field `writers`: those of
+            the newest eras, 16 hexadecimal digits each, at most WRITERS_MAX
 LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data
 LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8; ext field `room`: `none`, of a follower that has none
 READ_LOG    request with ext fields; body of the reply: bytes of the log
@@ -11,7 +12,7 @@ Numbers of bodies are big-endian and signed; only `cut` of a reply may be below 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from domain.address import endpoint_of
@@ -37,9 +38,13 @@ from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY
 
 VERSION: Final = 1
 """Version of the frames behind FOLLOW. A follower says which it knows, from `least` to `version`; the leader, which it has."""
+WRITERS_MAX: Final = 256
+"""Writers of eras that a follower says at most. Those of older eras count as unknown."""
+_WRITER_DIGITS: Final = 16
 _ERA: Final = struct.Struct(">qq")
 _BYTES: Final = struct.Struct(">qqqq")
 _HELD: Final = struct.Struct(">qqq")
+_HEX: Final = frozenset("0123456789abcdef")
 _NOTHING: Final = -1
 """The cut of a FollowAccepted for logs that have nothing in common."""
 
@@ -51,7 +56,23 @@ def malformed(text: str) -> RequestError:
 
 def eras_body(eras: Iterable[Era]) -> bytes:
     """Eras as the body of FOLLOW."""
-    return b"".join([_ERA.pack(*era) for era in eras])
+    return b"".join([_ERA.pack(era.epoch, era.begin) for era in eras])
+
+
+def _writers_field(eras: Sequence[Era]) -> dict[str, str]:
+    """The ext field `writers`; none when all are unknown."""
+    newest = eras[-WRITERS_MAX:]
+    return {"writers": "".join([f"{era.writer:016x}" for era in newest])} if any(era.writer for era in newest) else {}
+
+
+def _with_writers(eras: tuple[Era, ...], text: str) -> tuple[Era, ...]:
+    """Eras with the writers in such a field. Raises RequestError."""
+    count, rest = divmod(len(text), _WRITER_DIGITS)
+    if rest or count > min(len(eras), WRITERS_MAX) or not set(text) <= _HEX:
+        raise malformed(f"writers of eras are {_WRITER_DIGITS} digits each, at most {WRITERS_MAX} and no more than the eras")
+    writers = [int(text[at : at + _WRITER_DIGITS], 16) for at in range(0, len(text), _WRITER_DIGITS)]
+    older = len(eras) - count
+    return (*eras[:older], *(era._replace(writer=writer) for era, writer in zip(eras[older:], writers, strict=True)))
 
 
 def eras_of(body: bytes) -> tuple[Era, ...]:
@@ -79,6 +100,8 @@ def follow_fields(follow: Follow) -> dict[str, str]:
         **({"serves": follow.serves} if follow.serves else {}),
         **({"run": follow.run} if follow.run else {}),
         **({"gates": follow.gates} if follow.gates else {}),
+        **({"groupIdentity": follow.identity} if follow.identity else {}),
+        **_writers_field(follow.eras),
     }
 
 
@@ -93,17 +116,17 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
         raise malformed("identities of replicas and of logs are above 0")
     if min(epoch, first) < 0 or end < first:
         raise malformed("epochs and positions are not below 0, and a log ends behind its begin")
-    eras = eras_of(frame.body)
+    eras = _with_writers(eras_of(frame.body), args.text("writers", ""))
     if eras and eras[-1].begin > end:
         raise malformed("an era begins behind the end of the log")
     serves, gates = args.text("serves", ""), args.text("gates", "")
     for where, who in ((serves, "serves readers"), (gates, "takes gateways")):
         if where and (len(where) > TEXT_BYTES_MAX or endpoint_of(where) is None):
             raise malformed(f"who {who} says at which HOST:PORT")
-    run = args.text("run", "")
-    if len(run) > TEXT_BYTES_MAX:
-        raise malformed(f"a run of more than {TEXT_BYTES_MAX} characters")
-    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves, run, gates)
+    run, identity = args.text("run", ""), args.text("groupIdentity", "")
+    if max(len(run), len(identity)) > TEXT_BYTES_MAX:
+        raise malformed(f"a run or an identity of more than {TEXT_BYTES_MAX} characters")
+    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves, run, gates, identity)
 
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:
@@ -111,6 +134,7 @@ def accepted_fields(event: FollowAccepted) -> dict[str, str]:
     return {
         "epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first), "version": str(VERSION),
         **({} if event.common == _NOTHING else {"common": str(event.common)}),
+        **({} if event.last == _NOTHING else {"last": str(event.last), "checksum": str(event.checksum)}),
     }  # fmt: skip
 
 
@@ -132,7 +156,8 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
         cut, first = args.number("cut"), args.number("first")
         if min(epoch, first) < 0 or cut < _NOTHING:
             raise malformed("epochs and positions are not below 0")
-        return FollowAccepted(None, epoch, cut, first, max(args.number("common", _NOTHING), _NOTHING))
+        common, last = (max(args.number(name, _NOTHING), _NOTHING) for name in ("common", "last"))
+        return FollowAccepted(None, epoch, cut, first, common, last, args.number("checksum", 0))
     name = args.text("refusal")
     if name not in FollowRefusal.__members__:
         raise RequestError(frame.code, frame.remark or f"refusal {name[:40]!r}, which is not known here")

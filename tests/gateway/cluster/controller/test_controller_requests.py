@@ -49,15 +49,19 @@ from domain.controller.request import (
 from domain.errors import ErrorCode
 from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
-from gateway.cluster.controller.controller_requests import ControllerRequests
+from gateway.cluster.controller.controller_requests import IDENTITY_BYTES, ControllerRequests
 from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import RecordingDriver
 from tests.controller.groups.sample import CLUSTER, NAME, members, says
 from tests.controller.member.stage import Stage
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import FixedEntropy
 
 ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
 GROUP = "broker-b"
+ENTROPY = FixedEntropy()
+IDENTITY = ENTROPY.token(IDENTITY_BYTES).hex()
+"""Identity that the controller draws for a group."""
 
 
 class Broker(RecordingDriver):
@@ -96,7 +100,7 @@ class World(Stage):
         self.disk = MemoryDisk(self.clock)
         self.greetings: list[MemberIdentity] = []
         self.requests = ControllerRequests(
-            founding, ENDPOINTS, self.clock, lambda greeting, _book: self.greetings.append(greeting)
+            founding, ENDPOINTS, self.clock, ENTROPY, lambda greeting, _book: self.greetings.append(greeting)
         )
         self.requests.joined(node.member, FiguresRecord(self.disk))
 
@@ -112,6 +116,11 @@ def ungreeted(_greeting: MemberIdentity, _book: tuple[str, ...]) -> None:
     raise AssertionError("nobody greets this controller")
 
 
+def alone() -> Founding:
+    """A controller that has not heard the others."""
+    return Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"])
+
+
 @pytest.fixture
 def world() -> World:
     return World()
@@ -124,7 +133,7 @@ def broker(world: World) -> Broker:
 
 def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_others_are() -> None:
     stage = Stage()
-    broker = Broker(ControllerRequests(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock, ungreeted))
+    broker = Broker(ControllerRequests(alone(), ENDPOINTS, stage.clock, ENTROPY, ungreeted))
     broker.ask(ChangeGroup(1, ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911")))
     assert broker.take().answer.refusal is GroupRefusal.NOT_LEADING
     broker.ask(QueryGroups(2, [NAME]))
@@ -212,7 +221,7 @@ def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(wo
     assert (event.node, event.leads, event.leader, event.failure) == (world.led_by, True, world.led_by, "")
     assert (list(event.voters), list(event.learners)) == ([1, 2, 3], [])
     assert event.places == {1: "a:1", 2: "b:1", 3: "c:1"}
-    new = Broker(ControllerRequests(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted))
+    new = Broker(ControllerRequests(alone(), ENDPOINTS, world.clock, ENTROPY, ungreeted))
     new.ask(QueryController(2))
     assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "", ("a:1", "b:1", "c:1"))
     new.ask(ListStoreGroups(3))
@@ -300,7 +309,7 @@ def _containers(controlling: ControllerRequests) -> list[Any]:
 
 
 def test_settings_that_were_changed_before_the_group_is_known_hold(world: World) -> None:
-    controlling = ControllerRequests(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock, ungreeted)
+    controlling = ControllerRequests(alone(), ENDPOINTS, world.clock, ENTROPY, ungreeted)
     broker = Broker(controlling)
     broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
     assert broker.take() == Done(1)
@@ -398,6 +407,64 @@ def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world
     broker.ask(ChangeGroup(2, RegisterReplica(GROUP, CLUSTER, 1, "h1:1", "log-1-1", run="a")))
     world.clock.run_for(50)
     assert broker.take().answer.group.replica(1).run == ""
+
+
+def take_in(world: World, broker: Broker, number: int, identity: str = "", epoch: int = 0) -> GroupAnswer:
+    """A replica applies for an id, and registers."""
+    address = f"h{number}:1"
+    broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, number, f"node-{number}", address)))
+    world.clock.run_for(50)
+    broker.take()
+    change = RegisterReplica(GROUP, CLUSTER, number, address, f"log-{number}-1", epoch=epoch, position=9, identity=identity)
+    broker.ask(ChangeGroup(2, change))
+    world.clock.run_for(50)
+    answer: GroupAnswer = broker.take().answer
+    return answer
+
+
+def elected(world: World, broker: Broker) -> StoreGroup:
+    """The group after its first election."""
+    take_in(world, broker, 1)
+    broker.ask(ChangeGroup(3, ElectLeader(GROUP, asker=1)))
+    world.clock.run_for(50)
+    group: StoreGroup | None = broker.take().answer.group
+    assert group is not None
+    return group
+
+
+def test_a_group_has_a_drawn_identity_from_its_first_election_on(world: World, broker: Broker) -> None:
+    assert elected(world, broker).identity == IDENTITY
+
+
+def test_no_identity_is_given_while_a_controller_of_a_version_before_is_heard(world: World, broker: Broker) -> None:
+    world.founding.notified(MemberIdentity(world.led_by, frozenset(world.numbers), 1))
+    assert elected(world, broker).identity == ""
+    assert take_in(world, broker, 2, "theirs").refusal is None, "as by the rule of that version"
+
+
+@pytest.mark.parametrize("epoch", [1, 9])
+def test_what_is_of_another_group_is_refused_counted_and_logged_once_with_its_address(
+    world: World, broker: Broker, caplog: pytest.LogCaptureFixture, epoch: int
+) -> None:
+    before = elected(world, broker)
+    broker.connection.host = "10.9.9.9"
+    for _ in range(3):
+        assert take_in(world, broker, 2, "theirs", epoch).refusal is GroupRefusal.OTHER_GROUP
+    lines = [each.getMessage() for each in caplog.records if "another store group" in each.getMessage()]
+    assert [line[:45] for line in lines] == ["store group broker-b: refused, from h2:1: the"]
+    assert world.requests.strangers.count == 3
+    caplog.clear()
+    dropped = world.requests.heartbeats.dropped
+    for _ in range(3):
+        broker.ask(HearReplica(4, GROUP, says(1, epoch=epoch), 0, identity="theirs"))
+        assert isinstance(broker.take(), Done)
+    assert (world.requests.strangers.count, world.requests.heartbeats.dropped) == (6, dropped + 3)
+    assert [each.getMessage()[:44] for each in caplog.records] == ["store group broker-b: refused, from 10.9.9.9"]
+    group = world.requests.member and world.requests.member.groups.group(GROUP)
+    assert group is not None
+    assert (group.leader, group.leader_epoch, group.members) == (before.leader, before.leader_epoch, before.members)
+    broker.ask(HearReplica(5, GROUP, says(1), 0, identity=IDENTITY))
+    assert world.requests.strangers.count == 6
 
 
 def test_a_greeting_is_answered_with_who_this_one_is(world: World, broker: Broker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import cast
@@ -13,7 +14,7 @@ from controller.groups.heartbeats import Heartbeats
 from controller.groups.replica_reports import informed
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import GroupChange
+from domain.controller.change import FoundGroup, GroupChange
 from domain.controller.group import ReplicaReport
 from domain.controller.request import (
     ChangeGroup,
@@ -36,6 +37,7 @@ NOW_MS = 100_000
 class ScriptedControllers:
     """As many controllers as `count`; the one with number `leading` leads.
 
+    fresh    identity for a group that has none; "": they are of a version before identities
     unsure   how many further changes are made, and answered as if nobody knew that
     """
 
@@ -44,6 +46,7 @@ class ScriptedControllers:
         self.heartbeats = Heartbeats(0)
         self.leading = 1
         self.unsure = 0
+        self.fresh = ""
         self.changes: list[GroupChange] = []
         self._stack = ExitStack()
         self.servers = [ScriptedServer(partial(self._answer, at)) for at in range(count)]
@@ -87,6 +90,7 @@ class ScriptedControllers:
         if not leads:
             return False, GroupChanged(None, GroupAnswer(GroupRefusal.NOT_LEADING, None))
         self.changes.append(change)
-        answer = self.groups.apply(informed(change, self.groups.group(change.group), self.heartbeats, NOW_MS))
+        asked = informed(change, self.groups.group(change.group), self.heartbeats, NOW_MS)
+        answer = self.groups.apply(replace(asked, fresh=self.fresh) if isinstance(asked, FoundGroup) else asked)
         self.unsure -= 1
         return self.unsure >= 0, GroupChanged(None, answer)

@@ -204,12 +204,12 @@ def forget(here: ScriptedControllers) -> None:
         here.hear(report)
 
 
-def test_of_a_forgotten_group_status_says_what_to_do_and_found_shows_all_logs(here: ScriptedControllers) -> None:
+def test_of_a_forgotten_group_status_says_what_to_do_and_all_logs_are_shown(here: ScriptedControllers) -> None:
     forget(here)
     code, out = headgate(here, "status")
     assert code == 1
-    assert out.splitlines()[-1].endswith(f"headgate cluster found {NAME}")
-    code, out = headgate(here, "found", NAME)
+    assert out.splitlines()[-1].endswith(f"headgate cluster restore-controllers {NAME}")
+    code, out = headgate(here, "restore-controllers", NAME)
     assert code == 0
     rows = {line.split()[0]: line for line in out.splitlines() if line[:1].isdigit()}
     assert list(rows) == ["1", "2", "3"]
@@ -218,25 +218,73 @@ def test_of_a_forgotten_group_status_says_what_to_do_and_found_shows_all_logs(he
     assert here.changes == []
 
 
-def test_found_takes_the_longest_log_and_another_one_only_when_told_to(here: ScriptedControllers) -> None:
+def test_a_group_is_restored_from_the_longest_log_and_from_another_one_only_when_told_to(here: ScriptedControllers) -> None:
     forget(here)
-    code, out = headgate(here, "found", NAME, "1")
+    code, out = headgate(here, "restore-controllers", NAME, "1")
     assert code == 2
     assert "the log of replica 1 lacks what replica 2 has" in out
     assert here.changes == []
-    code, out = headgate(here, "found", NAME, "2")
+    code, out = headgate(here, "restore-controllers", NAME, "2")
     assert code == 0
-    assert out.splitlines()[-1] == f"replica 2 leads {NAME} from epoch 5 on; the others follow it from here"
-    code, out = headgate(here, "found", NAME, "1", "--accept-loss")
+    assert f"replica 2 leads {NAME} from epoch 5 on; the others follow it from here" in out.splitlines()
+    assert f"headgate cluster repair {NAME}" in out.splitlines()[-1], "the next step"
+    code, out = headgate(here, "restore-controllers", NAME, "1", "--accept-loss")
     assert code == 2
     assert "has had an election" in out
 
 
-def test_found_with_another_log_when_told_to(here: ScriptedControllers) -> None:
+def test_a_group_is_restored_from_another_log_when_told_to(here: ScriptedControllers) -> None:
     forget(here)
-    code, out = headgate(here, "found", NAME, "1", "--accept-loss")
+    code, out = headgate(here, "restore-controllers", NAME, "1", "--accept-loss")
     assert code == 0, out
     assert group_of(here.groups).leader == 1
+
+
+def test_with_all_replicas_there_the_longest_log_is_taken_without_its_number(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "restore-controllers", NAME, "--replicas", "4")
+    assert code == 2
+    assert "3 of 4 replicas have registered" in out
+    assert here.changes == []
+    code, out = headgate(here, "restore-controllers", NAME, "--replicas", "3")
+    assert code == 0, out
+    assert (group_of(here.groups).leader, group_of(here.groups).leader_epoch) == (2, 5)
+
+
+def test_the_former_name_of_the_command_is_read(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "found", NAME, "2")
+    assert code == 0, out
+    assert group_of(here.groups).leader == 2
+
+
+def test_logs_of_several_store_groups_are_told_apart(here: ScriptedControllers) -> None:
+    forget(here)
+    for number, identity in ((1, "aa"), (2, "bb")):
+        change = RegisterReplica(NAME, CLUSTER, number, "h:1", says(number).incarnation, epoch=4, identity=identity)
+        here.groups.apply(change)
+    code, out = headgate(here, "restore-controllers", NAME)
+    assert code == 0
+    assert "! the logs of replicas 1 are of their own store group (aa), and follow no other one" in out.splitlines()
+
+
+def test_controllers_with_an_older_copy_are_told_of_and_restored(here: ScriptedControllers) -> None:
+    """Their folders came from a backup: replica 2 has records of an epoch that was given later."""
+    here.hear(says(2, 7, 6_000_000))
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert f"headgate cluster restore-controllers {NAME}" in out
+    before = group_of(here.groups)
+    code, out = headgate(here, "restore-controllers", NAME, "--replicas", "3")
+    assert group_of(here.groups) == before, "these controllers are of the version before, whose rule this is"
+    assert code == 2
+    assert "has had an election" in out
+    here.fresh = "ours"
+    code, out = headgate(here, "restore-controllers", NAME, "--replicas", "3")
+    assert code == 0, out
+    after = group_of(here.groups)
+    assert (after.leader, after.leader_epoch, after.in_sync) == (2, 8, (2,))
+    assert headgate(here, "status")[1].count("restore-controllers") == 0
 
 
 def test_status_says_why_a_replica_that_is_alive_does_not_follow(here: ScriptedControllers) -> None:

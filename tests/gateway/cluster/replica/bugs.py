@@ -18,7 +18,7 @@ def shrinks_early(patch: Patch) -> None:
     patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.asked or self.group.members))
 
 
-@BUGS.found_by(run, 40, first=100)
+@BUGS.found_by(run, 40, first=190)
 def forgets_the_asked(patch: Patch) -> None:
     """A newcomer counts only when the answer has come."""
     patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.group.members))
@@ -35,7 +35,7 @@ def joins_too_early(patch: Patch) -> None:
     patch.setattr(set_review.SetReview, "_may_join", may_join)
 
 
-@BUGS.found_by(run, 50)
+@BUGS.found_by(run, 50, first=30)
 def counts_the_connected(patch: Patch) -> None:
     """Confirmed is what those have who are connected: a record that a new epoch lacks is acknowledged under an old one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from controller.groups.groups import StoreGroups
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tests.gateway.cluster.replica.world import World
 
 GROUP = "broker-a"
+IDENTITY = "6f757273"
+"""Identity of the group from its first election on."""
 ANSWER_MS = 2_000
 
 
@@ -83,6 +86,8 @@ class Service:
         if refusal is not None:
             return GroupAnswer(refusal, self.group())
         change = informed(change, self.group(), self._heartbeats, self.now_ms())
+        if isinstance(change, ElectLeader):
+            change = replace(change, fresh=IDENTITY)
         if self.grey is not None and isinstance(change, ElectLeader):
             change = self.grey.preferring(change)
         answer = self.groups.apply(change)
@@ -116,7 +121,8 @@ class SimControllers:
 
     def __init__(self, world: World, clock: PausableClock, number: int) -> None:
         self._listener: GroupListener
-        self.refuses = ""
+        self.refuses = self.identity = ""
+        self.where = "10.0.0.0:9878"
         self._run = ""
         self.newest = GroupWord(clock.monotonic_ns(), ())
         self._world = world

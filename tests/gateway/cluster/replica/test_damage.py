@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,10 +12,12 @@ from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import StoreError
 from domain.replication.ports import DamagedPart, MendableLog
 from gateway.cluster.replica.damaged_start import MEND_NS, DamagedStart
+from gateway.cluster.replica.identity import ReplicaIdentity
 from store.replication.repairing import RepairCounts
 from tests.gateway.cluster.replica import world as worlds
 from tests.gateway.cluster.replica.world import World
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import FixedEntropy
 
 
@@ -100,7 +102,10 @@ def replicas(*ids: int) -> tuple[StoreReplica, ...]:
 def begun(damaged: Damaged, group: StoreGroup | None) -> tuple[VirtualClock, list[bool], Controllers]:
     clock, told, controllers = VirtualClock(), list[bool](), Controllers(group)
     start: Any = DamagedStart
-    start(damaged, 1, controllers, Sources(), clock, FixedEntropy(), RepairCounts(), told.append).start()
+    identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
+    identity.keep(1)
+    identity.keep_group("ours")
+    start(damaged, identity, controllers, Sources(), clock, FixedEntropy(), RepairCounts(), told.append).start()
     return clock, told, controllers
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
+
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import ApplyId, GroupChange, RegisterReplica
+from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import StoreGroup
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registering_state import AGAIN_MS, LogFacts, RegisteringState, ReplicaPlace
+from gateway.cluster.strangers import Strangers
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import FixedEntropy
 
+log = logging.getLogger("headgate.replica")
+
 
 class LossyControllers:
     """The real rules; the first answer to ApplyId is lost."""
+
+    where = "10.0.0.9:9878"
 
     def __init__(self) -> None:
         self.groups = StoreGroups()
@@ -41,7 +49,7 @@ class LossyControllers:
 def test_an_answer_that_was_lost_costs_no_second_id() -> None:
     clock, controllers = VirtualClock(), LossyControllers()
     identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
-    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False)
+    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log))
     enrolled: list[int] = []
     enrolment = RegisteringState(
         place, lambda: LogFacts(7, 0, 0, 0), cast(Any, controllers), clock, lambda own, _group: enrolled.append(own)
@@ -55,6 +63,11 @@ def test_an_answer_that_was_lost_costs_no_second_id() -> None:
     assert [each.id for each in group.replicas] == [1]
 
 
+EMPTY = LogFacts(7, 0, 0, 0)
+WRITTEN = LogFacts(7, 0, 3, 900)
+"""A log with records of an election."""
+
+
 class Directory:
     """A data directory of a replica, and processes that begin in it."""
 
@@ -62,6 +75,7 @@ class Directory:
         self.clock = VirtualClock()
         self.disk = disk or MemoryDisk(self.clock)
         self._controllers = controllers
+        self.strangers = Strangers(log)
 
     def copy(self) -> Directory:
         """The directory of a cloned machine."""
@@ -70,11 +84,10 @@ class Directory:
             copied.disk.replace(name, bytes(content.data))
         return copied
 
-    def starts(self, run: str) -> str:
+    def starts(self, run: str, facts: LogFacts = EMPTY) -> str:
         """A process begins, and registers: why it may not, "" when it may."""
         identity = ReplicaIdentity(self.disk, cast(Any, FixedEntropy()), run)
-        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False)
-        facts = LogFacts(7, 0, 0, 0)
+        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False, self.strangers)
         enrolment = RegisteringState(place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None)
         enrolment.start(enrolment.why)
         self.clock.run_for(AGAIN_MS * 3)
@@ -131,3 +144,81 @@ def test_one_process_with_several_lives_notes_one_run() -> None:
     assert directory.starts("1") == ""
     assert directory.starts("1") == ""
     assert directory.disk.read_all("replica-runs") == b"1\n"
+
+
+class KnownGroup(LossyControllers):
+    """Controllers that know a group with an identity, and one replica of it.
+
+    asked   changes that they were asked for
+    """
+
+    def __init__(self, identity: str) -> None:
+        super().__init__()
+        for change in (
+            ApplyId("g", "c", 1, "somebody", "h:1"), RegisterReplica("g", "c", 1, "h:1", "log"),
+            ElectLeader("g", asker=1, fresh=identity),
+        ):  # fmt: skip
+            assert self.groups.apply(change).refusal is None
+        self.asked: list[GroupChange] = []
+
+    def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
+        self.asked.append(change)
+        done(self.groups.apply(change))
+
+
+def directory_of(identity: str, controllers: Any) -> Directory:
+    """A directory with number 1 in the group of this identity."""
+    found = Directory(controllers)
+    found.disk.replace("replica-node", b"a-secret 1\n")
+    ReplicaIdentity(found.disk, cast(Any, FixedEntropy())).keep_group(identity)
+    return found
+
+
+def test_a_directory_of_another_group_asks_for_nothing_and_stays_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    """The file of another cluster was copied: the same names, the same numbers, another log."""
+    controllers = KnownGroup("ours")
+    foreign = directory_of("theirs", controllers)
+    before = {name: bytes(each.data) for name, each in foreign.disk.files.items()}
+    assert foreign.starts("1", WRITTEN) == GroupRefusal.OTHER_GROUP.value
+    assert controllers.asked == []
+    assert {name: bytes(each.data) for name, each in foreign.disk.files.items()} == before
+    assert foreign.strangers.count > 1
+    told = [each.getMessage() for each in caplog.records if "refused, from 10.0.0.9:9878" in each.getMessage()]
+    assert len(told) == 1
+
+
+def test_an_empty_log_is_of_no_group() -> None:
+    controllers = KnownGroup("ours")
+    wiped = directory_of("theirs", controllers)
+    assert wiped.starts("1", EMPTY) == ""
+    registered = [each for each in controllers.asked if isinstance(each, RegisterReplica)]
+    assert [each.identity for each in registered] == [""]
+
+
+def test_a_log_says_at_its_registration_of_which_group_it_is() -> None:
+    controllers = KnownGroup("ours")
+    assert directory_of("ours", controllers).starts("1", WRITTEN) == ""
+    registered = [each for each in controllers.asked if isinstance(each, RegisterReplica)]
+    assert [each.identity for each in registered] == ["ours"]
+
+
+@pytest.mark.parametrize("file", [b"", b"ours\n", b"ours 00000000\n", b"ours 4b1a28d8", b"\xff\xfe 12\n", b"x" * 300 + b" 1\n"])
+def test_a_damaged_file_is_refused_by_name_and_nothing_is_asked_for(file: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    controllers = KnownGroup("ours")
+    damaged = directory_of("ours", controllers)
+    damaged.disk.replace("replica-group", file)
+    why = damaged.starts("1", WRITTEN)
+    assert why.startswith("the file replica-group in the data directory is damaged")
+    assert controllers.asked == []
+    assert damaged.disk.read_all("replica-group") == file
+    assert damaged.strangers.count == 1
+    assert sum("refused, from replica-group" in each.getMessage() for each in caplog.records) == 1
+
+
+def test_the_identity_of_the_group_outlives_the_process() -> None:
+    directory = directory_of("ours", KnownGroup("ours"))
+    found = ReplicaIdentity(directory.disk, cast(Any, FixedEntropy()))
+    assert (found.group, found.damage) == ("ours", "")
+    assert not found.is_of_other("")
+    assert not found.is_of_other("ours")
+    assert found.is_of_other("theirs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from dataclasses import replace
 from typing import Any, cast
@@ -22,6 +23,7 @@ from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import SKEW_MS
+from gateway.cluster.strangers import Strangers
 from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.pace import UNKNOWN
 from store.replication.repairing import RepairCounts
@@ -41,6 +43,7 @@ CONFIG = StoreSettings(
     segment_bytes=8_192, checkpoint_bytes=8_000, checkpoint_ms=2_000, retention_check_ms=1 << 40, cache_bytes=0, scrub_days=0,
     flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED,
 )  # fmt: skip
+log = logging.getLogger("headgate.replica")
 QUEUES = 2
 TOPIC = "orders"
 
@@ -79,8 +82,9 @@ class SimReplica:
         promote = follower.promote
         follower.promote = lambda epoch: world.watched(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace(
-            "cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"{self.host}:{REPLICATION}", False
-        )
+            "cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"{self.host}:{REPLICATION}", False,
+            Strangers(log),
+        )  # fmt: skip
         self.controllers = SimControllers(world, self.clock, self.number)
         self.life = ReplicaTerm(
             follower, place, cast(Any, self.controllers),

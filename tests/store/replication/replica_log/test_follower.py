@@ -38,7 +38,7 @@ def test_a_promoted_follower_has_all_that_its_leader_had() -> None:
     new = Leading(two.follower, two.disk, two.clock, 2).alone()
     assert two.bodies(new) == expected
     assert len(expected) == 120
-    assert new.replica.eras() == [Era(1, 0), Era(2, new.replica.begin)]
+    assert new.replica.eras() == [Era(1, 0, two.leader.replica.incarnation), Era(2, new.replica.begin, new.replica.incarnation)]
     new.driver.send("orders", b"more")
     assert two.bodies(new) == [*expected, b"more"]
 

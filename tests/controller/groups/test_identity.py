@@ -1,0 +1,158 @@
+"""Identities of store groups: what is of another group of the same name changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.groups import command
+from controller.groups.groups import StoreGroups
+from controller.groups.heartbeats import Heartbeats
+from controller.groups.limits import is_within
+from controller.groups.replica_reports import informed, refused
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import ApplyId, ElectLeader, FoundGroup, RecoverGroup, RegisterReplica
+from domain.controller.group import EPOCH_SAID_MAX
+from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, registered, says, start
+
+OURS, FRESH, THEIRS = "6f757273", "6672657368", "746865697273"
+
+
+def register(replica: int, identity: str = "", fresh: str = "", life: int = 1, epoch: int = 1) -> RegisterReplica:
+    return RegisterReplica(
+        NAME, CLUSTER, replica, f"h{replica}:1", incarnation(replica, life), False, epoch, 100, identity=identity, fresh=fresh
+    )
+
+
+def named() -> StoreGroups:
+    """A group with an identity; replicas 1 and 2 are in sync, and 1 leads in epoch 1."""
+    groups = led((1, 2))
+    assert groups.apply(register(2, fresh=OURS)).refusal is None
+    assert group_of(groups).identity == OURS
+    return groups
+
+
+def test_the_first_election_gives_the_identity_that_was_drawn() -> None:
+    groups = registered()
+    assert group_of(groups).identity == ""
+    assert groups.apply(ElectLeader(NAME, (says(1),), asker=1, fresh=OURS)).refusal is None
+    assert group_of(groups).identity == OURS
+    groups.apply(ElectLeader(NAME, (says(1),), designated=1, fresh=FRESH))
+    groups.apply(register(3, fresh=FRESH))
+    assert group_of(groups).identity == OURS, "it is given once"
+
+
+def test_a_group_of_the_version_before_gets_one_at_a_registration_or_an_election() -> None:
+    for change in (register(3, fresh=FRESH), ElectLeader(NAME, (says(2),), fresh=FRESH)):
+        groups = led((1, 2))
+        assert groups.apply(change).refusal is None
+        assert group_of(groups).identity == FRESH
+
+
+def test_without_a_drawn_identity_everything_is_as_in_the_version_before() -> None:
+    """A controller of the version before applies the same commands, and must come to the same state."""
+    groups = led((1, 2))
+    for change in (register(3), ElectLeader(NAME, (says(2),)), RecoverGroup(NAME, 3, 3, NAME, (says(3),))):
+        assert command.encode(change)[0] == command.VERSION
+        groups.apply(change)
+    assert group_of(groups).identity == ""
+    groups.apply(register(1, epoch=9))
+    refusal = groups.apply(FoundGroup(NAME, 1, (says(1, 9),))).refusal
+    assert refusal is GroupRefusal.HAS_MEMBERS
+
+
+def test_a_replica_of_another_group_does_not_register_and_changes_nothing() -> None:
+    groups = named()
+    before = group_of(groups)
+    for life in (1, 2):
+        assert groups.apply(register(2, THEIRS, life=life)).refusal is GroupRefusal.OTHER_GROUP
+    assert group_of(groups) == before
+    assert groups.apply(register(2, OURS)).refusal is None
+    assert groups.apply(register(3)).refusal is None, "a log without one says nothing: of a version before, or empty"
+
+
+def test_a_group_with_members_takes_the_identity_of_a_log_that_it_knows_and_of_no_other() -> None:
+    """Controllers restored from a copy older than the identity."""
+    groups = led((1, 2))
+    assert groups.apply(register(3, THEIRS, FRESH, life=2)).refusal is GroupRefusal.OTHER_GROUP
+    assert group_of(groups).identity == ""
+    assert groups.apply(register(2, OURS, FRESH)).refusal is None
+    assert group_of(groups).identity == FRESH or group_of(groups).identity == OURS
+    assert group_of(groups).identity == OURS
+
+
+def test_before_the_first_election_the_winner_decides_whose_group_it_is() -> None:
+    groups = registered()
+    for number, identity in ((1, THEIRS), (2, OURS)):
+        assert groups.apply(register(number, identity)).refusal is None
+    assert group_of(groups).identity == ""
+    assert groups.apply(FoundGroup(NAME, 2, (says(2),), FRESH)).refusal is None
+    assert group_of(groups).identity == OURS, "the files of its replicas stay valid"
+    assert groups.apply(register(1, THEIRS)).refusal is GroupRefusal.OTHER_GROUP
+
+
+def test_a_recovery_keeps_the_identity() -> None:
+    groups = named()
+    start(groups, 1, life=2)
+    start(groups, 2, life=2)
+    change = RecoverGroup(NAME, 3, group_of(groups).set_epoch, NAME, (says(3),))
+    assert groups.apply(change).refusal is None
+    assert group_of(groups).identity == OURS
+
+
+@pytest.mark.parametrize("how", ["registered", "reported"])
+def test_controllers_of_an_older_copy_give_no_epoch_again(how: str) -> None:
+    """The copy knows epoch 1; replica 2 has records of epoch 7, which was given after the copy was made."""
+    groups, beats = named(), Heartbeats(0)
+    beats.heard(NAME, says(1, 1), 3_000, "a", 1)
+    beats.heard(NAME, says(2, 7 if how == "reported" else 1), 3_000, "b", 1)
+    if how == "registered":
+        assert groups.apply(register(2, OURS, epoch=7)).refusal is None
+    beats.closed("a", 2)
+    assert beats.due(groups, 20_000) == []
+    assert beats.due(groups, 3) == [], "nobody is elected by itself"
+    for change in (ElectLeader(NAME, asker=2), ElectLeader(NAME, designated=2)):
+        assert refused(change, group_of(groups), beats, 3) is GroupRefusal.FORGOTTEN
+    found = informed(FoundGroup(NAME, 2, fresh=FRESH), group_of(groups), beats, 3)
+    assert groups.apply(found).refusal is None
+    after = group_of(groups)
+    assert (after.leader, after.leader_epoch, after.members, after.identity) == (2, 8, (member(2),), OURS)
+    assert not after.is_forgotten
+
+
+def test_a_log_that_proves_nothing_stops_no_election() -> None:
+    """A node of another cluster, of a version without identities, whose newest epoch is a high one."""
+    groups = named()
+    assert groups.apply(register(3, epoch=90, life=2)).refusal is None
+    assert not group_of(groups).is_forgotten
+    assert groups.apply(register(3, OURS, epoch=EPOCH_SAID_MAX + 1, life=2)).refusal is None
+    assert not group_of(groups).is_forgotten, "an epoch that nobody can have is not believed"
+    assert groups.apply(register(3, OURS, epoch=90, life=2)).refusal is None
+    assert group_of(groups).is_forgotten
+
+
+def test_while_the_newest_election_is_known_no_operator_begins_a_group_anew() -> None:
+    groups = named()
+    before = group_of(groups)
+    assert groups.apply(FoundGroup(NAME, 2, (says(2),), FRESH)).refusal is GroupRefusal.HAS_MEMBERS
+    assert group_of(groups) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [register(1, OURS), register(1, fresh=FRESH), ElectLeader(NAME, fresh=FRESH), FoundGroup(NAME, 1, (says(1),), FRESH)],
+)
+def test_commands_with_an_identity_have_a_version_of_their_own(change: RegisterReplica | ElectLeader | FoundGroup) -> None:
+    data = command.encode(change)
+    assert data[0] == command.VERSION_WITH_IDENTITY
+    assert command.decode(data) == change
+    assert is_within(change)
+    assert not is_within(replace(change, fresh="x" * 256))
+
+
+def test_a_kind_has_no_version_in_which_nothing_of_it_is_new() -> None:
+    data = command.encode(ApplyId(NAME, CLUSTER, 1, "node-1", "h:1"))
+    for version in (0, command.VERSION_WITH_RUNS, command.VERSION_WITH_IDENTITY):
+        with pytest.raises(ValueError, match="no command"):
+            command.decode(bytes((version,)) + data[1:])
