@@ -58,6 +58,7 @@ class ControllerMember:
     groups    the store groups as this member knows them; those of the leader are the newest after a `read`
     failure   why the member has ended by itself, or takes part in nothing, perhaps for a while; "": it takes part
     unread    messages of others that could not be read
+    applied_index   index of the last entry of the log that `groups` contain
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ControllerMember:
         self._clock = clock
         self._proposals = Proposals()
         self._reads = PendingReads()
-        self._compacted = persisted.snapshot.index
+        self._compacted = self.applied_index = persisted.snapshot.index
         self._timer: Timer | None = None
         self._marked = False
         self._stopped = False
@@ -312,7 +313,7 @@ class ControllerMember:
     def _apply(self, ready: Ready) -> None:
         if ready.restore and ready.snapshot is not None:
             self.groups = restore(ready.snapshot.data)
-            self._compacted = ready.snapshot.index
+            self._compacted = self.applied_index = ready.snapshot.index
             self._proposals.passed(ready.snapshot.index)
         for entry in ready.committed:
             self._apply_entry(entry)
@@ -324,6 +325,7 @@ class ControllerMember:
 
     def _apply_entry(self, entry: LogEntry) -> None:
         answer: GroupAnswer | None = None
+        self.applied_index = entry.index
         if entry.kind is EntryKind.COMMAND:
             change = command.decode(entry.data)
             if isinstance(change, SetControllers):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 FIRST_ID: Final = 1
@@ -97,6 +97,8 @@ class StoreGroup:
     least          members that a send above `flushed` needs, set by an operator; 0: `min_in_sync` follows the replicas
     identity       random text, which no other group of the name has; "": none, before the first election and in a group of the
                    version before
+    order          index in the log of the controllers up to which a controller had applied it when it reported this state; a
+                   state of a higher one is newer. 0: not reported
     """
 
     cluster: str
@@ -109,6 +111,7 @@ class StoreGroup:
     set_epoch: int = 0
     least: int = 0
     identity: str = ""
+    order: int = field(default=0, compare=False)
 
     def replica(self, replica_id: int) -> StoreReplica | None:
         """The replica with this id, None when there is none."""

@@ -86,7 +86,8 @@ class SyncStateSet:
             self._settle(answer.group or self.group)
 
     def heard(self, group: StoreGroup) -> None:
-        """Take the state of the group from a controller. An older state is ignored."""
+        """Take the state of the group from a controller. An older state is ignored; the states of one `set_epoch` differ in
+        `min_in_sync` and in the replicas, and their `order` says which is newer."""
         if self._ended or group.leader_epoch < self._epoch:
             return
         if group.leader_epoch > self._epoch or group.leader != self._own:
@@ -95,9 +96,13 @@ class SyncStateSet:
             return
         elif group.set_epoch > self.group.set_epoch:
             self._settle(group)
-        else:
+        elif not self._is_older(group):
             self.group = group
             self._changed()
+
+    def _is_older(self, group: StoreGroup) -> bool:
+        """True for a state from before the known one. A controller of a version before reports no `order`: its state counts."""
+        return 0 < group.order < self.group.order
 
     def _settle(self, group: StoreGroup) -> None:
         if group.leader_epoch != self._epoch:
@@ -108,7 +113,8 @@ class SyncStateSet:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.group = group
+        if not self._is_older(group):
+            self.group = group
         self._changed()
 
     def end(self) -> None:

@@ -28,6 +28,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("StoreGroup", "identity"): "",
     ("StoreReplica", "run"): "",
     ("StoreReplica", "identity"): "",
+    ("StoreGroup", "order"): 0,
     ("HearReplica", "run"): "",
     ("HearReplica", "refuses"): "",
     ("HearReplica", "identity"): "",

@@ -150,8 +150,10 @@ class ControllerRequests:
         if answer is None:
             connection.answer(Refused(command.ticket, _UNSURE))
         else:
-            alive = frozenset[int]() if answer.group is None else self._alive(answer.group)
-            connection.answer(GroupChanged(command.ticket, answer, alive))
+            group = answer.group
+            alive = frozenset[int]() if group is None else self._alive(group)
+            dated = answer if group is None else replace(answer, group=self._dated(group))
+            connection.answer(GroupChanged(command.ticket, dated, alive))
 
     def _change_controllers(self, connection: ClientConnection, command: ChangeControllers) -> None:
         member = self.member
@@ -177,6 +179,10 @@ class ControllerRequests:
         """The addresses of all controllers: from the committed list, or from the settings while there is none."""
         agreed = () if self.member is None else self.member.groups.book.addresses
         return agreed or tuple(self._addresses)
+
+    def _dated(self, group: StoreGroup) -> StoreGroup:
+        """The group as this controller knows it now, with its `order`: answers overtake each other."""
+        return group if self.member is None else replace(group, order=self.member.applied_index)
 
     def _alive(self, group: StoreGroup) -> frozenset[int]:
         return frozenset(each.id for each in self.heartbeats.live(group, self._now_ms()))
@@ -206,7 +212,7 @@ class ControllerRequests:
             known = {each.name: each for each in member.groups}
             wanted = sorted(name for name in (command.names or known) if name in known and name > command.after)
             now_ms = self._now_ms()
-            found = [(known[name], self._words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
+            found = [(self._dated(known[name]), self._words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
             connection.answer(StoreGroupsListed(command.ticket, None, found, len(wanted) > GROUPS_LISTED_MAX))
 
         if member is None:
@@ -305,7 +311,7 @@ class ControllerRequests:
             return
         for connection in self.heartbeats.connections(group.name):
             if isinstance(connection, ClientConnection):
-                connection.answer(LeaderChanged(None, group))
+                connection.answer(LeaderChanged(None, self._dated(group)))
 
     def _query_settings(self, connection: ClientConnection, command: QueryControllerSettings) -> None:
         connection.answer(ControllerSettingsFound(command.ticket, dict(self._settings)))

@@ -43,6 +43,8 @@ def write(group: StoreGroup, heard: Iterable[ReplicaHeard] = ()) -> dict[str, ob
         "minInSync": group.min_in_sync,
         **({"identity": group.identity} if group.identity else {}),
     }
+    if group.order:
+        found["order"] = group.order
     found["replicas"] = [_replica(each, words.get(each.id)) for each in group.replicas]
     return found
 
@@ -95,6 +97,7 @@ def read(found: Bean) -> tuple[StoreGroup, tuple[ReplicaHeard, ...]]:
         bean.number(found, "setEpoch"),
         bean.number(found, "least"),
         bean.text(found, "identity"),
+        order=bean.number(found, "order"),
     )
     if not group.name:
         raise RequestError(codes.INVALID_PARAMETER, "a store group has a name")

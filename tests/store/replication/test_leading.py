@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from domain.controller.answer import GroupAnswer
+from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
@@ -104,6 +104,7 @@ class Stage:
         self.looks = 0
         self.altered: list[AlterSet] = []
         self.answers = True
+        self.late: Callable[[Callable[[GroupAnswer | None], None]], None] = lambda done: None
         replicas = tuple(StoreReplica(each, f"node {each}", f"10.0.0.{each}:10912", f"{each}{each}") for each in (1, 2, 3))
         members = tuple(each.member for each in replicas)
         self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7, least)
@@ -112,6 +113,7 @@ class Stage:
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
         self.altered.append(change)
+        self.late(done)
         if self.answers:
             self.group = replace(self.group, members=change.members, set_epoch=self.group.set_epoch + 1)
             self.clock.call_soon(lambda: done(GroupAnswer(None, self.group)))
@@ -313,3 +315,37 @@ def test_since_when_nothing_can_be_confirmed_is_known() -> None:
         stage.held(stage.follow(number, 1_000), 1_000)
     stage.clock.run_for(200)
     assert stage.leading.review.stalled_ns == 0
+
+
+def test_a_late_answer_does_not_set_min_in_sync_back() -> None:
+    """Its state has the same `set_epoch`: only its `order` says that it is older."""
+    stage = Stage()
+    both_follow(stage)
+    before = replace(stage.group, order=20)
+    stage.leading.group_heard(replace(before, least=3, order=21))
+    assert stage.log.counted == (3, 3)
+    stage.leading.group_heard(before)
+    assert stage.log.counted == (3, 3)
+    stage.leading.group_heard(replace(before, least=1, order=22))
+    assert stage.log.counted == (3, 1)
+
+
+def test_a_refusal_that_is_late_does_not_set_min_in_sync_back() -> None:
+    stage = Stage()
+    two, three = both_follow(stage)
+    stage.answers = False
+    answers: list[Callable[[GroupAnswer | None], None]] = []
+    stage.late = answers.append
+    stage.leading.lost(three)
+    keep_up(stage, two, 1_000)
+    stage.leading.group_heard(replace(stage.group, least=3, order=21))
+    answers[0](GroupAnswer(GroupRefusal.NOT_ALIVE, replace(stage.group, order=20)))
+    assert stage.log.counted[1] == 3
+
+
+def test_controllers_of_the_version_before_report_no_order() -> None:
+    stage = Stage()
+    both_follow(stage)
+    stage.leading.group_heard(replace(stage.group, least=3))
+    stage.leading.group_heard(stage.group)
+    assert stage.log.counted == (3, 2)

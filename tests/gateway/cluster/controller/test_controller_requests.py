@@ -514,3 +514,17 @@ def test_figures_of_made_up_groups_are_not_kept(world: World, broker: Broker) ->
     world.clock.run_for(2_000)
     world.requests.close()
     assert not [line for line in record.read(world.disk) if "figures" in line]
+
+
+def test_states_of_a_group_say_which_is_newer(world: World, broker: Broker) -> None:
+    orders: list[int] = []
+    for ticket, change in enumerate(
+        (ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1"), SetMinInSync(GROUP, 2), SetMinInSync(GROUP, 1))
+    ):
+        broker.ask(ChangeGroup(ticket, change))
+        world.clock.run_for(50)
+        orders.append(broker.take().answer.group.order)
+    broker.ask(ListStoreGroups(9))
+    world.clock.run_for(50)
+    orders.append(broker.take().groups[0][0].order)
+    assert 0 < orders[0] < orders[1] < orders[2] <= orders[3]
