@@ -132,6 +132,7 @@ class LogBytes(Event):
     confirmed   position up to which all members of the SyncStateSet have the log: the follower applies it up to there
     first       position of the first byte that the leader keeps: the follower deletes nothing behind it
     data        whole batches, fillers and gaps; b"": a sign that the leader lives
+    question    number of a question: does the follower accept the leader's epoch? Its next LogHeld answers; 0: none
     """
 
     ticket: None
@@ -140,6 +141,7 @@ class LogBytes(Event):
     confirmed: int
     first: int
     data: bytes
+    question: int = 0
 
 
 @dataclass(slots=True)
@@ -150,12 +152,15 @@ class LogHeld(Command):
     written   position up to which its log is written
     synced    position up to which it is durable
     has_room  False: it has no room for messages, or does not know yet: it should not be asked to lead
+    answers   number of the newest question that it has received, each of which it answers with yes; 0: none since the last one,
+              or it is of a version that answers none
     """
 
     epoch: int
     written: int
     synced: int
     has_room: bool = True
+    answers: int = 0
 
 
 class PartRefusal(Enum):

@@ -63,6 +63,8 @@ COUNTERS: Final = {
     "replica_path_seconds": "The same of the slowest follower: far above the fastest when the path to it, or its disk, is slow",
     "replica_turn_seconds": "The same of the longest turn of the event loop",
     "replica_errors_total": "Reads that its disk has failed, appends that timed out, connections to other replicas that broke",
+    "replica_fence_waited_total": "Reads of positions, bounds and state that waited until it was sure that this replica leads",
+    "replica_fence_refused_total": "Such reads that were refused, since neither all members nor the controllers confirmed that",
     "nameservers": "Name servers at which this node registers itself",
     "nameservers_registered": "Those of them at which it is registered",
     "streams_waiting": "Streams without a group whose readers have read everything, and wait for messages",

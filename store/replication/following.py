@@ -87,6 +87,7 @@ class Following:
         self._marked = False
         self._said = (-1, -1, False)
         self._said_ns = clock.monotonic_ns()
+        self._asked = self._answered = 0
         self._behind = False
         self.heard_ns = clock.monotonic_ns()
         self._looked_ns = self.heard_ns
@@ -135,6 +136,7 @@ class Following:
         self._early.clear()
         self._early_bytes = 0
         self._said = (-1, -1, False)
+        self._asked = self._answered = 0
         self._behind = False
 
     def _end(self, reason: str, rest_ms: int = 0) -> None:
@@ -219,6 +221,7 @@ class Following:
         if log.broken is not None:
             self._end(log.broken.text)
             return
+        self._asked = event.question or self._asked
         self._behind = event.confirmed > log.written
         self.confirmed = event.confirmed
         log.confirm(min(event.confirmed, log.written))
@@ -244,9 +247,10 @@ class Following:
             return
         now, found = self._clock.monotonic_ns(), (log.written, log.synced, log.has_room)
         waits = self._behind and log.written - max(self._said[0], log.synced) < UNTOLD_BYTES
-        if now - self._said_ns >= SIGN_NS or (found != self._said and not waits):
-            self._said, self._said_ns = found, now
-            self._connection.send(LogHeld(self._epoch, *found))
+        is_asked = self._asked != self._answered
+        if is_asked or now - self._said_ns >= SIGN_NS or (found != self._said and not waits):
+            self._said, self._said_ns, self._answered = found, now, self._asked
+            self._connection.send(LogHeld(self._epoch, *found, self._asked if is_asked else 0))
         if waits:
             return
         if not self._syncing and log.synced < log.written and log.broken is None:

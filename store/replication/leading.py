@@ -16,6 +16,7 @@ from domain.ports import Clock, Timer
 from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LeaderLog
 from store.replication.ack_times import AckTimes, PathTimes
+from store.replication.fence import FenceCounts, ReadFence
 from store.replication.members import SyncStateSet
 from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
@@ -41,18 +42,20 @@ class Leading:
     """One leadership, in one epoch.
 
     written, synced   confirmed positions
+    fence             the fence of the reads of its store
+    paths             time from a write to the report of each follower
     """
 
     def __init__(
         self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None],
-        busy: Callable[[], ProcessorTime],
+        busy: Callable[[], ProcessorTime], fence_counts: FenceCounts,
     ) -> None:  # fmt: skip
         """`group`: the group at the election of this replica in the epoch of `log`. `step_down(reason)` is called once, at the
         end of the leadership; nothing is confirmed from then on. `busy`: processor time of this thread, as in Pace."""
         self.written = 0
         self.synced = 0
         self._acks = AckTimes(clock)
-        self._paths = PathTimes(clock)
+        self.paths = PathTimes(clock)
         self._log = log
         self._own = member_of(own_id, log.incarnation)
         self._keeper = keeper
@@ -60,6 +63,8 @@ class Leading:
         self._stepped_down = step_down
         self._ticked_ns = clock.monotonic_ns()
         self.followers: dict[int, ReplicaProgress] = {}
+        others = [each.id for each in group.replicas if each.id != own_id]
+        self.fence = ReadFence(clock, others, self._question, keeper.poll, fence_counts)
         self._set = SyncStateSet(group, own_id, keeper, clock, self._counted, self._step_down)
         self.review = SetReview(log, self._set, self._own, self.followers, self._ticked_ns)
         self._ended = False
@@ -88,6 +93,7 @@ class Leading:
     def close(self) -> None:
         """End the leadership and the connections of followers."""
         self._ended = True
+        self.fence.close()
         self._set.end()
         for timer in (self._timer, self._word, *self._pauses.values()):
             if timer is not None:
@@ -138,11 +144,12 @@ class Leading:
         follower.connected(connection, cut, now, cut + 2 * PART_BYTES)
         follower.serves = command.serves
         follower.gates = command.gates
-        self._paths.follows(follower.id)
+        self.paths.follows(follower.id)
         accepted = FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first)
         if last is not None and last.end == cut:
             accepted.last, accepted.checksum = last.begin, last.checksum
         connection.send(accepted)
+        self.fence.accepted(follower.id)
         self._mark()
 
     def _refusal(self, command: Follow) -> FollowRefusal | None:
@@ -175,8 +182,9 @@ class Leading:
             self._lose(follower, now)
             connection.close("what this replica says it has cannot be")
             return
+        self.fence.answered(member_of(follower.id, follower.incarnation), command.answers)
         self._acks.held(follower.written)
-        self._paths.held(follower.id, follower.written)
+        self.paths.held(follower.id, follower.written)
         self._mark()
 
     def lost(self, connection: FollowerConnection) -> None:
@@ -187,11 +195,7 @@ class Leading:
 
     def _lose(self, follower: ReplicaProgress, now_ns: int) -> None:
         follower.lost(now_ns)
-        self._paths.lost(follower.id)
-
-    def paths(self) -> tuple[tuple[int, int], ...]:
-        """(replica, mean time from a write to its report in microseconds) of the followers measured since the last call."""
-        return self._paths.take()
+        self.paths.lost(follower.id)
 
     def ack_us(self) -> int:
         """Mean time from a write to the report of the fastest follower since the last call, in microseconds; UNMEASURED."""
@@ -207,6 +211,7 @@ class Leading:
     def _counted(self) -> None:
         if not self._ended:
             self._log.members(len(self.group.members) - self.review.absent, self.group.min_in_sync)
+            self.fence.members(self._set.counted() - {self._own})
             self._mark()
 
     def _has(self, member: SetMember) -> tuple[int, int]:
@@ -238,7 +243,7 @@ class Leading:
         if self._ended:
             return
         self._acks.written(self._log.written)
-        self._paths.written(self._log.written)
+        self.paths.written(self._log.written)
         self._confirm()
         for follower in list(self.followers.values()):
             if follower.id not in self._pauses:
@@ -284,11 +289,6 @@ class Leading:
     def _pause(self, follower: ReplicaProgress, until_ns: int) -> None:
         self._pauses[follower.id] = self._clock.call_at(until_ns, lambda: self._go_on(follower))
 
-    def _set_pace(self, now_ns: int) -> None:
-        recent = self._log.recent
-        behind = [each for each in self.followers.values() if each.connection is not None and each.sent < recent]
-        self._pace.poll(now_ns, self._log.written, behind)
-
     def _notify(self) -> None:
         self._word = None
         for follower in self.followers.values():
@@ -304,7 +304,15 @@ class Leading:
         follower.sent += len(data)
         follower.sent_ns = self._clock.monotonic_ns()
         follower.confirmed = self.written
-        connection.send(LogBytes(None, self._log.epoch, position, self.written, self._log.first, data))
+        question = follower.not_asked_yet(self.fence.number)
+        connection.send(LogBytes(None, self._log.epoch, position, self.written, self._log.first, data, question))
+
+    def _question(self) -> None:
+        """Ask all followers now whether they still accept this leader's epoch."""
+        self.fence.question()
+        for follower in self.followers.values():
+            if follower.connection is not None:
+                self._part(follower, follower.connection, b"")
 
     def _tick(self) -> None:
         now = self._clock.monotonic_ns()
@@ -318,7 +326,9 @@ class Leading:
                 follower.forgive(now)
             self.review.begun_ns = now
         self._ticked_ns = now
-        self._set_pace(now)
+        self.fence.question()
+        behind = [each for each in self.followers.values() if each.connection is not None and each.sent < self._log.recent]
+        self._pace.poll(now, self._log.written, behind)
         for follower in self.followers.values():
             if follower.connection is not None and now - follower.sent_ns >= SIGN_NS:
                 self._part(follower, follower.connection, b"")

@@ -37,4 +37,4 @@ class SetKeeper(Protocol):
         """Request another SyncStateSet. `done` gets None when the outcome is unknown."""
 
     def poll(self) -> None:
-        """Query the state of the group soon: `Leading.group_heard` is called with it."""
+        """Query the state of the group soon: `Leading.group_heard` is called with it, and `ReadFence.confirmed`."""

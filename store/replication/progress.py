@@ -30,6 +30,7 @@ class ReplicaProgress:
                  Versions before do not
     proven       position from which on only the follower checks the checksums
     has_room     last report: True when its volume takes messages
+    asked        number of the newest question that was sent to it on this connection; 0: none
     serves       `host:port` at which it serves readers; "": nowhere
     gates        `host:port` at which it takes gateways when it leads; "": it has not said
     rate         bytes a second from the leader's disk
@@ -53,6 +54,7 @@ class ReplicaProgress:
         self.confirmed = -1
         self.proven = 0
         self.has_room = False
+        self.asked = 0
         self.serves = ""
         self.gates = ""
         self.rate = RATE_BEGIN
@@ -76,6 +78,7 @@ class ReplicaProgress:
         self._reported = None
         self.confirmed = -1
         self.has_room = False
+        self.asked = 0
         self.proven = proven
 
     @property
@@ -95,6 +98,13 @@ class ReplicaProgress:
         self._reported = report
         self.written, self.synced, self.has_room = report
         return True
+
+    def not_asked_yet(self, question: int) -> int:
+        """The number of the newest question for the next message to it; 0: it was sent to it already."""
+        if question == self.asked:
+            return 0
+        self.asked = question
+        return question
 
     def lost(self, now_ns: int) -> None:
         """Note the end of its connection."""

@@ -19,6 +19,8 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("FollowAccepted", "common"): -1,
     ("FollowAccepted", "last"): -1,
     ("FollowAccepted", "checksum"): 0,
+    ("LogBytes", "question"): 0,
+    ("LogHeld", "answers"): 0,
     ("RegisterReplica", "run"): "",
     ("RegisterReplica", "runs_before"): [],
     ("RegisterReplica", "identity"): "",

@@ -9,6 +9,7 @@ from tests.kept.exchanges.exchange import Exchanges
 from tests.kept.exchanges.families import FAMILIES
 from tests.kept.exchanges.identities import IDENTITIES
 from tests.kept.exchanges.orders import ORDERS
+from tests.kept.exchanges.questions import QUESTIONS
 from tests.kept.exchanges.since import LONGER, SINCE
 from tests.kept.shown import differences, shown
 from tests.kept.vectors import load
@@ -35,7 +36,13 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
 
 @pytest.mark.parametrize(
     ("family", "exchanges"),
-    [("since", SINCE), ("since-epochs", EPOCHS), ("since-identities", IDENTITIES), ("since-orders", ORDERS)],
+    [
+        ("since", SINCE),
+        ("since-epochs", EPOCHS),
+        ("since-identities", IDENTITIES),
+        ("since-orders", ORDERS),
+        ("since-questions", QUESTIONS),
+    ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:
     reworded = frozenset(each for each in exchanges if each.endswith(": FORGOTTEN"))

@@ -9,6 +9,7 @@ from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.ports import LogWork
+from store.replication.fence import FenceCounts
 
 _MICROSECOND_NS: Final = 1_000
 SAMPLE_NS: Final = 50 * MILLISECOND_NS
@@ -20,12 +21,14 @@ class ReplicaHealth:
     """Health figures of one term of a replica.
 
     errors   disk errors and broken replica connections since the start
+    fence    reads that waited for the fence of a leadership, since the start
     """
 
     def __init__(self, clock: Clock, skew_ms: int) -> None:
         """`skew_ms`: permitted difference between the clocks of replicas."""
         self.newest = ReplicaFigures()
         self.errors = 0
+        self.fence = FenceCounts()
         self._clock = clock
         self._skew_ms = skew_ms
         self._before = LogWork()

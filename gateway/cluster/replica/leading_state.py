@@ -15,6 +15,7 @@ from domain.ports import Clock
 from domain.replication.ports import LeaderStore, MendableLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.cut_off import CutOff
+from gateway.cluster.replica.fenced_store import FencedStore
 from gateway.cluster.replica.handover import Handover
 from gateway.cluster.replica.health import ReplicaHealth
 from gateway.cluster.replica.registering_state import LogFacts
@@ -30,7 +31,7 @@ log: Final = logging.getLogger("headgate.replica")
 class LeadingState:
     """A promoted replica. It is the SetKeeper of its leadership.
 
-    store        its store, also before it may serve
+    store        its store behind the fence of the leadership, also before it may serve
     serves       True: the store was passed to `elected`, which owns it, or is closed
     _lacking     ids of the replicas out of sync
     _looking     True: a query of the group is in flight
@@ -43,12 +44,13 @@ class LeadingState:
     ) -> None:  # fmt: skip
         """`group`: the group at the election of this replica."""
         self._term = term
-        self.store = store
         self.log = store.replica
         self.serves = False
         self._meter = meter
         self._controllers = controllers
-        self.leading = Leading(self.log, group, term.own, self, clock, term.end, busy)
+        self._clock = clock
+        self.leading = Leading(self.log, group, term.own, self, clock, term.end, busy, meter.fence)
+        self.store = store._replace(store=FencedStore(store.store, self.leading.fence))
         self._handover = Handover(self.leading, self.log, controllers, clock)
         self._cut_off = CutOff(self.leading, controllers, clock, self._handover.ask, term.end)
         self._lacking: tuple[int, ...] = ()
@@ -102,7 +104,7 @@ class LeadingState:
 
     def measure(self) -> ReplicaFigures:
         """Its measurements since the last call."""
-        return self._meter.take(self.log.work, self.leading.ack_us(), self.leading.paths())
+        return self._meter.take(self.log.work, self.leading.ack_us(), self.leading.paths.take())
 
     def doing(self, group: str) -> str:
         """The activity of this replica of `group` before it serves, text for people."""
@@ -143,11 +145,14 @@ class LeadingState:
         if self._looking:
             return
         self._looking = True
+        since_ns = self._clock.monotonic_ns()
 
         def found(group: StoreGroup | None, _known: bool) -> None:
             self._looking = False
             if group is not None:
                 self._term.heard(group)
+                if (group.leader, group.leader_epoch) == (self._term.own, self.log.epoch):
+                    self.leading.fence.confirmed(since_ns)
 
         self._controllers.ask(found)
 

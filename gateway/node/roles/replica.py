@@ -305,7 +305,13 @@ def _measured(meter: ReplicaHealth) -> dict[str, float]:
     figures = meter.newest
     times = (("sync", figures.sync_us), ("ack", figures.ack_us), ("path", figures.path_us), ("turn", figures.turn_us))
     found: dict[str, float] = {f"replica_{name}_seconds": us / 1e6 for name, us in times if us != UNMEASURED}
-    return {**found, "replica_errors_total": meter.errors}
+    fence = meter.fence
+    return {
+        **found,
+        "replica_errors_total": meter.errors,
+        "replica_fence_waited_total": fence.waited,
+        "replica_fence_refused_total": fence.refused,
+    }
 
 
 def make_role(context: RoleContext) -> ReplicaRole:

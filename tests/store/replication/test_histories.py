@@ -15,6 +15,7 @@ from domain.ports import Disk
 from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import BatchMark, LeaderLog
 from store.log import batch
+from store.replication.fence import FenceCounts
 from store.replication.following import STRANGE_MS, FollowerPlace, Following
 from store.replication.leading import Leading
 from store.replication.pace import UNKNOWN
@@ -44,7 +45,7 @@ class Line:
             StoreReplica(1, "n1", "h:1", str(log.incarnation)), StoreReplica(2, "n2", "h:2", str(follower.incarnation)),
         )  # fmt: skip
         group = StoreGroup("c", GROUP, 3, replicas, 1, log.epoch, (replicas[0].member,), 1, identity=identity)
-        self.leading = Leading(log, group, 1, self, clock, pytest.fail, lambda: UNKNOWN)
+        self.leading = Leading(log, group, 1, self, clock, pytest.fail, lambda: UNKNOWN, FenceCounts())
         self.leading.start()
         self.following = Following(
             follower, 2, GROUP, log.epoch, clock, lambda first, behind: self.anew.append((first, behind)),

@@ -11,6 +11,7 @@ from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import BatchMark, LogWork, MendableLog
+from store.replication.fence import FenceCounts
 from store.replication.leading import TICK_NS, Leading
 from store.replication.pace import UNKNOWN
 from store.replication.set_review import LOST_NS, STUCK_NS
@@ -108,7 +109,9 @@ class Stage:
         replicas = tuple(StoreReplica(each, f"node {each}", f"10.0.0.{each}:10912", f"{each}{each}") for each in (1, 2, 3))
         members = tuple(each.member for each in replicas)
         self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7, least)
-        self.leading = Leading(self.log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN)
+        self.leading = Leading(
+            self.log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN, FenceCounts()
+        )
         self.leading.start()
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:

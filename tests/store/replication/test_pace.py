@@ -13,6 +13,7 @@ from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import BatchMark
+from store.replication.fence import FenceCounts
 from store.replication.leading import DISK_PART_BYTES, PART_BYTES, Leading
 from store.replication.pace import SOCKET_NS, UNKNOWN, ProcessorTime
 from tests.simulation.kit.clock import VirtualClock
@@ -121,7 +122,7 @@ class Busy:
         self.share = share
         self.clock = VirtualClock()
         self.log = SlowLog(self.clock, size)
-        self.leading = Leading(self.log, GROUP, 1, Nobody(), self.clock, pytest.fail, self.busy)
+        self.leading = Leading(self.log, GROUP, 1, Nobody(), self.clock, pytest.fail, self.busy, FenceCounts())
         self.leading.start()
         self.starved = 0.0
         self._own_ns = 0.0
@@ -154,7 +155,7 @@ class Busy:
 
 def led(clock: VirtualClock) -> tuple[Leading, SlowLog]:
     log = SlowLog(clock)
-    leading = Leading(log, GROUP, 1, Nobody(), clock, pytest.fail, lambda: UNKNOWN)
+    leading = Leading(log, GROUP, 1, Nobody(), clock, pytest.fail, lambda: UNKNOWN, FenceCounts())
     leading.start()
     return leading, log
 
@@ -184,7 +185,7 @@ def test_a_leader_that_gets_half_a_processor_gives_half_as_much() -> None:
 def test_a_leader_of_which_it_is_not_known_how_busy_it_is_is_taken_for_busy() -> None:
     leader = Busy(rate=0, share=0)
     leader.leading.close()
-    leader.leading = Leading(leader.log, GROUP, 1, Nobody(), leader.clock, pytest.fail, lambda: UNKNOWN)
+    leader.leading = Leading(leader.log, GROUP, 1, Nobody(), leader.clock, pytest.fail, lambda: UNKNOWN, FenceCounts())
     leader.leading.start()
     Reader(leader.leading, 2)
     leader.run_for(500)

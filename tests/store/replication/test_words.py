@@ -169,3 +169,23 @@ def test_a_follower_says_when_it_has_no_room_any_more_and_when_it_has_again() ->
         clock.run_for(600)
         assert leader.held == [LogHeld(1, 0, 0, has_room)]
         leader.held.clear()
+
+
+def test_a_follower_answers_each_question_of_its_leader_once_though_it_has_nothing_else_to_say() -> None:
+    clock, _, leader, following = follows()
+    for question in (0, 7, 7, 0, 9):
+        following.bytes(LogBytes(None, 1, 0, 0, 0, b"", question))
+        clock.run_for(1)
+    assert leader.held == [LogHeld(1, 0, 0, True, 7), LogHeld(1, 0, 0, True, 9)]
+    following.lost()
+    following.connected(leader)
+    following.accepted(FollowAccepted(None, 1, 0, 0))
+    clock.run_for(1)
+    assert leader.held[2:] == [LogHeld(1, 0, 0, True, 0)], "another connection has not asked"
+
+
+def test_a_follower_far_behind_answers_questions_too() -> None:
+    clock, log, leader, following = follows()
+    following.bytes(LogBytes(None, 1, 0, 4 * UNTOLD_BYTES, 0, bytes(PART), 3))
+    clock.run_for(1)
+    assert [(each.written, each.answers) for each in leader.held] == [(log.written, 3)]

@@ -67,7 +67,7 @@ class FollowDialog:
             raise RequestError(codes.NOT_SUPPORTED, f"request type {frame.code} not supported: is this a replica's port?")
         if not self._accepted:
             raise form.malformed("it sends its log to who was not accepted")
-        return form.bytes_of(frame.data, frame.body_at, frame.end)
+        return form.bytes_of(frame.data, frame.body_at, frame.end, frame.field("question"))
 
     def _answer(self, frame: FrameSlice) -> FollowAccepted | FollowRefused:
         if not self._asked or frame.opaque != _FOLLOW:

@@ -2,8 +2,9 @@
 
 FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each; ext field `writers`: those of
             the newest eras, 16 hexadecimal digits each, at most WRITERS_MAX
-LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data
-LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8; ext field `room`: `none`, of a follower that has none
+LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data; ext field `question`: its number
+LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8; ext fields `room`: `none`, of a follower that has none; `answers`:
+            number of the newest question
 READ_LOG    request with ext fields; body of the reply: bytes of the log
 
 Numbers of bodies are big-endian and signed; only `cut` of a reply may be below 0.
@@ -41,6 +42,8 @@ VERSION: Final = 1
 WRITERS_MAX: Final = 256
 """Writers of eras that a follower says at most. Those of older eras count as unknown."""
 _WRITER_DIGITS: Final = 16
+QUESTION_DIGITS: Final = 18
+"""Digits of the number of a question, at most."""
 _ERA: Final = struct.Struct(">qq")
 _BYTES: Final = struct.Struct(">qqqq")
 _HELD: Final = struct.Struct(">qqq")
@@ -169,12 +172,14 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
 def bytes_parts(event: LogBytes, opaque: int) -> tuple[bytes, bytes]:
     """A frame with a part of the log, in two parts: its bytes are not copied."""
     size = _BYTES.size + len(event.data)
-    front = head(codes.LOG_BYTES, opaque, size, None, FLAG_ONEWAY, "", BINARY)
+    fields = {"question": str(event.question)} if event.question else None
+    front = head(codes.LOG_BYTES, opaque, size, fields, FLAG_ONEWAY, "", BINARY)
     return front + _BYTES.pack(event.epoch, event.position, event.confirmed, event.first), event.data
 
 
-def bytes_of(data: bytes, at: int, end: int) -> LogBytes:
-    """The event of the body of LOG_BYTES that lies in `data` from `at` to `end`; its bytes are copied once.
+def bytes_of(data: bytes, at: int, end: int, question: str) -> LogBytes:
+    """The event of the body of LOG_BYTES that lies in `data` from `at` to `end`; its bytes are copied once. `question`: text of
+    the ext field.
 
     Raises RequestError.
     """
@@ -183,7 +188,16 @@ def bytes_of(data: bytes, at: int, end: int) -> LogBytes:
     epoch, position, confirmed, first = _BYTES.unpack_from(data, at)
     if min(epoch, position, confirmed, first) < 0:
         raise malformed("epochs and positions are not below 0")
-    return LogBytes(None, epoch, position, confirmed, first, data[at + _BYTES.size : end])
+    return LogBytes(None, epoch, position, confirmed, first, data[at + _BYTES.size : end], _question_of(question))
+
+
+def _question_of(text: str) -> int:
+    """The number of a question; 0 for "". Raises RequestError."""
+    if not text:
+        return 0
+    if len(text) > QUESTION_DIGITS or not (text.isascii() and text.isdecimal()):
+        raise malformed("the number of a question is not one")
+    return int(text)
 
 
 def held_body(command: LogHeld) -> bytes:
@@ -193,7 +207,10 @@ def held_body(command: LogHeld) -> bytes:
 
 def held_fields(command: LogHeld) -> dict[str, str]:
     """Ext fields of LOG_HELD."""
-    return {} if command.has_room else {"room": "none"}
+    return {
+        **({} if command.has_room else {"room": "none"}),
+        **({"answers": str(command.answers)} if command.answers else {}),
+    }
 
 
 def held_of(frame: Frame) -> LogHeld:
@@ -204,7 +221,8 @@ def held_of(frame: Frame) -> LogHeld:
     epoch, written, synced = _HELD.unpack(body)
     if epoch < 0 or not 0 <= synced <= written:
         raise malformed("epochs and positions are not below 0, and what is durable is written")
-    return LogHeld(epoch, written, synced, Arguments(frame).text("room", "") != "none")
+    args = Arguments(frame)
+    return LogHeld(epoch, written, synced, args.text("room", "") != "none", _question_of(args.text("answers", "")))
 
 
 def read_fields(command: ReadLog) -> dict[str, str]:

@@ -18,7 +18,7 @@ def shrinks_early(patch: Patch) -> None:
     patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.asked or self.group.members))
 
 
-@BUGS.found_by(run, 40, first=190)
+@BUGS.found_by(run, 40, first=240)
 def forgets_the_asked(patch: Patch) -> None:
     """A newcomer counts only when the answer has come."""
     patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.group.members))

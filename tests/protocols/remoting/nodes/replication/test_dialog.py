@@ -16,9 +16,10 @@ from domain.event import Refused
 from domain.limits import REMOTING_FRAME_BYTES_MAX
 from domain.replication.message import FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from protocols.remoting import codes
+from protocols.remoting.nodes.replication import form
 from protocols.remoting.nodes.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
-from protocols.remoting.wire.frame import FrameDecoder
+from protocols.remoting.wire.frame import FrameDecoder, encode
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from tests.protocols.remoting.frames import request
 from tests.protocols.remoting.nodes.replication.wire import ACCEPTED, BYTES, FOLLOW, REFUSED, asked, followed, leader
@@ -91,6 +92,20 @@ def test_the_largest_frame_is_joined_once() -> None:
         found += dialog.receive(stream[at : at + 512])
     assert time.perf_counter() - begun < 10
     assert found == [LogBytes(None, 5, 900, 700, 100, data)]
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "x", "9" * 19, "\u0663"])
+def test_a_question_is_a_number(text: str) -> None:
+    conn, dialog = leader(), FollowDialog()
+    conn.answer(FollowAccepted(asked(conn, dialog).ticket, 5, 900, 0), 1)
+    dialog.receive(b"".join(conn.outgoing()))
+    data = encode(codes.LOG_BYTES, 1, fields={"question": text}, body=bytes(32), flag=FLAG_ONEWAY, serialize=BINARY)
+    with pytest.raises(RequestError, match="number of a question"):
+        dialog.receive(data)
+    held = encode(codes.LOG_HELD, 1, fields={"answers": text}, body=bytes(24), flag=FLAG_ONEWAY)
+    (frame,) = FrameDecoder().feed(held)
+    with pytest.raises(RequestError, match="number of a question"):
+        form.held_of(frame)
 
 
 def test_what_is_sent_is_signed() -> None:

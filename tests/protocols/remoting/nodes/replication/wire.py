@@ -73,11 +73,12 @@ def follows(draw: st.DrawFn) -> Follow:
 
 ACCEPTED = st.builds(FollowAccepted, st.none(), POSITIONS, st.integers(-1, LARGEST), POSITIONS)
 REFUSED = st.builds(FollowRefused, st.none(), st.sampled_from(FollowRefusal), POSITIONS)
-BYTES = st.builds(LogBytes, st.none(), POSITIONS, POSITIONS, POSITIONS, POSITIONS, st.binary(max_size=300))
+QUESTIONS = st.one_of(st.just(0), st.integers(1, 10**18 - 1))
+BYTES = st.builds(LogBytes, st.none(), POSITIONS, POSITIONS, POSITIONS, POSITIONS, st.binary(max_size=300), QUESTIONS)
 
 
 @st.composite
 def helds(draw: st.DrawFn) -> LogHeld:
     """Any LogHeld."""
     synced, written = sorted((draw(POSITIONS), draw(POSITIONS)))
-    return LogHeld(draw(POSITIONS), written, synced, draw(st.booleans()))
+    return LogHeld(draw(POSITIONS), written, synced, draw(st.booleans()), draw(QUESTIONS))
