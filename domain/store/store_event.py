@@ -40,6 +40,8 @@ class StoreEventKind(enum.Enum):
     """A replica's log had records that the log of its leader lacks: they are kept in a folder of their own."""
     PRESSED = "pressed"
     """Messages were deleted before their time, to make room."""
+    CLOCK = "clock"
+    """The wall clock has jumped ahead, and is not followed."""
     LEFT = "left"
     """A file that is not needed any more could not be deleted."""
     UNREADABLE = "unreadable"

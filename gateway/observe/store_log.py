@@ -23,6 +23,7 @@ _LEVELS: Final = {
     StoreEventKind.CUT: logging.WARNING,
     StoreEventKind.SET_ASIDE: logging.WARNING,
     StoreEventKind.PRESSED: logging.WARNING,
+    StoreEventKind.CLOCK: logging.ERROR,
     StoreEventKind.LEFT: logging.WARNING,
     StoreEventKind.UNREADABLE: logging.ERROR,
     StoreEventKind.FAULT: logging.ERROR,

@@ -61,10 +61,10 @@ class Retention:
         if early or self._running or self._commit.faults.broken is not None:
             return
         self._last_ns = now
-        wall_ms = self._clock.wall_ms()
+        now_ms = self._commit.time.now_ms()
         self._running = True
         self._pressed = self._telling = False
-        self._turns.run(self._trimming.steps(wall_ms), lambda: self._check(wall_ms), self._trimming_failed)
+        self._turns.run(self._trimming.steps(now_ms), lambda: self._check(now_ms), self._trimming_failed)
 
     def stop(self) -> None:
         """Stop: the store is closed."""
@@ -80,10 +80,10 @@ class Retention:
         self._trimming.forget()
         self._running = False
 
-    def _check(self, wall_ms: int) -> None:
+    def _check(self, now_ms: int) -> None:
         segment = self._segments.all[0]
         total = self._segments.end - self._segments.first
-        age = wall_ms - segment.newest_ms
+        age = now_ms - segment.newest_ms
         bound = self._config.retention_bytes
         if segment.end == segment.base:
             self._running = False
@@ -150,7 +150,7 @@ class Retention:
         self._rewriting.resume_timers()
         if self._commit.faults.broken is None:
             self._running = True
-            self._check(self._clock.wall_ms())
+            self._check(self._commit.time.now_ms())
 
     def _tell_pressed(self) -> None:
         if self._telling:

@@ -37,8 +37,9 @@ class BatchWriter:
         self.written = self.segments.end
         self.behind_batch = behind_batch
 
-    def write(self, current: OpenBatch, store_ms: int, synced: int) -> None:
-        """Write a closed batch. `synced`: position below which the log is durable. Raises OSError if it is not written."""
+    def write(self, current: OpenBatch, store_ms: int, now_ms: int, synced: int) -> None:
+        """Write a closed batch. `now_ms`: the time now, by which it will be deleted. `synced`: position below which the log is
+        durable. Raises OSError if it is not written."""
         state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
         data = batch.encode(current.parts, current.base, store_ms, state_at, self.writer, synced)
         self._append(data)
@@ -47,7 +48,7 @@ class BatchWriter:
         if state_at:
             self.state_bytes += len(current.parts[-1])
         self.written = self.behind_batch = current.end
-        self.segments.active.newest_ms = store_ms
+        self.segments.active.newest_ms = now_ms
         records = current.parts[:-1] if current.changes else current.parts
         self._cache.add(current.places, records, len(data))
 

@@ -24,6 +24,7 @@ from store.log.batch_writer import BatchWriter
 from store.log.confirmation import Confirmation
 from store.log.open_batch import AcceptedBatches, Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
+from store.log.store_time import StoreTime
 from store.log.syncs import LogSyncs
 from store.settings import StoreSettings
 
@@ -65,6 +66,7 @@ class GroupCommit:
 
     accepted         accepted batches that are not written; appends go there
     closed           True: the log was closed, and `faults.broken` is no fault
+    time             by which messages are dated and kept
     confirmation     the replicas that batches wait for; None: this log is not replicated
     """
 
@@ -77,7 +79,8 @@ class GroupCommit:
         `index_keys(messages, places, first ms, last ms, base)` once for each batch written, during its sync."""
         segments = self._segments = log.segments
         self._disk = disk
-        self.accepted = AcceptedBatches(segments.active.base, segments.end, clock, config, self._turn)
+        self.time = StoreTime(clock, events)
+        self.accepted = AcceptedBatches(segments.active.base, segments.end, clock, self.time, config, self._turn)
         self.log = log
         self._clock = clock
         self._flush_timeout_ms = config.flush_timeout_ms
@@ -273,7 +276,7 @@ class GroupCommit:
                 elif current is None:
                     log.close_segment()
                 else:
-                    log.write(current, accepted.store_ms, self.syncs.synced)
+                    log.write(current, accepted.store_ms, accepted.now_ms, self.syncs.synced)
             except OSError as error:
                 if is_full(error):
                     full = error

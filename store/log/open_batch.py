@@ -18,6 +18,7 @@ from domain.ports import Clock
 from domain.store.store_ports import StateChange
 from store.events import StoreEvents
 from store.log import batch
+from store.log.store_time import StoreTime
 from store.queue.queue import Queue
 from store.settings import StoreSettings
 from store.state import change
@@ -132,17 +133,21 @@ class AcceptedBatches:
 
     base        base of the segment of the next batch
     store_ms    newest store time, in epoch ms
+    now_ms      time of the last `stamp`, in epoch ms: before `store_ms` when the clock was ahead then
     open        the batch that takes appends; None: the next append opens one
     sealed      closed batches to write, in order; None closes the segment
     scheduled   True when `_turn` will run at the end of this turn
     """
 
-    __slots__ = ("_clock", "_config", "_turn", "base", "end", "open", "scheduled", "sealed", "store_ms")
+    __slots__ = ("_clock", "_config", "_time", "_turn", "base", "end", "now_ms", "open", "scheduled", "sealed", "store_ms")
 
-    def __init__(self, base: int, end: int, clock: Clock, config: StoreSettings, turn: Callable[[], None]) -> None:
+    def __init__(
+        self, base: int, end: int, clock: Clock, time: StoreTime, config: StoreSettings, turn: Callable[[], None]
+    ) -> None:  # fmt: skip
         self.base = base
         self.end = end
-        self.store_ms = 0
+        self.store_ms = self.now_ms = 0
+        self._time = time
         self.open: OpenBatch | None = None
         self.sealed: list[OpenBatch | None] = []
         self.scheduled = False
@@ -173,8 +178,12 @@ class AcceptedBatches:
         return current
 
     def stamp(self) -> int:
-        """Store time of a new batch, in epoch ms: the wall clock, but never decreasing, so that queues are sorted by it."""
-        self.store_ms = max(self.store_ms, self._clock.wall_ms())
+        """Store time of a new batch, in epoch ms: `StoreTime`, but never decreasing, so that queues are sorted by it."""
+        now_ms = self._clock.wall_ms()
+        if now_ms >= self._time.limit_ms:
+            now_ms = self._time.now_ms()
+        self.now_ms = now_ms
+        self.store_ms = max(self.store_ms, now_ms)
         return self.store_ms
 
     def roll(self) -> None:

@@ -25,7 +25,8 @@ class Segment:
     """One file of the log.
 
     end         position after its last byte; the next segment begins there, unless bytes are missing or lost
-    newest_ms   time of the write of its last batch, in epoch ms; 0 when not known yet
+    newest_ms   time of the write of its last batch, in epoch ms, by the clock of this run where it was written in this run;
+                0 when not known yet
     """
 
     def __init__(self, owner: Segments, base: int, end: int) -> None:

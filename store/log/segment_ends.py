@@ -23,11 +23,13 @@ def writer_of(segment: Segment) -> int:
 
 
 def date_segments(segments: Segments, now_ms: int) -> None:
-    """Set `newest_ms` of segments that were not walked to the time of the first batch after them, at most `now_ms`."""
+    """Set `newest_ms` of segments that were not walked to the time of the first batch after them; of all at most `now_ms`.
+
+    A clock that was ahead has dated them later: they would not be deleted until then.
+    """
     following_ms = now_ms
     for segment in reversed(segments.all):
-        if segment.newest_ms == 0:
-            segment.newest_ms = following_ms
+        segment.newest_ms = min(segment.newest_ms or following_ms, now_ms)
         first = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
         if first is not None:
             following_ms = first.written_ms

@@ -116,7 +116,7 @@ class OpenStore:
 
 def _begin(log: RecoveredLog, recovered: Recovered, promise: Promise, leads: bool) -> None:
     commit, segments, skew_ms = log.commit, log.files.segments, log.config.clock_skew_ms
-    date_segments(segments, log.clock.wall_ms())
+    date_segments(segments, commit.time.now_ms())
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms), log.recovery.applied)
     commit.log.state_bytes = recovered.state_bytes
     if leads:

@@ -74,6 +74,7 @@ class StoreParts:
             "log_flush_behind_bytes": commit.written - commit.synced,
             "log_waiting_bytes": commit.waiting_bytes(),
             "log_broken": 0 if commit.faults.broken is None else 1,
+            "clock_ahead_seconds": commit.time.ahead_ms / 1000,
             "disk_used_ratio": 1.0 - self.admission.free_ratio,
             "disk_reads_total": self.reader.disk_reads,
             "queues": self.index.queue_count,

@@ -86,7 +86,7 @@ def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> Non
         world.start()
         world.clock.run_for(15_000)
         assert bodies(world) == []
-    world.clock.step_wall(due - world.clock.wall_ms() - 2_000)
+    world.clock.stall(due - world.clock.wall_ms() - 2_000)
     world.clock.run_for(1_990)
     assert bodies(world) == []
     world.clock.run_for(3_000)

@@ -67,7 +67,7 @@ class Follower:
             self.continues = before.incarnation
             disk.replace(SUCCESSOR, b"%d\n" % self.continues)
         segments = log.files.segments
-        raw = self._raw = RawLog(disk, segments, self._events, _behind(log), recovered.store_ms, self._clock)
+        raw = self._raw = RawLog(disk, segments, self._events, _behind(log), recovered.store_ms, self._clock, log.commit.time)
         promise = before._replace(
             position=segments.end, epoch=raw.epoch, incarnation=self.incarnation, first=segments.first,
             store_ms=recovered.store_ms,

@@ -18,6 +18,7 @@ from store.log import batch
 from store.log.batch import Header
 from store.log.promise import PromiseMark
 from store.log.segment import Segments
+from store.log.store_time import StoreTime
 from store.log.syncs import SyncWork
 from store.replication.replica_log.eras import LogEras
 
@@ -86,6 +87,7 @@ class RawLog:
         behind: int,
         store_ms: int,
         clock: Clock,
+        time: StoreTime,
     ) -> None:
         """All of the log is durable; its last batch ends at `behind`. Raises OSError."""
         self._disk = disk
@@ -99,6 +101,7 @@ class RawLog:
         self.store_ms = store_ms
         self.syncs = SyncWork()
         self._clock = clock
+        self._time = time
         self._cutting = False
         self._waiting: list[Callable[[], None]] = []
         self._retries: list[Callable[[], None]] = []
@@ -162,7 +165,7 @@ class RawLog:
                     self._eras.note(last.epoch, last.incarnation)
                     self._eras.behind = last.position + last.size
                     self.store_ms = max(self.store_ms, last.written_ms)
-                    self._segments.active.newest_ms = self.store_ms
+                    self._segments.active.newest_ms = min(self.store_ms, self._time.now_ms())
                     self.fresh.add(batches)
         except OSError as error:
             self.faults.failed("a write of the log", error)

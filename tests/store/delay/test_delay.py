@@ -46,7 +46,7 @@ def test_every_timer_is_delivered_once_in_order_and_never_early(seed: int, durab
             driver.clock.run_for(20)
         driver = generator.choice((driver.killed, driver.restarted))()
     driver.clock.run_for(10)
-    driver.clock.step_wall(5_000_000)
+    driver.clock.stall(5_000_000)
     driver.clock.run_for(5_000)
     records = [Record(data) for data in driver.read("t").records]
     assert sorted(record.body for record in records) == sorted(dues)
@@ -111,7 +111,7 @@ def test_timers_of_later_buckets_are_not_in_memory_and_delivered_buckets_are_dro
     assert wheel.pending() == 365
     assert not wheel.timers._heap
     driver = driver.restarted()
-    driver.clock.step_wall(200 * DAY_MS)
+    driver.clock.stall(200 * DAY_MS)
     driver.clock.run_for(5_000)
     assert driver.bounds("t") == (0, 200)
     assert driver.store.figures()["timers"] == 165
@@ -203,7 +203,7 @@ def test_a_bucket_is_loaded_in_slices_and_its_timers_come_in_order(monkeypatch: 
     for due in dues:
         driver.store.log.append([timer(b"%d" % due, due)], None)
     driver.clock.run_for(1_000)
-    driver.clock.step_wall(begin - timers.AHEAD_MS - driver.clock.wall_ms() - 1)
+    driver.clock.stall(begin - timers.AHEAD_MS - driver.clock.wall_ms() - 1)
     if end:
         driver = getattr(driver, end)()
     loaded = driver.store.parts.wheel.timers._heap
@@ -216,7 +216,7 @@ def test_a_bucket_is_loaded_in_slices_and_its_timers_come_in_order(monkeypatch: 
     assert (most, len(loaded)) == (10, 100), (most, len(loaded))
     assert driver.store.figures()["timers"] == 100
     driver.store.log.append([timer(b"late", begin + 500)], None)
-    driver.clock.step_wall(begin - driver.clock.wall_ms())
+    driver.clock.stall(begin - driver.clock.wall_ms())
     driver.clock.run_for(2_000)
     assert driver.bodies("t") == [b"late", *[b"%d" % due for due in sorted(dues)]]
 
@@ -230,6 +230,6 @@ def test_after_a_long_absence_nothing_of_a_bucket_is_delivered_before_it_is_load
         driver.store.log.append([timer(b"%d" % due, due)], None)
     driver.clock.run_for(1_000)
     driver = driver.restarted()
-    driver.clock.step_wall(3 * 3_600_000)
+    driver.clock.stall(3 * 3_600_000)
     driver.clock.run_for(5_000)
     assert driver.bodies("t") == [b"%d" % due for due in sorted(dues)]

@@ -44,10 +44,10 @@ def test_a_timer_of_300_days_is_delivered_at_its_time_and_a_recalled_one_never()
     assert take(driver, gone) is None, "once more is success"
     for _ in range(20):
         driver.send("t", b"x" * 10)
-        driver.clock.step_wall(14 * DAY_MS)
+        driver.clock.stall(14 * DAY_MS)
         driver.clock.run_for(12_000)
         driver = driver.restarted()
-    driver.clock.step_wall(due - driver.clock.wall_ms() - 50)
+    driver.clock.stall(due - driver.clock.wall_ms() - 50)
     driver.clock.run_for(49)
     assert b"kept" not in driver.bodies("t")
     driver.clock.run_for(1_100)

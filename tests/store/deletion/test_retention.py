@@ -59,10 +59,10 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
     assert [group.name for group in driver.store.metadata.groups()] == ["g"]
     assert driver.call(driver.store.positions.offset, "g", "t", 0) == 1
     assert driver.bounds("t") == (1, 1)
-    driver.clock.step_wall(7_200_000)
+    driver.clock.stall(7_200_000)
     driver.clock.run_for(2_000)
     assert driver.bodies("t") == [b"hours"]
-    driver.clock.step_wall(due - driver.clock.wall_ms() - 1_000)
+    driver.clock.stall(due - driver.clock.wall_ms() - 1_000)
     driver.clock.run_for(900)
     assert driver.store.figures()["timers"] == 1
     driver.clock.run_for(2_000)
@@ -132,7 +132,7 @@ def test_topics_have_a_shorter_or_longer_retention_than_the_store() -> None:
     driver.send("long", b"keep")
     fill(driver, "noise", 5)
     assert driver.bodies("long") == [b"keep"]
-    driver.clock.step_wall(3_600_000)
+    driver.clock.stall(3_600_000)
     fill(driver, "noise", 3)
     assert driver.bounds("long") == (1, 1)
 
