@@ -204,6 +204,32 @@ def test_magic_bytes_in_a_message_are_no_batch() -> None:
     assert batch_before(segments, segments.end) == BatchMark(last.position, last.position + last.size, last.crc)
 
 
+@pytest.mark.parametrize("beyond", [-20, 0, 1_000])
+def test_a_header_that_a_client_has_written_into_a_message_is_no_batch(beyond: int) -> None:
+    """It is told where its messages are in the log, so that its header may have the right position and CRC. A follower must not
+    be refused for it as one of another history. `beyond`: where the forged batch ends, from the end of the true one."""
+    one = Pair(3)
+    one.leader.driver.send("orders", b"#" * 400)
+    one.catch_up()
+    segments = one.follower._log.files.segments
+    batches = [log_bytes(one.leader_disk, each.position, each.position + each.size) for each, _ in segments.walk(0, False)]
+    probe = next(each for each in reversed(batches) if b"#" * 400 in each)
+    inside = probe.index(b"#" * 400)
+    at = segments.end + inside
+    rest = len(probe) - inside - batch.HEADER_BYTES + beyond
+    forged = batch.encode([b"#" * rest], at, 1, 0, batch.Writer(1, 7), 0)[: batch.HEADER_BYTES]
+    one.leader.driver.send("orders", forged + b"#" * (400 - len(forged)))
+    one.catch_up()
+    assert segments.end >= at - inside + len(probe)
+    assert batch.header(log_bytes(one.leader_disk, at, at + batch.HEADER_BYTES), at) is not None, "it is as good as a true one"
+    line = Line(one.leader.replica, one.follower, one.clock)
+    assert line.following.follows
+    assert line.following.strange == ""
+    accepted = line.said[0]
+    assert isinstance(accepted, FollowAccepted)
+    assert 0 <= accepted.last < accepted.cut, "what a client writes does not keep histories from being compared either"
+
+
 def test_a_disk_that_does_not_give_the_batch_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Pair(5)
     one.catch_up()
