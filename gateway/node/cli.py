@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from typer.main import get_command
 
 from domain.errors import ConfigError, GatewayError
 from gateway.cluster.operator.commands import AT, CA, HERE, KEY, asked_controllers, cluster
-from gateway.node.options import GivenOptions, taking_options
+from gateway.node.options import REPLICAS, GivenOptions, taking_options
 
 
 class Commands(TyperGroup):
@@ -57,14 +58,21 @@ app.add_typer(cluster, name="cluster")
 
 
 @app.command()
-@taking_options
+@partial(taking_options, more={"replicas": REPLICAS})
 def up(read: GivenOptions) -> None:
-    """Start everything in one process.
+    """Start everything in one process; with --replicas a replicated group on this machine, each replica a process.
 
     Example: headgate up --data /var/lib/headgate --admin-file /etc/headgate/admin --host 0.0.0.0
 
+    Example of a first try of replication: headgate up --replicas 3
+
     Exit status: 0 stopped by a signal, 2 an option or a setting is wrong.
     """
+    if read.replicas:
+        from gateway.runtime.local_group import run
+
+        config = read()
+        raise typer.Exit(run(config.data, config.port_offset, read.replicas, typer.echo))
     _serve(read, everything=True)
 
 

@@ -56,6 +56,12 @@ OPTIONS: Final[Mapping[str, object]] = {
 }
 """The options of `up`, `run` and `config show`. The value None means that the option was not given."""
 
+REPLICAS: Final = Annotated[
+    int | None, typer.Option(metavar="N", help="A replicated group on this machine, for a first try: 3 or 5 stores, a gateway.")
+]
+"""The option of `up` alone."""
+OF_GROUP: Final = frozenset(("data", "port_offset", "config", "replicas"))
+"""Options that go with `--replicas`."""
 OF_GATEWAY: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
 OF_TABLES: Final[Mapping[str, str]] = {**OF_GATEWAY, "state": "store.state.address"}
 """Options that are settings of a table."""
@@ -81,6 +87,18 @@ class GivenOptions:
     def _file(self) -> str | None:
         return self._given["config"] or os.environ.get("HEADGATE_CONFIG")
 
+    @property
+    def replicas(self) -> int:
+        """`--replicas`; 0: not given. Raises ConfigError when another option does not go with it."""
+        others = [name for name, value in self._given.items() if value not in (None, []) and name not in OF_GROUP]
+        if self._given.get("replicas") is not None and others:
+            option = others[0].replace("_", "-")
+            raise ConfigError(
+                f"--{option} does not go with --replicas, which is for a first try on this machine: leave it out, or see "
+                "docs/cluster.md for a group on three machines"
+            )
+        return self._given.get("replicas") or 0
+
     def admin_address(self) -> tuple[str, int] | None:
         """(host, port) of the admin port; None when they cannot be read, which reading the configuration reports."""
         from gateway.node.settings import admin_address
@@ -91,16 +109,17 @@ class GivenOptions:
             return None
 
 
-def taking_options(command: Callable[[GivenOptions], None]) -> Callable[..., None]:
-    """Add the `OPTIONS` to a command. The command is called with a function that reads the configuration."""
+def taking_options(command: Callable[[GivenOptions], None], more: Mapping[str, object] | None = None) -> Callable[..., None]:
+    """Add the `OPTIONS`, and `more`, to a command. The command is called with a function that reads the configuration."""
+    options = {**OPTIONS, **(more or {})}
 
     @wraps(command)
     def run(**given: Any) -> None:
         command(GivenOptions(given))
 
-    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint) for name, hint in OPTIONS.items()]
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint) for name, hint in options.items()]
     vars(run)["__signature__"] = Signature(parameters)
-    run.__annotations__ = dict(OPTIONS)
+    run.__annotations__ = dict(options)
     del vars(run)["__wrapped__"]
     return run
 
@@ -108,7 +127,7 @@ def taking_options(command: Callable[[GivenOptions], None]) -> Callable[..., Non
 def _settings(given: Mapping[str, Any]) -> dict[str, object]:
     """Setting -> its value as an option, None for an option that was not given. Raises ConfigError."""
     options: dict[str, object] = {
-        OF_TABLES.get(name, name): value for name, value in given.items() if name not in ("port", "config")
+        OF_TABLES.get(name, name): value for name, value in given.items() if name not in ("port", "config", "replicas")
     }
     if str(given["store"] or "").startswith(CLUSTER):
         options |= _of_cluster(given)

@@ -38,6 +38,9 @@ def headgate(*arguments: str, folder: Path, environment: dict[str, str] | None =
         (["up", "--port-offset", "many"], "--port-offset"),
         (["up", "--port", "mqtt"], "NAME=N is wanted"),
         (["up", "--roles", "store"], "start a part with headgate run"),
+        (["up", "--replicas", "2"], "--replicas is 2: 3 or 5 are possible"),
+        (["up", "--replicas", "3", "--host", "10.0.0.1"], "--host does not go with --replicas"),
+        (["run", "--replicas", "3"], "No such option: --replicas"),
         (["run", "--roles", "broker"], "some of gateway, store, nameserver, controller are wanted"),
         (["run", "--roles", "gateway"], "name it by --store HOST:PORT"),
         (["run", "--roles", "gateway", "--store", "elsewhere"], "HOST:PORT of the node's remoting port is wanted"),
@@ -166,3 +169,11 @@ def test_bytes_of_no_protocol_are_closed_and_counted(node: Node) -> None:
         assert 'reason="unrecognised"} 1' in node.admin("/metrics")
     finally:
         node.stop()
+
+
+def test_a_group_is_not_begun_in_the_folder_of_a_single_node(tmp_path: Path) -> None:
+    (tmp_path / "headgate-data" / "log").mkdir(parents=True)
+    result = headgate("up", "--replicas", "3", folder=tmp_path)
+    assert result.returncode == 2
+    assert "has the messages of a single node: name another folder" in result.stderr
+    assert not list((tmp_path / "headgate-data").glob("replica*"))
