@@ -59,6 +59,8 @@ def status(
 
     Example: headgate cluster status --controller 10.0.0.5:9878
 
+    The leaders of store groups are reached from here, too: run it where clients and gateways are.
+
     Exit status: 0 all is well, 1 something lacks (the last lines say what), 2 not known.
     """
     from gateway.cluster.operator import status as page
@@ -66,12 +68,13 @@ def status(
     with asked_controllers(at, key_file, ca) as controllers:
         seen = controllers.seen()
         groups = controllers.groups()
+        faults = [*page.faults(seen, groups), *page.unreached(groups, controllers.why_not_reached)]
     if as_json:
-        typer.echo(json.dumps(page.as_json(seen, groups), indent=2))
+        typer.echo(json.dumps(page.as_json(seen, groups, faults), indent=2))
     else:
-        for line in page.lines(seen, groups):
+        for line in page.lines(seen, groups, faults):
             typer.echo(line)
-    raise typer.Exit(page.SOMETHING_LACKS if page.faults(seen, groups) else page.ALL_WELL)
+    raise typer.Exit(page.SOMETHING_LACKS if faults else page.ALL_WELL)
 
 
 @cluster.command()
@@ -165,19 +168,22 @@ def set_group(
 @cluster.command()
 def repair(
     groups: Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="None: all.")] = None,
+    replicas: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Wait until each group has N replicas, added ones too; 0: those it has.")
+    ] = 0,
     seconds: Annotated[float, typer.Option(min=0, help="Seconds to wait.")] = 3_600,
     at: AT = HERE, key_file: KEY = "", ca: CA = "",
 ) -> None:  # fmt: skip
     """Show how replicas that are not in sync come back, until all are. They do so by themselves; this waits for it.
 
-    Example: headgate cluster repair broker-a --seconds 600
+    Example after a fourth replica was started: headgate cluster repair broker-a --replicas 4 --seconds 600
 
     Exit status: 0 all are in sync, 1 not within the time.
     """
     from gateway.cluster.operator import orders
 
     with asked_controllers(at, key_file, ca) as controllers:
-        raise typer.Exit(orders.await_strength(controllers, groups or (), seconds, typer.echo))
+        raise typer.Exit(orders.await_strength(controllers, groups or (), replicas, seconds, typer.echo))
 
 
 @cluster.command("restore-controllers")

@@ -99,6 +99,14 @@ class ClusterControllers:
         """The state of the controller at `address`, or why it does not answer. Raises AccessError."""
         return self._see(address)
 
+    def why_not_reached(self, address: str) -> str:
+        """Why a server takes no connection from here; "": it does."""
+        try:
+            self._connections.link(address)
+        except (OSError, ClientError) as error:
+            return str(error)
+        return ""
+
     def _see(self, address: str) -> ControllerSeen:
         try:
             return ControllerSeen(address, asking.controller_of(self._ask(address, codes.GET_CONTROLLER)), "")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.address import endpoint_of
+from domain.controller.group import StoreGroup
 from domain.controller.request import ControllerFound
 from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers, ControllerSeen
@@ -30,6 +31,9 @@ def add_replica(controllers: ClusterControllers, name: str, address: str, learne
     for line in (
         f"# A replica of store group {name}: start it with",
         "#   headgate run --roles gateway,store --config replica.toml --data DIRECTORY",
+        f"# then wait until it is in sync: headgate cluster repair {name}{_wanted(group, learner)}",
+        "# Gateways learn its address by themselves. Where access is controlled, add admin_file, and access_key_file to",
+        "# [replication]; where remoting SDKs connect straight to the leader, the table [registration] of the other replicas.",
         f'cluster = "{group.cluster}"',
         f'broker = "{group.name}"',
         f'host = "{endpoint[0]}"',
@@ -44,6 +48,11 @@ def add_replica(controllers: ClusterControllers, name: str, address: str, learne
     ):
         say(line)
     return DONE
+
+
+def _wanted(group: StoreGroup, learner: bool) -> str:
+    """The option of `repair` that waits for one more replica."""
+    return "" if learner else f" --replicas {sum(not each.learner for each in group.replicas) + 1}"
 
 
 def add_controller(
@@ -97,6 +106,7 @@ def _await(
         if leader is not None and not state:
             votes = f"{len(leader.voters)} controllers vote: {', '.join(leader.book)}"
             say(f"{address} votes; {votes}" if is_added else f"{address} votes no more, and can be stopped; {votes}")
+            say("next: bring peers and controllers up to date in the files of all nodes; nothing waits for it")
             return DONE
         if state != printed:
             say(state)

@@ -12,7 +12,9 @@ from domain.controller.group import UNKNOWN, StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers
+from gateway.cluster.operator.next_steps import next_step
 from gateway.cluster.operator.status import end_of_leader, headline, replica_rows
+from protocols.remoting.controller.asking import Heard
 
 DONE: Final = 0
 NOT_YET: Final = 1
@@ -37,6 +39,7 @@ def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> 
     leads = answer.group is not None and answer.group.leader == replica  # an answer was lost, and the question repeated
     after = made(None if leads else answer.refusal, answer.group)
     say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; replica {group.leader or 'none'} led before")
+    say(next_step(after))
     return DONE
 
 
@@ -52,7 +55,11 @@ def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], 
         raise ConfigError(f"{GroupRefusal.LAST_MEMBER.value}: in sync are {_ids(group.in_sync)}. Wait until another one is")
     if answer.refusal is not None:
         raise ConfigError(answer.refusal.value)
-    say(f"store group {name} is removed" if answer.group is None else headline(answer.group))
+    if answer.group is None:
+        say(f"store group {name} is removed")
+        return DONE
+    say(headline(answer.group))
+    say(next_step(answer.group))
     return DONE
 
 
@@ -65,7 +72,9 @@ def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) 
             f"store group {name} has {full} replicas that can be in sync: with {least} wanted sends above flushed are refused"
         )
     answer = controllers.change(SetMinInSync(name, least))
-    say(headline(made(answer.refusal, answer.group)))
+    after = made(answer.refusal, answer.group)
+    say(headline(after))
+    say(next_step(after))
     return DONE
 
 
@@ -95,6 +104,7 @@ def recover(
     say(
         f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on, alone in sync; the others follow it from here"
     )
+    say(next_step(after))
     return DONE
 
 
@@ -128,13 +138,20 @@ def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list
     return out
 
 
-def await_strength(controllers: ClusterControllers, names: Sequence[str], seconds: float, say: Say) -> int:
-    """Show the progress of replicas out of sync until all are in sync, for at most `seconds` -> DONE or NOT_YET."""
+def await_strength(controllers: ClusterControllers, names: Sequence[str], wanted: int, seconds: float, say: Say) -> int:
+    """Show the progress of replicas out of sync until all are in sync, for at most `seconds` -> DONE or NOT_YET.
+
+    wanted   replicas that each group has to have, those that have not registered yet too; 0: those that it has
+    """
     end = time.monotonic() + seconds
     before: list[str] = []
     while True:
         lacking: list[str] = []
-        for group, heard in controllers.groups(names):
+        groups = controllers.groups(names)
+        for group, heard in groups:
+            found = sum(not each.learner for each in group.replicas)
+            if found < wanted:
+                lacking.append(f"{group.name}: {wanted - found} of {wanted} replicas have not registered yet")
             if group.leader and not group.is_below_strength:
                 continue
             goal = end_of_leader(group, heard)
@@ -145,8 +162,9 @@ def await_strength(controllers: ClusterControllers, names: Sequence[str], second
                     lacking.append(f"{group.name}: replica {replica.id} is {row[2]}, {row[7]} behind{share}")
             if not group.leader:
                 lacking.append(f"{group.name}: nobody leads")
+        lacking += [f"{name}: there is no such store group" for name in set(names) - {group.name for group, _ in groups}]
         if not lacking:
-            say("all replicas are in sync")
+            _say_whole(groups, wanted, say)
             return DONE
         if lacking != before:
             for line in lacking:
@@ -154,8 +172,17 @@ def await_strength(controllers: ClusterControllers, names: Sequence[str], second
             before = lacking
         if time.monotonic() >= end:
             say("not all replicas are in sync: a damaged one comes back by itself once its process starts; see its log")
+            say("next: headgate cluster status says what each of them waits for")
             return NOT_YET
         time.sleep(POLL_S)
+
+
+def _say_whole(groups: Sequence[Heard], wanted: int, say: Say) -> None:
+    """Say which replicas are in sync: one that was started just now is not among them before it has registered."""
+    for group, _ in groups:
+        say(f"{group.name}: all {len(group.members)} replicas are in sync: {_ids(group.in_sync)}")
+    if not wanted:
+        say("a replica that has not registered yet was not waited for: --replicas N waits until there are N")
 
 
 def _share(position: str, goal: int) -> str:

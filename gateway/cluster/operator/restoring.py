@@ -14,6 +14,7 @@ from domain.controller.group import StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers
+from gateway.cluster.operator.next_steps import next_step
 from gateway.cluster.operator.orders import DONE, Say, ends_of, made, replica_of, said
 from gateway.cluster.operator.status import REPLICA_TITLES, headline, replica_rows, table
 
@@ -54,7 +55,8 @@ def restore(controllers: ClusterControllers, name: str, replica: int, replicas: 
     members = () if answer.group is None else answer.group.in_sync
     after = made(None if members == (chosen,) else answer.refusal, answer.group)
     say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; the others follow it from here")
-    say(f"next: headgate cluster repair {name} waits until all are in sync; headgate cluster status shows what was set aside")
+    say(next_step(after))
+    say("headgate cluster status shows what was set aside")
     return DONE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from domain.controller.answer import GroupRefusal
@@ -42,8 +42,7 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
     for each in controllers:
         if each.found is not None and each.found.failure:
             found.append(f"controller {each.address} takes part in nothing: {each.found.failure}")
-    if not any(each.found is not None and each.found.leads for each in controllers):
-        found.append("no controller leads")
+    found += _parted(controllers)
     if not groups:
         found.append("no store group has registered: its replicas are not started, or look for other controllers")
     for group, heard in groups:
@@ -67,9 +66,22 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
         refuses = {each.report.id: each.refuses for each in heard if each.alive and each.refuses}
         for replica in group.replicas:
             if not replica.learner and not group.is_in_sync(replica) and not group.is_forgotten:
-                why = refuses.get(replica.id) or _why_out(replica, alive, slow)
+                why = refuses.get(replica.id) or _why_out(group, replica, alive, slow)
                 found.append(f"store group {group.name}: replica {replica.id} is not in sync: {why}")
     return found
+
+
+def unreached(groups: Sequence[Heard], why_not: Callable[[str], str]) -> Iterable[str]:
+    """A fault for each living leader that takes no connection from here. `why_not(address)`: "": it does."""
+    for group, heard in groups:
+        leader = group.replica(group.leader)
+        if leader is None or not any(each.alive and each.report.id == leader.id for each in heard):
+            continue
+        if why := why_not(leader.address):
+            yield (
+                f"store group {group.name}: replica {leader.id} leads, and is not reached from here at {leader.address} "
+                f"({why}): gateways on this side do not find it either"
+            )
 
 
 def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
@@ -87,21 +99,39 @@ def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
     return "".join(parts)
 
 
-def _why_out(replica: StoreReplica, alive: set[int], slow: set[int]) -> str:
+def _parted(controllers: Sequence[ControllerSeen]) -> Iterable[str]:
+    """Faults of controllers that all answer here: who leads, and who does not reach whom."""
+    there = [(each.address, each.found) for each in controllers if each.found is not None and not each.found.failure]
+    leaders = [(address, found) for address, found in there if found.leads]
+    if not leaders:
+        yield "no controller leads"
+    if len(leaders) > 1:
+        yield f"controllers {' and '.join(address for address, _ in leaders)} both say that they lead: the network is parted"
+    for address, leader in leaders:
+        unheard = [other for other, found in there if found.node != leader.node and found.node not in leader.places]
+        if unheard and leader.places:
+            yield (
+                f"controller {address} leads, and does not reach {', '.join(unheard)}, which answer here: the network between "
+                "them is parted"
+            )
+
+
+def _why_out(group: StoreGroup, replica: StoreReplica, alive: set[int], slow: set[int]) -> str:
     if not replica.incarnation:
         return "it has an id and has never registered"
+    if replica.id in alive and group.leader not in alive:
+        return "there is no leader to get from what it lacks"
     if replica.id in alive & slow:
         return "it is slow, and not waited for"
     return "it gets what it lacks" if replica.id in alive else "it is not heard"
 
 
-def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> list[str]:
-    """The whole page."""
+def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], found: Sequence[str]) -> list[str]:
+    """The whole page. `found`: the faults."""
     out = table([_CONTROLLERS, *(_controller(each) for each in controllers)])
     for group, heard in groups:
         out += ["", headline(group)]
         out += table([REPLICA_TITLES, *replica_rows(group, heard)])
-    found = faults(controllers, groups)
     out += ["", *(f"! {each}" for each in found)] if found else ["", "all is well"]
     return out
 
@@ -176,7 +206,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> dict[str, object]:
+def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], faults: Sequence[str]) -> dict[str, object]:
     """The same as JSON: groups as in request 30022."""
     states = [
         {
@@ -192,4 +222,4 @@ def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> d
         for each in controllers
     ]
     found = [group_form.write(group, heard) for group, heard in groups]
-    return {"controllers": states, "groups": found, "faults": faults(controllers, groups)}
+    return {"controllers": states, "groups": found, "faults": list(faults)}

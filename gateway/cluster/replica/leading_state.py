@@ -12,6 +12,7 @@ from domain.controller.change import AlterSet
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.ports import Clock
+from domain.repeated_lines import RepeatedLines
 from domain.replication.ports import LeaderStore, MendableLog
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.cut_off import CutOff
@@ -53,6 +54,7 @@ class LeadingState:
         self.store = store._replace(store=FencedStore(store.store, self.leading.fence))
         self._handover = Handover(self.leading, self.log, controllers, clock)
         self._cut_off = CutOff(self.leading, controllers, clock, self._handover.ask, term.end)
+        self._lines = RepeatedLines(log, clock)
         self._lacking: tuple[int, ...] = ()
         self._looking = False
         self._turn = 0
@@ -123,7 +125,7 @@ class LeadingState:
                 ", ".join(map(str, lacking)), len(group.members),
             )  # fmt: skip
         else:
-            log.warning("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
+            log.info("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
 
     def heard_slow(self, slow: frozenset[int]) -> None:
         """The controllers have reported the slow replicas."""
@@ -137,7 +139,8 @@ class LeadingState:
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
         """See SetKeeper."""
-        log.info("store group %s: the SyncStateSet is to be %s", change.group, [each.id for each in change.members])
+        members = [each.id for each in change.members]
+        self._lines.event(logging.INFO, f"store group {change.group}: the SyncStateSet is to be {members}")
         self._controllers.change(change, lambda answer: None if self._term.ended else done(answer))
 
     def poll(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.change import ApplyId, CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
 from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
 from gateway.client.answer import NO_PERMISSION, AccessError
@@ -25,7 +25,8 @@ from tests.gateway.importing.scripted_server import Answer, ScriptedServer
 
 
 @pytest.fixture
-def here() -> Iterator[ScriptedControllers]:
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedControllers]:
+    monkeypatch.setattr(ClusterControllers, "why_not_reached", lambda self, address: "")
     with ScriptedControllers(led((1, 2))) as found:
         found.hear(says(1, 1, 5_000_000), says(2, 1, 5_000_000), says(3, 1, 4_000_000))
         yield found
@@ -190,7 +191,94 @@ def test_repair_waits_until_all_are_in_sync(here: ScriptedControllers) -> None:
     assert "broker-a: replica 3 is alive, 1,000,000 bytes behind, 80 %" in out
     here.groups = led((1, 2, 3))
     code, out = headgate(here, "repair", NAME)
-    assert (code, out) == (0, "all replicas are in sync\n")
+    assert code == 0
+    assert out.splitlines()[0] == "broker-a: all 3 replicas are in sync: 1, 2, 3"
+    assert "--replicas N" in out, "it knows of no replica that has not registered"
+
+
+def test_repair_waits_for_a_replica_that_has_not_registered_yet(here: ScriptedControllers) -> None:
+    here.groups = led((1, 2, 3))
+    code, out = headgate(here, "repair", NAME, "--replicas", "4", "--seconds", "0")
+    assert code == 1
+    assert "broker-a: 1 of 4 replicas have not registered yet" in out
+    assert here.groups.apply(ApplyId(NAME, CLUSTER, 4, "node-4", "h4:10911")).refusal is None
+    code, out = headgate(here, "repair", NAME, "--replicas", "4", "--seconds", "0")
+    assert code == 1, "it has an id, and no log yet"
+    assert "replica 4 is dead" in out
+    here.groups = led((1, 2, 3, 4), 4)
+    assert headgate(here, "repair", NAME, "--replicas", "4") == (0, "broker-a: all 4 replicas are in sync: 1, 2, 3, 4\n")
+    code, out = headgate(here, "repair", "broker-x", "--seconds", "0")
+    assert code == 1
+    assert "broker-x: there is no such store group" in out
+
+
+def test_what_add_prints_says_how_to_wait_for_the_replica(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "add", NAME, "--address", "10.0.0.4:10912")
+    assert code == 0
+    assert "headgate cluster repair broker-a --replicas 4" in out
+    assert "headgate cluster repair broker-a\n" in headgate(here, "add", NAME, "--address", "10.0.0.4:10912", "--learner")[1]
+
+
+def test_commands_end_with_the_next_step(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "set", NAME, "--min-in-sync", "3")
+    assert code == 0
+    assert "next: sends above flushed are refused until 3 replicas of broker-a are in sync (2 now): wait until replica 3" in out
+    assert "headgate cluster set broker-a --min-in-sync 2" in out
+    out = headgate(here, "set", NAME, "--min-in-sync", "2")[1]
+    assert out.splitlines()[-1].startswith("next: headgate cluster repair broker-a waits until replica 3 is in sync")
+    out = headgate(here, "remove", NAME, "3", "--even-living")[1]
+    assert out.splitlines()[-1].startswith("nothing more is to be done: all replicas of broker-a are in sync")
+
+
+def test_recover_ends_with_what_sends_need(here: ScriptedControllers) -> None:
+    _lost(here)
+    code, out = headgate(here, "recover", NAME, "3", "--accept-loss", "--name", NAME)
+    assert code == 0
+    assert out.splitlines()[-1].startswith("next: sends above flushed are refused until 2 replicas")
+    assert out.splitlines()[-1].endswith("headgate cluster set broker-a --min-in-sync 1")
+
+
+def test_without_a_leader_nobody_gets_what_it_lacks(here: ScriptedControllers) -> None:
+    here.heartbeats.closed(1, 0)
+    here.heartbeats.closed(2, 0)
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert "replica 3 is not in sync: there is no leader to get from what it lacks" in out
+
+
+def test_a_leader_that_is_not_reached_from_here_is_a_fault(here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.groups = led((1, 2, 3))
+    assert headgate(here, "status")[0] == 0
+    monkeypatch.setattr(ClusterControllers, "why_not_reached", lambda self, address: "Connection refused")
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert "replica 1 leads, and is not reached from here at h1:10911 (Connection refused)" in out
+    found = json.loads(headgate(here, "status", "--json")[1])
+    assert len(found["faults"]) == 1
+
+
+def test_a_server_is_reached_when_it_takes_a_connection(here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    controllers = ClusterControllers(here.addresses, None, None)
+    assert controllers.why_not_reached(here.addresses[0]) == ""
+    assert "refused" in controllers.why_not_reached("127.0.0.1:1")
+    controllers.close()
+
+
+def test_controllers_that_answer_here_and_not_each_other_are_a_fault() -> None:
+    """A leader that is parted from the others goes on to answer tools until it steps down."""
+    group = [(group_of(led((1, 2, 3))), ())]
+
+    def seen(node: int, leads: bool, hears: tuple[int, ...]) -> ControllerSeen:
+        places = {each: f"c{each}:1" for each in hears}
+        return ControllerSeen(f"c{node}:1", ControllerFound(None, node, 3, leads, 1, (1, 2, 3), (), places, ""), "")
+
+    whole = [seen(1, True, (1, 2, 3)), seen(2, False, (1, 2, 3)), seen(3, False, (1, 2, 3))]
+    assert not [each for each in faults(whole, group) if "controller" in each]
+    parted = [seen(1, True, (1,)), seen(2, False, (2, 3)), seen(3, False, (2, 3))]
+    assert "controller c1:1 leads, and does not reach c2:1, c3:1, which answer here" in faults(parted, group)[0]
+    two = [seen(1, True, (1,)), seen(2, True, (2, 3)), seen(3, False, (2, 3))]
+    assert "controllers c1:1 and c2:1 both say that they lead" in faults(two, group)[0]
 
 
 def forget(here: ScriptedControllers) -> None:
@@ -227,7 +315,7 @@ def test_a_group_is_restored_from_the_longest_log_and_from_another_one_only_when
     code, out = headgate(here, "restore-controllers", NAME, "2")
     assert code == 0
     assert f"replica 2 leads {NAME} from epoch 5 on; the others follow it from here" in out.splitlines()
-    assert f"headgate cluster repair {NAME}" in out.splitlines()[-1], "the next step"
+    assert f"headgate cluster repair {NAME}" in out.splitlines()[-2], "the next step"
     code, out = headgate(here, "restore-controllers", NAME, "1", "--accept-loss")
     assert code == 2
     assert "has had an election" in out
