@@ -23,6 +23,7 @@ from domain.controller.change import (
     GroupChange,
     RecoverGroup,
     RegisterReplica,
+    SetAcks,
     SetMinInSync,
 )
 from domain.controller.controller_list import SetControllers
@@ -30,6 +31,7 @@ from domain.controller.controller_list import SetControllers
 VERSION: Final = 1
 VERSION_WITH_RUNS: Final = 2
 VERSION_WITH_IDENTITY: Final = 3
+VERSION_WITH_ACKS: Final = 4
 LogChange = GroupChange | SetControllers
 KINDS: Final[dict[int, type[LogChange]]] = {
     1: ApplyId,
@@ -41,13 +43,18 @@ KINDS: Final[dict[int, type[LogChange]]] = {
     7: RecoverGroup,
     8: SetControllers,
     9: FoundGroup,
+    10: SetAcks,
 }
 """Numbers in the log: a number that was used is never another kind's."""
 LATER: Final = {
-    "run": VERSION_WITH_RUNS,
-    "runs_before": VERSION_WITH_RUNS,
-    "identity": VERSION_WITH_IDENTITY,
-    "fresh": VERSION_WITH_IDENTITY,
+    (RegisterReplica, "run"): VERSION_WITH_RUNS,
+    (RegisterReplica, "runs_before"): VERSION_WITH_RUNS,
+    (RegisterReplica, "identity"): VERSION_WITH_IDENTITY,
+    (RegisterReplica, "fresh"): VERSION_WITH_IDENTITY,
+    (ElectLeader, "fresh"): VERSION_WITH_IDENTITY,
+    (FoundGroup, "fresh"): VERSION_WITH_IDENTITY,
+    (AlterSet, "acks"): VERSION_WITH_ACKS,
+    (ElectLeader, "fenced"): VERSION_WITH_ACKS,
 }
 """Fields that version 1 does not have, with the first version that does; they are the last ones of their change."""
 _KIND_OF: Final = {change: kind for kind, change in KINDS.items()}
@@ -55,20 +62,21 @@ _KIND_OF: Final = {change: kind for kind, change in KINDS.items()}
 
 def encode(change: LogChange) -> bytes:
     """A change within its limits (limits.py) -> a command."""
-    version = max((_since(each) for each in fields(change) if _since(each) > VERSION and getattr(change, each.name)), default=1)
-    return bytes((version, _KIND_OF[type(change)])) + b"".join(
-        octets.encode(str(each.type), getattr(change, each.name)) for each in _fields_of(type(change), version)
+    kind = type(change)
+    version = max(_since(kind, each) if getattr(change, each.name) else VERSION for each in fields(change))
+    return bytes((version, _KIND_OF[kind])) + b"".join(
+        octets.encode(str(each.type), getattr(change, each.name)) for each in _fields_of(kind, version)
     )
 
 
 def decode(data: bytes) -> LogChange:
     """A command -> the change. Raises LaterVersionError for one of a later version, ValueError for other bytes."""
-    if len(data) >= 2 and (data[0] > VERSION_WITH_IDENTITY or data[1] > max(KINDS)):
+    if len(data) >= 2 and (data[0] > VERSION_WITH_ACKS or data[1] > max(KINDS)):
         raise LaterVersionError(f"a command in the log has version {data[0]} and kind {data[1]}")
     if len(data) < 2 or not data[0] >= VERSION or data[1] not in KINDS:
-        raise ValueError(f"no command of version {VERSION} to {VERSION_WITH_IDENTITY}: {data[:2].hex()}")
+        raise ValueError(f"no command of version {VERSION} to {VERSION_WITH_ACKS}: {data[:2].hex()}")
     version, kind = data[0], KINDS[data[1]]
-    if version != VERSION and version not in map(_since, fields(kind)):
+    if version != VERSION and all(_since(kind, each) != version for each in fields(kind)):
         raise ValueError(f"no command of kind {data[1]} has version {version}")
     reader = OctetReader(data, 2)
     form: Callable[..., LogChange] = kind
@@ -77,10 +85,10 @@ def decode(data: bytes) -> LogChange:
     return change
 
 
-def _since(field: Field[Any]) -> int:
+def _since(kind: type[LogChange], field: Field[Any]) -> int:
     """First version that has a field."""
-    return LATER.get(field.name, VERSION)
+    return LATER.get((kind, field.name), VERSION)
 
 
 def _fields_of(kind: type[LogChange], version: int) -> list[Field[Any]]:
-    return [each for each in fields(kind) if _since(each) <= version]
+    return [each for each in fields(kind) if _since(kind, each) <= version]

@@ -19,6 +19,7 @@ from domain.controller.change import (
     GroupChange,
     RecoverGroup,
     RegisterReplica,
+    SetAcks,
     SetMinInSync,
 )
 from domain.controller.controller_list import ControllerList, SetControllers
@@ -107,5 +108,9 @@ def _rule(group: StoreGroup, change: GroupChange) -> Decision:
         return recovery.found(group, change)
     if isinstance(change, CleanReplicas):
         return registration.clean(group, change)
-    assert isinstance(change, SetMinInSync)
-    return Decision(replace(group, least=change.least))
+    if isinstance(change, SetAcks):
+        changed = replace(group, wanted_acks=change.wanted, set_epoch=group.set_epoch + 1)
+    else:
+        assert isinstance(change, SetMinInSync)
+        changed = replace(group, least=change.least)
+    return Decision(changed) if changed.acks_are_possible else Decision(group, GroupRefusal.BAD_ACKS)

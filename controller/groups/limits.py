@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from domain.controller.change import AlterSet, ApplyId, GroupChange, RegisterReplica, SetMinInSync
+from domain.controller.change import AlterSet, ApplyId, GroupChange, RegisterReplica, SetAcks, SetMinInSync
 from domain.controller.group import FIRST_ID, NUMBER_MAX, REPLICAS_MAX, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
 
 
@@ -18,6 +18,10 @@ def is_within(change: GroupChange) -> bool:
         return bool(change.incarnation)
     if isinstance(change, SetMinInSync):
         return 0 <= change.least <= REPLICAS_MAX
+    if isinstance(change, SetAcks):
+        return 0 <= change.wanted <= REPLICAS_MAX
+    if isinstance(change, AlterSet) and not 0 <= change.acks <= REPLICAS_MAX:
+        return False
     return not isinstance(change, AlterSet) or all(each.incarnation for each in change.members)
 
 

@@ -12,10 +12,13 @@ from domain.controller.group import SetMember, StoreGroup
 
 
 def alter(group: StoreGroup, change: AlterSet) -> Decision:
-    """The leader replaces the SyncStateSet by its own word, under its epoch and that of the set it replaces."""
+    """The leader replaces the SyncStateSet by its own word, under its epoch and that of the set it replaces.
+
+    A leader of a version before says no `acks`: it confirms what all members have, and the group is one of these from then on.
+    """
     refusal = _fenced(group, change)
     members = tuple(sorted(set(change.members)))
-    if refusal is None and members == group.members:
+    if refusal is None and members == group.members and change.acks == group.acks:
         refusal = GroupRefusal.SAME_SET
     if refusal is None and not any(each.id == group.leader and each in group.members for each in members):
         refusal = GroupRefusal.LEADER_MISSING
@@ -25,7 +28,7 @@ def alter(group: StoreGroup, change: AlterSet) -> Decision:
         refusal = GroupRefusal.NOT_A_REPLICA  # two logs of one replica
     if refusal is not None:
         return Decision(group, refusal)
-    return Decision(replace(group, members=members, set_epoch=group.set_epoch + 1))
+    return Decision(replace(group, members=members, acks=change.acks, set_epoch=group.set_epoch + 1))
 
 
 def newcomers_refused(group: StoreGroup, newcomers: Iterable[SetMember], dead: Iterable[int]) -> GroupRefusal | None:

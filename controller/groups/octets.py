@@ -35,6 +35,7 @@ _GROUP: Final = {
     "set_epoch": "int",
     "least": "int",
 }
+_NAMED: Final = {**_GROUP, "replicas": "tuple[StoreReplica, ...]", "identity": "str"}
 RECORDS: Final[dict[str, tuple[type, dict[str, str]]]] = {
     "SetMember": (SetMember, {"id": "int", "incarnation": "str"}),
     "ReplicaReport": (
@@ -48,10 +49,11 @@ RECORDS: Final[dict[str, tuple[type, dict[str, str]]]] = {
     "NamelessReplica": (StoreReplica, {**_REPLICA, "run": "str"}),
     "NamelessGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[NamelessReplica, ...]"}),
     "StoreReplica": (StoreReplica, {**_REPLICA, "run": "str", "identity": "str"}),
-    "StoreGroup": (StoreGroup, {**_GROUP, "replicas": "tuple[StoreReplica, ...]", "identity": "str"}),
+    "AcklessGroup": (StoreGroup, _NAMED),
+    "StoreGroup": (StoreGroup, {**_NAMED, "acks": "int", "wanted_acks": "int"}),
 }
 """Records: the class, and the fields in the order of their bytes, with their types. Runless: before snapshots of version 3;
-nameless: those of version 3."""
+nameless: those of version 3; ackless: those of version 4."""
 
 
 def encode(form: str, value: Any) -> bytes:

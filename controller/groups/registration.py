@@ -43,6 +43,8 @@ def register(group: StoreGroup, change: RegisterReplica) -> Decision:
     if not is_next and (same_log or change.continues):
         return Decision(group, GroupRefusal.COPIED)
     if change.learner and same_log and known.member in group.members:
+        if group.electing > 1:
+            return Decision(group, GroupRefusal.ACKS_IN_FORCE)
         rest = tuple(each for each in group.members if each != known.member)
         if not rest:
             return Decision(group, GroupRefusal.LAST_MEMBER)
@@ -94,6 +96,8 @@ def clean(group: StoreGroup, change: CleanReplicas) -> Decision:
     if group.members and not members:
         return Decision(group, GroupRefusal.LAST_MEMBER)
     if members != group.members:
+        if group.electing > 1:
+            return Decision(group, GroupRefusal.ACKS_IN_FORCE)
         group = replace(group, members=members, set_epoch=group.set_epoch + 1)
     group = replace(group, replicas=replicas)
     return Decision(without_leader(group) if group.leader in gone else group)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from controller.groups.heartbeats import Heartbeats
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import (
+    ANY_EPOCH,
     AlterSet,
     CleanReplicas,
     ElectLeader,
@@ -14,15 +15,22 @@ from domain.controller.change import (
     GroupChange,
     RecoverGroup,
     RegisterReplica,
+    SetAcks,
 )
-from domain.controller.group import StoreGroup
+from domain.controller.group import UNKNOWN, StoreGroup
 
 
 def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupChange:
     """Change with the reports of the replicas of its group; reports from a client are ignored."""
     if group is None:
         return change
-    if isinstance(change, ElectLeader | RecoverGroup | FoundGroup):
+    if isinstance(change, ElectLeader):
+        live = heartbeats.live(group, now_ms)
+        if group.electing == 1:
+            return replace(change, live=live)
+        epoch = group.leader_epoch if change.leader_epoch == ANY_EPOCH else change.leader_epoch
+        return replace(change, live=live, leader_epoch=epoch, fenced=tuple(each.id for each in live if each.fence == epoch))
+    if isinstance(change, RecoverGroup | FoundGroup):
         return replace(change, live=heartbeats.live(group, now_ms))
     if isinstance(change, AlterSet):
         return replace(change, dead=heartbeats.dead(group, now_ms))
@@ -43,4 +51,6 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
         return GroupRefusal.FORGOTTEN
     if isinstance(change, RegisterReplica) and heartbeats.runs_elsewhere(group.name, change.id, change.run, now_ms):
         return GroupRefusal.RUNS_ELSEWHERE
+    if isinstance(change, SetAcks) and change.wanted and any(each.fence == UNKNOWN for each in heartbeats.live(group, now_ms)):
+        return GroupRefusal.OLD_VERSION
     return None

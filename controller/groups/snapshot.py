@@ -2,10 +2,11 @@
 
 Version 2 has the book of the controllers behind the version. It is written from the first change of their number on. Version 3
 has the book, and the run of each replica. It is written once a replica has reported its run. Version 4 has the identities of
-groups and replicas too. It is written once one of them has an identity.
+groups and replicas too. It is written once one of them has an identity. Version 5 has `acks` of each group besides, and is
+written once an operator has set it.
 
 group    cluster | name | next id | leader | leader epoch | members | set epoch | least | list of replicas | identity, from
-         version 4 on
+         version 4 on | acks and wanted acks, in version 5
 replica  id | node | address | incarnation | learner | epoch | position | continued log | run, from version 3 on | identity,
          from version 4 on
 
@@ -25,12 +26,15 @@ VERSION: Final = 1
 VERSION_WITH_BOOK: Final = 2
 VERSION_WITH_RUNS: Final = 3
 VERSION_WITH_IDENTITY: Final = 4
+VERSION_WITH_ACKS: Final = 5
 GROUPS: Final = {
     VERSION: "tuple[RunlessGroup, ...]",
     VERSION_WITH_BOOK: "tuple[RunlessGroup, ...]",
     VERSION_WITH_RUNS: "tuple[NamelessGroup, ...]",
-    VERSION_WITH_IDENTITY: "tuple[StoreGroup, ...]",
+    VERSION_WITH_IDENTITY: "tuple[AcklessGroup, ...]",
+    VERSION_WITH_ACKS: "tuple[StoreGroup, ...]",
 }
+"""Version -> the type of its groups (octets.py)."""
 
 
 def snapshot(groups: StoreGroups) -> bytes:
@@ -44,6 +48,8 @@ def snapshot(groups: StoreGroups) -> bytes:
 def _version(groups: StoreGroups) -> int:
     """The lowest version that has all of the state."""
     replicas = [replica for group in groups for replica in group.replicas]
+    if any(each.acks or each.wanted_acks for each in groups):
+        return VERSION_WITH_ACKS
     if any(each.identity for each in (*groups, *replicas)):
         return VERSION_WITH_IDENTITY
     if any(each.run for each in replicas):

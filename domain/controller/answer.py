@@ -48,6 +48,22 @@ class GroupRefusal(Enum):
         "(--data); if this group was begun by mistake, remove it (headgate cluster remove GROUP --all --even-living) and "
         "restore the other one (headgate cluster restore-controllers GROUP)"
     )
+    TOO_FEW_FENCED = (
+        "the leader is deposed, and too few members of the SyncStateSet have said since then how far their logs go: the next "
+        "one is elected as soon as they have"
+    )
+    BAD_ACKS = (
+        "acks is not possible: it is at least min_in_sync, so that a send that is acknowledged is on as many replicas as "
+        "promised, and at most the number of replicas that can be in sync"
+    )
+    OLD_VERSION = (
+        "a controller or a replica of this group runs an earlier version, which does not know the setting: upgrade all of "
+        "them first"
+    )
+    ACKS_IN_FORCE = (
+        "not all members of the SyncStateSet hold what is acknowledged (acks is below their number), so that this member may "
+        "not leave the set by itself: wait until the leader has left it out, or set acks to 0 before"
+    )
     RUNS_ELSEWHERE = "another process with a copy of this data directory is alive: one of them has to stop"
 
 

@@ -57,8 +57,9 @@ class RegisterReplica(GroupChange):
     fresh         random identity for a group with members that has none; the controller that leads draws it
 
     Refusals: NOT_REGISTERED; OTHER_GROUP, when `identity` is not that of the group; LAST_MEMBER, when the only member of the
-    SyncStateSet wants to be a learner; COPIED, when a process has registered last that did not run in this data directory, and
-    this log is that one's or continues it; RUNS_ELSEWHERE, while another process of the replica is alive.
+    SyncStateSet wants to be a learner; ACKS_IN_FORCE, when another one wants to be, and not all members hold what is confirmed;
+    COPIED, when a process has registered last that did not run in this data directory, and this log is that one's or continues
+    it; RUNS_ELSEWHERE, while another process of the replica is alive.
     """
 
     cluster: str
@@ -84,6 +85,7 @@ class AlterSet(GroupChange):
     set_epoch      epoch of the SyncStateSet that it replaces
     members        the new one. Who is new in it must be registered with this incarnation, alive, and no learner.
     dead           replicas that were not alive when the change was proposed
+    acks           as in StoreGroup: number of new members that hold each confirmed record, by the word of the leader; 0: all
 
     Refusals: UNKNOWN_GROUP, NOT_THE_LEADER, OLD_LEADER_EPOCH, OLD_SET_EPOCH, SAME_SET, LEADER_MISSING, NOT_A_REPLICA,
     NOT_ALIVE.
@@ -94,21 +96,26 @@ class AlterSet(GroupChange):
     set_epoch: int
     members: tuple[SetMember, ...]
     dead: tuple[int, ...] = ()
+    acks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ElectLeader(GroupChange):
     """Elect a leader, unless the present one is alive and no other is designated.
 
+    Where not all members hold what is confirmed, it takes two steps. The first one deposes the leader, and succeeds: members
+    that have learned of it accept no leader. The second one elects, from their reports since.
+
     live           what the replicas that were alive when the change was proposed said of themselves
     asker          replica that asks for an election; 0: none does. In the first election of a group it counts as alive.
     designated     the only replica that may win; 0: any
     leader_epoch   refuse when this is not the leader epoch; ANY_EPOCH: do not look
     fresh          random identity for a group that has none, unless the winner has one; the controller that leads draws it
+    fenced         those of `live` whose reports have the fence `leader_epoch`: their logs have not changed since
 
-    Refusals: NOT_REGISTERED, OLD_LEADER_EPOCH, LEADER_VALID; NO_CANDIDATE, after which nobody leads when neither a replica
-    nor an operator had asked; ELECTION_FAILED when one had; FORGOTTEN, when a replica has a log that was in an election of
-    which these controllers do not know.
+    Refusals: NOT_REGISTERED, OLD_LEADER_EPOCH, LEADER_VALID, TOO_FEW_FENCED; NO_CANDIDATE, after which nobody leads when
+    neither a replica nor an operator had asked; ELECTION_FAILED when one had; FORGOTTEN, when a replica has a log that was in
+    an election of which these controllers do not know.
     """
 
     live: tuple[ReplicaReport, ...] = ()
@@ -116,6 +123,7 @@ class ElectLeader(GroupChange):
     designated: int = 0
     leader_epoch: int = ANY_EPOCH
     fresh: str = ""
+    fenced: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,8 @@ class CleanReplicas(GroupChange):
     live          replicas that were alive when the change was proposed
     even_living   True: remove replicas that are alive, too
 
-    Refusals: UNKNOWN_GROUP, ALIVE; LAST_MEMBER, when replicas remained and none of them were in the SyncStateSet.
+    Refusals: UNKNOWN_GROUP, ALIVE; LAST_MEMBER, when replicas remained and none of them were in the SyncStateSet;
+    ACKS_IN_FORCE, for a member while not all members hold what is confirmed.
     """
 
     ids: tuple[int, ...] = ()
@@ -180,7 +189,19 @@ class SetMinInSync(GroupChange):
 
     least   1 to REPLICAS_MAX; 0: as many as follow from the replicas
 
-    Refusals: UNKNOWN_GROUP.
+    Refusals: UNKNOWN_GROUP; BAD_ACKS, when fewer members would confirm.
     """
 
     least: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetAcks(GroupChange):
+    """Change how many members of the SyncStateSet confirm a record. The leader applies it as soon as it is safe.
+
+    wanted   `min_in_sync` to the number of replicas that are no learners; 0: all members
+
+    Refusals: UNKNOWN_GROUP; BAD_ACKS; OLD_VERSION, from the controller that leads.
+    """
+
+    wanted: int

@@ -24,6 +24,11 @@ EPOCH_SAID_MAX: Final = 1 << 62
 """An epoch of a log above this one is not believed: those of later leaders have to be higher than it."""
 
 
+def quorum(acks: int, members: int) -> int:
+    """How many of `members` hold each confirmed record; `acks` as in StoreGroup."""
+    return min(acks or members, members)
+
+
 class SetMember(NamedTuple):
     """A member of a SyncStateSet.
 
@@ -41,6 +46,8 @@ class ReplicaReport:
     epoch         leader epoch of the newest record of its log; UNKNOWN: not reported
     position      end of its log in bytes; UNKNOWN: not reported
     priority      a lower one is preferred among equal logs; PRIORITY_LAST and above: by its Fitness, whatever the logs
+    fence         leader epoch of a group without a leader, from which on the replica takes bytes of no leader: its log stays as
+                  it is reported here until it learns of a newer epoch. 0: it follows, or leads; UNKNOWN: an earlier version
     """
 
     id: int
@@ -48,6 +55,7 @@ class ReplicaReport:
     epoch: int = UNKNOWN
     position: int = UNKNOWN
     priority: int = PRIORITY_LAST
+    fence: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,9 @@ class StoreGroup:
                    version before
     order          index in the log of the controllers up to which a controller had applied it when it reported this state; a
                    state of a higher one is newer. 0: not reported
+    acks           each confirmed record is held by this number of `members`, or by all of them if they are fewer; 0: by all.
+                   Changed by the leader alone, as `members` are
+    wanted_acks    the number that an operator has asked for; the leader brings `acks` there. 0: all
     """
 
     cluster: str
@@ -112,6 +123,8 @@ class StoreGroup:
     least: int = 0
     identity: str = ""
     order: int = field(default=0, compare=False)
+    acks: int = 0
+    wanted_acks: int = 0
 
     def replica(self, replica_id: int) -> StoreReplica | None:
         """The replica with this id, None when there is none."""
@@ -135,6 +148,26 @@ class StoreGroup:
     def min_in_sync(self) -> int:
         """Members that a send above `flushed` needs: 1 of two replicas, 2 of three and more, unless set otherwise."""
         return self.least or (1 if sum(not each.learner for each in self.replicas) <= 2 else 2)
+
+    @property
+    def acks_are_possible(self) -> bool:
+        """True when the wanted number of members is 0, or from `min_in_sync` to the number of replicas that are no learners."""
+        return not self.wanted_acks or self.min_in_sync <= self.wanted_acks <= sum(not each.learner for each in self.replicas)
+
+    @property
+    def asked_acks(self) -> int:
+        """The number to which the leader brings `acks`: never fewer than `min_in_sync`."""
+        return self.wanted_acks and max(self.wanted_acks, self.min_in_sync)
+
+    @property
+    def confirming(self) -> int:
+        """Number of members that hold each confirmed record."""
+        return quorum(self.acks, len(self.members))
+
+    @property
+    def electing(self) -> int:
+        """Number of members whose logs an election needs: one of them holds each confirmed record. 1, while all members do."""
+        return len(self.members) - self.confirming + 1
 
     @property
     def is_forgotten(self) -> bool:

@@ -11,9 +11,10 @@ from domain.event import Event, TicketedEvent
 
 RUNS_LEVEL: Final = 1
 IDENTITY_LEVEL: Final = 2
-LEVEL: Final = IDENTITY_LEVEL
+ACKS_LEVEL: Final = 3
+LEVEL: Final = ACKS_LEVEL
 """What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas; 2:
-identities of store groups."""
+identities of store groups; 3: their `acks`."""
 
 
 @dataclass(slots=True)

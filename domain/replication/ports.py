@@ -279,14 +279,16 @@ class LeaderLog(ReplicaLog, Protocol):
         """Call `notified` whenever `written` or `synced` has advanced, from now on."""
 
     def confirm(self, written: int, synced: int) -> None:
-        """All members of the SyncStateSet have the log up to these positions."""
+        """Enough members of the SyncStateSet have the log up to these positions."""
+
+    def note_epoch(self) -> None:
+        """Append a record of this epoch, which no client has sent. Nothing is appended while the store takes no records."""
 
     def members(self, count: int, least: int) -> None:
         """The SyncStateSet has `count` members, and appends above `flushed` need `least`."""
 
     def when_ready(self, done: Callable[[], None]) -> None:
-        """Call `done` once all members of the SyncStateSet have what the log held when it was promoted: clients are served from
-        then on."""
+        """Call `done` once what the log held when it was promoted is confirmed: clients are served from then on."""
 
     def depose(self, failure: Failure) -> None:
         """Somebody else leads: answer everything that waits with `failure`. The store is closed next."""

@@ -47,6 +47,7 @@ COUNTERS: Final = {
     "replica_lag_bytes": "Bytes of the log that all members of the SyncStateSet have, and this follower does not",
     "replica_heard_age_seconds": "Time since a follower's leader has said something, which it does five times a second",
     "replica_followers": "Replicas that follow it now",
+    "replica_acks": "Members of the SyncStateSet that hold each confirmed record: all of them, or as many as `acks` asks for",
     "replica_members": "Members of the SyncStateSet, itself included",
     "replica_lacking": "Replicas that are not in sync: not 0 while the group is below its full strength",
     "replica_min_in_sync": "Members of the SyncStateSet that appends above flushed need",

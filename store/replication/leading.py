@@ -1,4 +1,4 @@
-"""The leader of a store group: it sends its log, and confirms the positions that all members have reported.
+"""The leader of a store group: it sends its log, and confirms the positions that enough members have reported.
 
 follow --> accepted: cut --> log bytes, at most WINDOW_BYTES unanswered --> held --> confirmed
                               silence, or no progress: left out, after an answer of the controllers
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.controller.group import REPLICAS_MAX, SetMember, StoreGroup
+from domain.controller.group import REPLICAS_MAX, StoreGroup
 from domain.errors import StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LeaderLog
+from store.log.batch import FILLER_BYTES
 from store.replication.ack_times import AckTimes, PathTimes
 from store.replication.fence import FenceCounts, ReadFence
+from store.replication.held import HeldPositions
 from store.replication.members import SyncStateSet
 from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
@@ -66,7 +68,8 @@ class Leading:
         others = [each.id for each in group.replicas if each.id != own_id]
         self.fence = ReadFence(clock, others, self._question, keeper.poll, fence_counts)
         self._set = SyncStateSet(group, own_id, keeper, clock, self._counted, self._step_down)
-        self.review = SetReview(log, self._set, self._own, self.followers, self._ticked_ns)
+        self._held = HeldPositions(log, self._own, self.followers)
+        self.review = SetReview(log, self._set, self._own, self.followers, self._held, self._ticked_ns)
         self._ended = False
         self._marked = False
         self._pauses: dict[int, Timer] = {}
@@ -87,6 +90,7 @@ class Leading:
     def start(self) -> None:
         """Begin to lead."""
         self._log.follow_progress(self._mark)
+        self._prove_epoch()
         self._counted()
         self._tick()
 
@@ -211,20 +215,16 @@ class Leading:
     def _counted(self) -> None:
         if not self._ended:
             self._log.members(len(self.group.members) - self.review.absent, self.group.min_in_sync)
-            self.fence.members(self._set.counted() - {self._own})
+            self.fence.members({each for one in self._set.counted() for each in one.members} - {self._own})
             self._mark()
 
-    def _has(self, member: SetMember) -> tuple[int, int]:
-        """(written, synced) of a member, as reported in this epoch."""
-        if member == self._own:
-            return self._log.written, self._log.synced
-        follower = self.followers.get(member.id)
-        if follower is None or str(follower.incarnation) != member.incarnation:
-            return 0, 0
-        return follower.written, follower.synced
+    def _prove_epoch(self) -> None:
+        """Write a record of this epoch, if fewer than all members confirm: none of the others confirms without it."""
+        if self.group.electing > 1 and self._log.written <= self._log.begin + FILLER_BYTES:
+            self._log.note_epoch()
 
     def _confirm(self) -> None:
-        positions = [self._has(member) for member in {self._own, *self._set.counted()}]
+        positions = [self._held.by(each) for each in self._set.counted()]
         written = max(self.written, min(each for each, _ in positions))
         synced = max(self.synced, min(each for _, each in positions))
         if (written, synced) != (self.written, self.synced):
@@ -329,6 +329,7 @@ class Leading:
         self.fence.question()
         behind = [each for each in self.followers.values() if each.connection is not None and each.sent < self._log.recent]
         self._pace.poll(now, self._log.written, behind)
+        self._prove_epoch()
         for follower in self.followers.values():
             if follower.connection is not None and now - follower.sent_ns >= SIGN_NS:
                 self._part(follower, follower.connection, b"")

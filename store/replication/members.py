@@ -14,6 +14,7 @@ from domain.controller.change import AlterSet
 from domain.controller.group import SetMember, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
+from store.replication.held import Quorum
 from store.replication.ports import SetKeeper
 
 AGAIN_MS: Final = 200
@@ -26,7 +27,7 @@ _DEPOSED: Final = (GroupRefusal.NOT_THE_LEADER, GroupRefusal.OLD_LEADER_EPOCH, G
 class SyncStateSet:
     """The members; only an answer of the controllers adds or removes them.
 
-    asked     members of the pending alteration; empty: none is pending
+    asked     the set of the pending alteration; None: none is pending
     unsure    True: an answer was lost, and the alteration may still be made
     """
 
@@ -36,7 +37,7 @@ class SyncStateSet:
     ) -> None:  # fmt: skip
         """`changed()` is called after each change of the counted members."""
         self.group = group
-        self.asked: tuple[SetMember, ...] = ()
+        self.asked: Quorum | None = None
         self.unsure = False
         self._own = own_id
         self._epoch = group.leader_epoch
@@ -52,26 +53,31 @@ class SyncStateSet:
         """Members of the last known committed set."""
         return self.group.members
 
-    def counted(self) -> set[SetMember]:
-        """Members that must have all confirmed bytes: the committed ones, and those of the pending alteration."""
-        return {*self.group.members, *self.asked}
+    @property
+    def committed(self) -> Quorum:
+        """The last known committed set."""
+        return Quorum(self.group.members, self.group.acks)
 
-    def ask(self, members: tuple[SetMember, ...]) -> None:
+    def counted(self) -> list[Quorum]:
+        """Sets that must each hold all confirmed bytes: the committed one, and that of the pending alteration."""
+        return [self.committed] if self.asked is None else [self.committed, self.asked]
+
+    def ask(self, wanted: Quorum) -> None:
         """Request another set; ignored while an alteration is pending."""
-        if not self.asked and not self._ended:
-            self.asked = tuple(sorted(members))
+        if self.asked is None and not self._ended:
+            self.asked = wanted
             self._changed()
             self._alter()
 
     def _alter(self) -> None:
         self._timer = None
-        if self.asked and not self._ended:
+        if self.asked is not None and not self._ended:
             group = self.group
             asked = self.asked
-            change = AlterSet(group.name, self._own, self._epoch, group.set_epoch, asked)
+            change = AlterSet(group.name, self._own, self._epoch, group.set_epoch, asked.members, acks=asked.acks)
             self._keeper.alter(change, lambda answer: self._answered(asked, group.set_epoch, answer))
 
-    def _answered(self, asked: tuple[SetMember, ...], set_epoch: int, answer: GroupAnswer | None) -> None:
+    def _answered(self, asked: Quorum, set_epoch: int, answer: GroupAnswer | None) -> None:
         if self._ended or asked != self.asked or set_epoch != self.group.set_epoch:
             return
         if answer is None or answer.refusal in (GroupRefusal.NOT_LEADING, GroupRefusal.INVALID):
@@ -108,7 +114,7 @@ class SyncStateSet:
         if group.leader_epoch != self._epoch:
             self._step_down(f"replica {group.leader or 'none'} leads in epoch {group.leader_epoch}")
             return
-        self.asked = ()
+        self.asked = None
         self.unsure = False
         if self._timer is not None:
             self._timer.cancel()

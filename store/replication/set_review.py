@@ -11,6 +11,7 @@ from typing import Final, final
 from domain.controller.group import SetMember, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderLog
+from store.replication.held import HeldPositions, Quorum
 from store.replication.members import SyncStateSet
 from store.replication.progress import ReplicaProgress
 
@@ -22,6 +23,9 @@ ABSENT_NS: Final = 1_500 * MILLISECOND_NS
 """The same for a member that has not followed yet in this epoch."""
 STUCK_NS: Final = 1_500 * MILLISECOND_NS
 """Time without progress after which a member that is behind is left out, and without a report for one that gives signs."""
+FAR_BYTES: Final = 64 * 1024 * 1024
+"""Distance from the end at which a member is left out though it makes progress, where not all members confirm: nothing waits
+for it, and it would count for an election that its log could not win."""
 NOT_SLOW_MIN: Final = 2
 """Least number of members, with the leader, that remain when slow ones are left out; `min_in_sync` if that is larger."""
 
@@ -44,12 +48,13 @@ class SetReview:
                NOT_SLOW_MIN others do
     begun_ns   since when an absent member is waited for, monotonic
     absent     members that do not follow, and are kept because too few would be left
-    stalled_ns since when a counted member does not follow, so that nothing is confirmed, monotonic; 0: all do
+    stalled_ns since when too many counted members do not follow for anything to be confirmed, monotonic; 0: enough do
     """
 
     def __init__(
-        self, log: LeaderLog, members: SyncStateSet, own: SetMember, followers: Mapping[int, ReplicaProgress], begun_ns: int
-    ) -> None:
+        self, log: LeaderLog, members: SyncStateSet, own: SetMember, followers: Mapping[int, ReplicaProgress],
+        held: HeldPositions, begun_ns: int,
+    ) -> None:  # fmt: skip
         self.slow: frozenset[int] = frozenset()
         self.begun_ns = begun_ns
         self.absent = 0
@@ -58,11 +63,14 @@ class SetReview:
         self._set = members
         self._own = own
         self._followers = followers
+        self._held = held
 
     def review(self, now_ns: int, written: int, synced: int) -> None:
         """Ask for the members that follow, and the followers that may join. `written`, `synced`: confirmed positions."""
-        out = {each for each in self._set.counted() if each != self._own and self._is_out(each, now_ns)}
-        self.stalled_ns = (self.stalled_ns or now_ns) if out else 0
+        counted = self._set.counted()
+        all_counted = {each for one in counted for each in one.members}
+        out = {each for each in all_counted if each != self._own and self._is_out(each, now_ns)}
+        self.stalled_ns = (self.stalled_ns or now_ns) if any(one.lacks(out) for one in counted) else 0
         kept = [member for member in self._set.members if member not in out]
         joined = [
             member_of(each.id, each.incarnation)
@@ -76,9 +84,21 @@ class SetReview:
             self.absent = len(self._set.members) - len(kept)
             kept = list(self._set.members)
         ids = {member.id for member in joined}
-        wanted = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
-        if wanted != tuple(sorted(self._set.members)):
+        members = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
+        wanted = Quorum(members, self._set.group.asked_acks)
+        if wanted != self._set.committed and self._takes_over(wanted, written, synced):
             self._set.ask(wanted)
+
+    def _takes_over(self, wanted: Quorum, written: int, synced: int) -> bool:
+        """True when `wanted` hold all that may be confirmed, by this leader or an earlier one, as an election would need it.
+
+        As long as all members hold what is confirmed, those that remain do so, and newcomers by `_may_join`.
+        """
+        if self._set.group.electing == 1:
+            return True
+        held_written, held_synced = self._held.by(wanted)
+        begin = self._log.begin
+        return held_written >= max(written, begin) and held_synced >= max(synced, begin)
 
     def _without_slow(self, kept: list[SetMember], joined: list[SetMember]) -> tuple[list[SetMember], list[SetMember]]:
         """(kept, joined) without slow replicas, if enough other members remain."""
@@ -92,6 +112,8 @@ class SetReview:
         if follower is None or str(follower.incarnation) != member.incarnation:
             return now_ns - self.begun_ns >= ABSENT_NS
         if follower.connection is None and now_ns - follower.lost_ns >= LOST_NS:
+            return True
+        if self._set.group.electing > 1 and self._log.written - follower.written > FAR_BYTES:
             return True
         return _stands_still(follower, now_ns)
 

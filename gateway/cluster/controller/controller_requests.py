@@ -19,10 +19,18 @@ from controller.slow_replicas.detector import GreyDetector
 from controller.slow_replicas.record import FiguresRecord
 from domain.address import endpoint_text
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica
+from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica, SetAcks
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import StoreGroup
-from domain.controller.peer import IDENTITY_LEVEL, RUNS_LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.peer import (
+    ACKS_LEVEL,
+    IDENTITY_LEVEL,
+    RUNS_LEVEL,
+    ControllerGreeted,
+    GreetController,
+    LeaderChanged,
+    TellController,
+)
 from domain.controller.request import (
     GROUPS_LISTED_MAX,
     ChangeControllerSettings,
@@ -119,13 +127,16 @@ class ControllerRequests:
             return
         group, now_ms = member.groups.group(command.change.group), self._now_ms()
         refusal = refused(command.change, group, self.heartbeats, now_ms) if member.leads else None
+        if isinstance(command.change, SetAcks) and not self._founding.all_read(ACKS_LEVEL):
+            refusal = GroupRefusal.OLD_VERSION
         if refusal is not None:
             self._changed(connection, command, GroupAnswer(refusal, group))
             return
         change = self._readable(informed(command.change, group, self.heartbeats, now_ms), group)
-        if self.grey is not None and isinstance(change, ElectLeader):
-            change = self.grey.preferring(change)
-        member.change(change, partial(self._changed, connection, command))
+        if self.elections is not None and isinstance(change, ElectLeader):
+            self.elections.request(change, partial(self._changed, connection, command))
+        else:
+            member.change(change, partial(self._changed, connection, command))
 
     def _readable(self, change: GroupChange, group: StoreGroup | None) -> GroupChange:
         """Change with what all controllers can read: one of a version before stops at a command of a later one.
@@ -264,6 +275,8 @@ class ControllerRequests:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
         else:
             if self.elections is not None and not self.heartbeats.is_alive(command.group, command.report.id, now_ms):
+                self.elections.hurry()
+            if self.elections is not None and not group.leader and command.report.fence > 0:
                 self.elections.hurry()
             self.heartbeats.heard(
                 command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses

@@ -151,18 +151,34 @@ def remove(
 def set_group(
     group: GROUP,
     min_in_sync: Annotated[
-        int, typer.Option("--min-in-sync", min=0, metavar="N", help="Replicas that a send above flushed needs; 0: the default.")
-    ],
+        int | None,
+        typer.Option("--min-in-sync", min=0, metavar="N", help="Replicas that a send above flushed needs; 0: the default."),
+    ] = None,
+    acks: Annotated[
+        int | None,
+        typer.Option("--acks", min=0, metavar="N", help="Replicas in sync that confirm a record; 0: all of them, the default."),
+    ] = None,
     at: AT = HERE, key_file: KEY = "", ca: CA = "",
 ) -> None:  # fmt: skip
-    """Change how many replicas have to be in sync for sends above flushed. It holds at once, until it is changed again.
+    """Change how many replicas have to be in sync for sends above flushed, and how many of those confirm a record.
 
-    Example: headgate cluster set broker-a --min-in-sync 2
+    With --acks 2 of three replicas a send does not wait for the slowest one. An election needs two of them then: one that is
+    left alone does not lead. Both hold until they are changed again.
+
+    Examples: headgate cluster set broker-a --min-in-sync 2
+
+              headgate cluster set broker-a --acks 2
     """
+    from domain.errors import ConfigError
     from gateway.cluster.operator import orders
 
+    if min_in_sync is None and acks is None:
+        raise ConfigError("say what to change: --min-in-sync N, or --acks N")
     with asked_controllers(at, key_file, ca) as controllers:
-        raise typer.Exit(orders.set_least(controllers, group, min_in_sync, typer.echo))
+        if min_in_sync is not None:
+            orders.set_least(controllers, group, min_in_sync, typer.echo)
+        if acks is not None:
+            orders.set_acks(controllers, group, acks, typer.echo)
 
 
 @cluster.command()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetMinInSync
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetAcks, SetMinInSync
 from domain.controller.group import UNKNOWN, StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
@@ -75,6 +75,26 @@ def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) 
     after = made(answer.refusal, answer.group)
     say(headline(after))
     say(next_step(after))
+    return DONE
+
+
+def set_acks(controllers: ClusterControllers, name: str, acks: int, say: Say) -> int:
+    """Change how many members of the SyncStateSet confirm a record; 0: all. Raises ConfigError for a number that cannot be."""
+    group, _ = controllers.group(name)
+    full = sum(not each.learner for each in group.replicas)
+    if acks and not group.min_in_sync <= acks <= full:
+        raise ConfigError(
+            f"acks of store group {name} is {group.min_in_sync} (min_in_sync) to {full} (its replicas that can be in sync), or "
+            f"0 for all: {acks} is not possible"
+        )
+    answer = controllers.change(SetAcks(name, acks))
+    after = made(answer.refusal, answer.group)
+    say(headline(after))
+    if acks:
+        say(
+            f"the leader applies it as soon as it is safe. From then on an election needs {full - acks + 1} of {full} members "
+            "that are alive with their logs"
+        )
     return DONE
 
 

@@ -90,6 +90,11 @@ def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
     if not group.members:
         return " yet: no replica has asked for the first election"
     gone = [str(each.id) for each in group.members if each.id not in alive]
+    if group.electing > 1 and gone:
+        return (
+            f"; {group.electing} of {len(group.members)} members have to be alive (acks is {group.acks}): waits for replica "
+            f"{' or '.join(gone)}. If they do not come back: headgate cluster recover"
+        )
     other = [
         str(each.id) for each in group.members
         if (replica := group.replica(each.id)) is None or replica.incarnation != each.incarnation
@@ -142,8 +147,17 @@ def headline(group: StoreGroup) -> str:
     full = sum(not each.learner for each in group.replicas)
     return (
         f"store group {group.name} of cluster {group.cluster}: {leads}; {len(group.members)} of {full} in sync, at least "
-        f"{group.min_in_sync} wanted for sends above flushed"
+        f"{group.min_in_sync} wanted for sends above flushed{_confirming(group)}"
     )
+
+
+def _confirming(group: StoreGroup) -> str:
+    """How many members confirm, where an operator has set it; "": all do."""
+    if not group.acks and not group.wanted_acks:
+        return ""
+    count = str(group.acks) if group.acks else "all"
+    soon = "" if group.acks == group.asked_acks else f", to be {group.asked_acks or 'all'}"
+    return f"; {count} of them confirm (acks{soon}), an election needs {group.electing}"
 
 
 def _controller(each: ControllerSeen) -> tuple[str, ...]:

@@ -247,6 +247,12 @@ class GroupControllers:
     def _after(self, wait_ms: int, step: Callable[[], None]) -> Timer:
         return self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, step)
 
+    def report_soon(self) -> None:
+        """Send the next heartbeat at the end of this turn: an election waits for it."""
+        if self._beats is not None:
+            self._beats.cancel()
+            self._beats = self._after(0, self._beat)
+
     def _beat(self) -> None:
         if self._closed or self._report is None:
             return

@@ -136,6 +136,7 @@ class FollowingState:
     _address     `host:port` of that leader; "": none
     _following   follower state machine; None: no leader is followed
     _asking      True: an election is requested, and not answered
+    _fence       as in ReplicaReport
     """
 
     def __init__(
@@ -153,9 +154,11 @@ class FollowingState:
         self._link: LeaderLink | None = None
         self._following: Following | None = None
         self._asking = False
+        self._fence = 0
 
     def leave(self) -> None:
         """Stop following, and close the connection."""
+        self._fence = 0
         if self._following is not None:
             self._following.close()
         if self._link is not None:
@@ -173,7 +176,7 @@ class FollowingState:
 
     def facts(self) -> LogFacts:
         """The properties of its log, for heartbeats."""
-        return facts_of(self._follower)
+        return facts_of(self._follower)._replace(fence=self._fence)
 
     def measure(self) -> ReplicaFigures:
         """Its measurements since the last call."""
@@ -204,8 +207,20 @@ class FollowingState:
             self.leave()
         elif group.leader and group.leader_epoch >= term.epoch:
             self._follow(group)
+        elif group.electing > 1 and group.leader_epoch >= term.epoch:
+            self._take_no_leader(group.leader_epoch)
         elif not group.members and not self._place.learner:
             self._ask_election(group)
+
+    def _take_no_leader(self, epoch: int) -> None:
+        """Take no bytes of the leader that was deposed, and report this with the next heartbeat: the log is as it is reported
+        until another one leads. While a truncation is in progress it is not; the next report of the group tries again."""
+        if self._fence == epoch or not self._is_settled:
+            return
+        self.leave()
+        self._fence = epoch
+        self._term.epoch = epoch
+        self._controllers.report_soon()
 
     def _look_at_history(self, group: StoreGroup) -> str:
         """The reason why this replica asks no leader, text for people; "": it does. Heartbeats say why it waits for an

@@ -63,16 +63,18 @@ class LogFacts(NamedTuple):
     continues     incarnation of an earlier log whose flushed records it contains; 0: none
     epoch         leader epoch of the last batch
     position      end of the log
+    fence         as in ReplicaReport
     """
 
     incarnation: int
     continues: int
     epoch: int
     position: int
+    fence: int = 0
 
     def report(self, own: int) -> ReplicaReport:
         """The report of replica `own` in its heartbeats."""
-        return ReplicaReport(own, incarnation_text(self.incarnation), self.epoch, self.position)
+        return ReplicaReport(own, incarnation_text(self.incarnation), self.epoch, self.position, fence=self.fence)
 
 
 def facts_of(follower: FollowerLog) -> LogFacts:

@@ -268,6 +268,7 @@ class ReplicaRole(SinglePurposeRole):
             "replica_members": len(leading.group.members),
             "replica_lacking": len(leading.group.lacking),
             "replica_min_in_sync": leading.group.min_in_sync,
+            "replica_acks": leading.group.confirming,
             "replica_confirmed_bytes": leading.written,
         }
 

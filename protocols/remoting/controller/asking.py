@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
-from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.request import ControllerFound, ReplicaHeard
 from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
-from protocols.remoting.controller.heartbeat import FIGURES, PATHS, paths_text
+from protocols.remoting.controller.heartbeat import FENCE, FIGURES, PATHS, paths_text
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
@@ -102,6 +102,7 @@ def heartbeat(
         **({"run": run} if run else {}),
         **({"refuses": refuses} if refuses else {}),
         **({"groupIdentity": identity} if identity else {}),
+        **({FENCE: str(report.fence)} if report.fence != UNKNOWN else {}),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

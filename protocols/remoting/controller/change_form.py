@@ -14,6 +14,7 @@ from domain.controller.change import (
     GroupChange,
     RecoverGroup,
     RegisterReplica,
+    SetAcks,
     SetMinInSync,
 )
 from domain.controller.group import REPLICAS_MAX, SetMember
@@ -23,17 +24,29 @@ from protocols.remoting.wire.bean import Bean
 
 CHANGES: Final[dict[str, type[GroupChange]]] = {
     each.__name__: each
-    for each in (ApplyId, RegisterReplica, AlterSet, ElectLeader, CleanReplicas, SetMinInSync, RecoverGroup, FoundGroup)
+    for each in (
+        ApplyId,
+        RegisterReplica,
+        AlterSet,
+        ElectLeader,
+        CleanReplicas,
+        SetMinInSync,
+        RecoverGroup,
+        FoundGroup,
+        SetAcks,
+    )
 }
-APART: Final = frozenset({"run", "runs_before", "identity"})
+APART: Final = frozenset({"run", "runs_before", "identity", "acks"})
 """Fields that are ext fields of the request (`process_fields`): versions before refuse an object that has them."""
-UNSAID: Final = frozenset({"live", "dead", "fresh"}) | APART
-"""Fields that an object does not have. The controller fills in `live` and `dead` from heartbeats, and draws `fresh`."""
+UNSAID: Final = frozenset({"live", "dead", "fenced", "fresh"}) | APART
+"""Fields that an object does not have: the controller takes `live`, `dead` and `fenced` from heartbeats, and draws `fresh`."""
 _IDENTITY: Final = "groupIdentity"
 
 
 def process_fields(change: GroupChange) -> dict[str, str]:
-    """The ext fields of a change that identify the process that asks for it, and the store group of its log."""
+    """The ext fields of a change: the process that asks for it, the store group of its log, and `acks` of a set."""
+    if isinstance(change, AlterSet) and change.acks:
+        return {"acks": str(change.acks)}
     if not isinstance(change, RegisterReplica):
         return {}
     run = {"run": change.run, "runsBefore": ",".join(change.runs_before)} if change.run else {}
@@ -42,6 +55,8 @@ def process_fields(change: GroupChange) -> dict[str, str]:
 
 def with_process(change: GroupChange, args: Arguments) -> GroupChange:
     """The change with these fields. Raises RequestError."""
+    if isinstance(change, AlterSet):
+        return replace(change, acks=args.number("acks", 0))
     if not isinstance(change, RegisterReplica):
         return change
     before = tuple(each for each in args.text("runsBefore", "").split(",") if each)

@@ -45,6 +45,8 @@ def write(group: StoreGroup, heard: Iterable[ReplicaHeard] = ()) -> dict[str, ob
     }
     if group.order:
         found["order"] = group.order
+    if group.acks or group.wanted_acks:
+        found |= {"acks": group.acks, "wantedAcks": group.wanted_acks}
     found["replicas"] = [_replica(each, words.get(each.id)) for each in group.replicas]
     return found
 
@@ -98,6 +100,8 @@ def read(found: Bean) -> tuple[StoreGroup, tuple[ReplicaHeard, ...]]:
         bean.number(found, "least"),
         bean.text(found, "identity"),
         order=bean.number(found, "order"),
+        acks=bean.number(found, "acks"),
+        wanted_acks=bean.number(found, "wantedAcks"),
     )
     if not group.name:
         raise RequestError(codes.INVALID_PARAMETER, "a store group has a name")

@@ -22,6 +22,8 @@ FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors", "wallMillis
 """Ext fields of the figures, in the order of ReplicaFigures."""
 PATHS: Final = "pathMicros"
 """Ext field of the paths, which only a leader says: `replica:microseconds`, separated by commas."""
+FENCE: Final = "fence"
+"""Ext field of ReplicaReport.fence."""
 
 _PATH_CHARS_MAX: Final = 40
 REFUSES_CHARS_MAX: Final = 1_024
@@ -42,6 +44,7 @@ def beat(_client: Client, frame: Frame) -> Outcome:
         _within(args, "epoch", UNKNOWN),
         _within(args, "maxOffset", UNKNOWN),
         min(_within(args, "electionPriority", PRIORITY_LAST), PRIORITY_LAST),
+        _within(args, FENCE, UNKNOWN),
     )
     timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
     figures = _figures(args) if any(args.has(name) for name in FIGURES) else None

@@ -242,7 +242,7 @@ class Follower:
             position=raw.written, epoch=epoch, first=raw.first, store_ms=recovered.store_ms, incarnation=self.incarnation
         )
         store = OpenStore(log, recovered, promise, points, True)
-        led = StoredLeaderLog(store.parts, eras, begin, self._clock)
+        led = StoredLeaderLog(store.parts, eras, begin, self._clock, store.state)
         return LeaderStore(store, led)
 
     def close(self) -> None:

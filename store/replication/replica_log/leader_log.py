@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from domain.errors import Failure, StoreError
 from domain.ports import Clock
 from domain.replication.message import Era
 from domain.replication.ports import BatchMark, LogWork
 from domain.store.store_event import StoreEventKind
+from domain.store.store_ports import State, StateChange
 from store.log import batch
 from store.log.confirmation import Confirmation
 from store.log.segment import FOLDER, file_name
@@ -19,6 +20,10 @@ from store.replication.replica_log.batch_before import batch_before
 from store.replication.replica_log.eras import listed
 from store.replication.replica_log.mendable import MendableSegments
 
+SPACE: Final = "replication"
+"""Space of the state for the records of leaders about themselves."""
+EPOCH_KEY: Final = b"epoch"
+
 
 @final
 class StoredLeaderLog:
@@ -27,7 +32,7 @@ class StoredLeaderLog:
     begin         position of its end at the promotion
     """
 
-    def __init__(self, parts: StoreParts, eras: list[Era], begin: int, clock: Clock) -> None:
+    def __init__(self, parts: StoreParts, eras: list[Era], begin: int, clock: Clock, state: State) -> None:
         """`eras`: the leader epochs of the log before position `begin`."""
         commit, segments, scrubs = parts.commit, parts.segments, parts.scrubber
         assert commit.confirmation is not None
@@ -41,6 +46,7 @@ class StoredLeaderLog:
         self.incarnation = commit.log.writer.incarnation
         self.begin = begin
         self._scrubs = scrubs
+        self._state = state
         self.parts = MendableSegments(
             segments, scrubs, clock, lambda: self._confirmation.written, commit.accepted.roll, (), parts.repairs
         )
@@ -116,6 +122,10 @@ class StoredLeaderLog:
     def confirm(self, written: int, synced: int) -> None:
         """LeaderLog.confirm."""
         self._commit.confirm(written, synced)
+
+    def note_epoch(self) -> None:
+        """LeaderLog.note_epoch."""
+        self._state.put([StateChange(SPACE, EPOCH_KEY, b"%d" % self.epoch)], None)
 
     def members(self, count: int, least: int) -> None:
         """LeaderLog.members."""

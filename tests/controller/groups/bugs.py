@@ -10,7 +10,7 @@ from typing import Final
 from controller.groups import election, membership, recovery, registration
 from controller.groups.decision import Decision
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import AlterSet
+from domain.controller.change import AlterSet, ElectLeader
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup
 from tests.controller.groups.model import run
 from tests.simulation.kit.bugs import Bugs, Patch
@@ -77,3 +77,35 @@ def anybody_wins(patch: Patch) -> None:
         return before(group, live, asker) or [each for each in live if SetMember(each.id, each.incarnation) in registered]
 
     patch.setattr(election, "electorate", anybody)
+
+
+with_acks = partial(run, steps=1_000, acks=True)
+
+
+@BUGS.found_by(with_acks, 30)
+def election_does_not_wait(patch: Patch) -> None:
+    """An election waits for no further member, though not all members hold what is confirmed."""
+    patch.setattr(StoreGroup, "electing", 1)
+
+
+@BUGS.found_by(with_acks, 20, first=330)
+def old_reports_count(patch: Patch) -> None:
+    """An election believes reports of members that may still take bytes of the leader before."""
+
+    def fenced(group: StoreGroup, change: ElectLeader) -> list[ReplicaReport]:
+        voters = election.electorate(group, change.live)
+        return election.complete(group, voters) if len(voters) >= group.electing else []
+
+    patch.setattr(election, "_fenced", fenced)
+
+
+@BUGS.found_by(with_acks, 80)
+def shorter_log_wins(patch: Patch) -> None:
+    """Any member that has reported since the leader was deposed may win, however short its log is."""
+    patch.setattr(election, "complete", lambda group, reports: list(reports))
+
+
+@BUGS.found_by(with_acks, 60)
+def dead_members_leave(patch: Patch) -> None:
+    """An election leaves the dead out of a set of which not all members hold what is confirmed."""
+    patch.setattr(election, "_kept", lambda group: 0)

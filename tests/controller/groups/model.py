@@ -1,23 +1,26 @@
 """A store group under seeds: replicas with logs, a controller that decides, messages that come late or never.
 
-The replicas keep the rules of replication: a record counts once every member of the SyncStateSet has flushed it, those that are
-being added included; a follower cuts to the last common (epoch, end) and refuses an older epoch. So what is lost here is lost
-by the controller. The checks run after each step; a broken one is an AssertionError.
+The replicas keep the rules of replication: a record counts once every member of the SyncStateSet, or `acks` of them, have
+flushed it, those that are being added included; a follower cuts to the last common (epoch, end) and refuses an older epoch. So
+what is lost here is lost by the controller. The checks run after each step; a broken one is an AssertionError.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from random import Random
 
 from controller.groups import command, snapshot
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RecoverGroup, RegisterReplica
-from domain.controller.group import ReplicaReport, SetMember, StoreGroup
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RecoverGroup, RegisterReplica, SetAcks
+from domain.controller.group import ReplicaReport, SetMember, StoreGroup, quorum
+from store.replication.held import Quorum
 
 GROUP, CLUSTER = "broker-a", "c"
+
+NO_GROUP = StoreGroup(CLUSTER, GROUP)
 
 Record = tuple[int, int]
 """(leader epoch, number of the record)."""
@@ -35,8 +38,9 @@ class ModelReplica:
     epoch        epoch that it leads in; 0: it follows
     held         where its log ended when it began to lead: any of that may have been acknowledged before
     view         SyncStateSet and its epoch, as the leader knows them
-    asked        newcomers of its requests that have no definite answer, with the set epoch of the request
+    asked        sets of its requests that have no definite answer, with the set epoch of the request
     matched      what members have flushed, as the leader knows it
+    fence        as in ReplicaReport
     """
 
     id: int
@@ -48,9 +52,10 @@ class ModelReplica:
     seen: int = 0
     epoch: int = 0
     held: int = 0
-    view: tuple[tuple[SetMember, ...], int] = ((), 0)
-    asked: list[tuple[SetMember, int]] = field(default_factory=list)
+    view: StoreGroup = NO_GROUP
+    asked: list[tuple[Quorum, int]] = field(default_factory=list)
     matched: dict[SetMember, int] = field(default_factory=dict)
+    fence: int = 0
 
     @property
     def incarnation(self) -> str:
@@ -61,7 +66,7 @@ class ModelReplica:
         return SetMember(self.id, self.incarnation)
 
     def report(self) -> ReplicaReport:
-        return ReplicaReport(self.id, self.incarnation, self.log[-1][0] if self.log else 0, len(self.log), self.id)
+        return ReplicaReport(self.id, self.incarnation, self.log[-1][0] if self.log else 0, len(self.log), self.id, self.fence)
 
     def end_of(self, epoch: int) -> int:
         """Where the records of an epoch, and of all before it, end."""
@@ -69,15 +74,23 @@ class ModelReplica:
 
     def confirmed(self) -> int:
         """How far a leader may acknowledge."""
-        counted = {*self.view[0], *(each for each, _ in self.asked)}
-        return min((self.matched.get(each, 0) for each in counted), default=0)
+        counted = [Quorum(self.view.members, self.view.acks), *(each for each, _ in self.asked)]
+        return min(map(self.held_by, counted))
+
+    def held_by(self, counted: Quorum) -> int:
+        """How far enough of these members have flushed the log: with a record of this epoch when they are not all."""
+        held = sorted((self.matched.get(each, 0) for each in {*counted.members, self.member}), reverse=True)
+        needed = quorum(counted.acks, len(held))
+        end = min(held[needed - 1], self.matched.get(self.member, 0))
+        return end if end > self.held else held[-1]
 
 
 class GroupModel:
     """One run. `step` does one thing by chance and checks everything."""
 
-    def __init__(self, seed: int, replicas: int = 3, recovers: bool = False) -> None:
-        """`recovers`: an operator gives up SyncStateSets now and then, none of whose members is there."""
+    def __init__(self, seed: int, replicas: int = 3, recovers: bool = False, acks: bool = False) -> None:
+        """`recovers`: an operator gives up SyncStateSets now and then, none of whose members is there. `acks`: an operator
+        changes the number of members that confirm."""
         self.random = Random(seed)
         self.groups, self.mirror = StoreGroups(), StoreGroups()
         self.replicas = [ModelReplica(number) for number in range(1, replicas + 1)]
@@ -87,10 +100,15 @@ class GroupModel:
         self.records = 0
         self.elections = self.recoveries = 0
         self.recovers = recovers
+        self.acks = acks
+        self.partial = 0
+        self.reports: dict[int, ReplicaReport] = {}
         self.given_up = 0
         for each in self.replicas:
             self.apply(ApplyId(GROUP, CLUSTER, each.id, f"node-{each.id}", f"host-{each.id}:1"))
             self.start(each)
+        if acks:
+            self.apply(SetAcks(GROUP, 2))
 
     @property
     def group(self) -> StoreGroup:
@@ -132,6 +150,10 @@ class GroupModel:
             self.elections += 1
             alive = {SetMember(each.id, each.incarnation) for each in change.live}
             kept = set(before.members) & alive
+            if before.electing > 1:
+                self.partial += 1
+                assert after.members in (before.members, (heir_of(after),)), "a set of which not all have all is smaller"
+                return
             assert kept <= set(after.members), "an election left out members that are alive"
             present = {each.member for each in before.replicas}
             all_lost = not present & set(before.members)
@@ -145,7 +167,7 @@ class GroupModel:
             assert log[: len(self.acknowledged)] == self.acknowledged, "an acknowledged record is lost"
 
     def start(self, each: ModelReplica) -> None:
-        each.up, each.epoch = True, 0
+        each.up, each.epoch, each.fence = True, 0, 0
         report = each.report()
         said = (report.epoch, report.position, each.continues)
         self.apply(RegisterReplica(GROUP, CLUSTER, each.id, f"host-{each.id}:1", each.incarnation, False, *said))
@@ -172,6 +194,8 @@ class GroupModel:
             self.elect()
         elif self.requests:
             self.arrive(self.requests.pop(self.random.randrange(len(self.requests))))
+        if self.acks and self.random.random() < 0.005:
+            self.apply(SetAcks(GROUP, self.random.choice((0, 2, 2, 2, 3))))
         if self.recovers and self.random.random() < 0.02:
             self.recover()
         self.check()
@@ -197,7 +221,7 @@ class GroupModel:
     def replicate(self, leader: ModelReplica, follower: ModelReplica) -> None:
         if follower is leader or not follower.up or follower.seen > leader.epoch:
             return
-        follower.seen, follower.epoch = leader.epoch, 0
+        follower.seen, follower.epoch, follower.fence = leader.epoch, 0, 0
         shared = {each[0] for each in leader.log} & {each[0] for each in follower.log}
         newest = max(shared, default=0)
         common = min(leader.end_of(newest), follower.end_of(newest)) if newest else 0
@@ -210,18 +234,24 @@ class GroupModel:
 
     def ask(self, leader: ModelReplica) -> None:
         """Ask for another SyncStateSet: one less, or one more that has all that is confirmed. Late requests are repeated."""
-        members, epoch = leader.view
+        members, epoch = leader.view.members, leader.view.set_epoch
         other = self.random.choice(self.replicas)
         if other is leader:
             return
+        least = max(leader.confirmed(), leader.held)
         if other.id in {each.id for each in members}:
             wanted = tuple(each for each in members if each.id != other.id)
-        elif leader.matched.get(other.member, -1) >= max(leader.confirmed(), leader.held):
+            if self.acks and self.random.random() < 0.9:
+                wanted = members  # only `acks` is brought where it is to be
+        elif leader.matched.get(other.member, -1) >= least:
             wanted = (*members, other.member)
-            leader.asked.append((other.member, epoch))
         else:
             return
-        request = AlterSet(GROUP, leader.id, leader.epoch, epoch, wanted)
+        asked = Quorum(wanted, leader.view.asked_acks)
+        if leader.view.electing > 1 and leader.held_by(asked) < least:
+            return
+        leader.asked.append((asked, epoch))
+        request = AlterSet(GROUP, leader.id, leader.epoch, epoch, wanted, acks=asked.acks)
         self.requests.append(request)
         if self.random.random() < 0.3:
             self.requests.append(request)
@@ -253,19 +283,22 @@ class GroupModel:
         if group.leader != each.id or each.member not in group.members:
             if each.epoch and group.leader_epoch > each.epoch:
                 each.epoch = 0
+            if not group.leader and group.electing > 1 and group.leader_epoch >= each.seen:
+                each.seen = each.fence = group.leader_epoch
             return
         if group.leader_epoch > each.seen:
+            each.fence = 0
             each.seen = each.epoch = group.leader_epoch
             each.matched, each.asked, each.held = {each.member: each.flushed}, [], len(each.log)
         if group.leader_epoch == each.epoch:
-            each.view = (group.members, group.set_epoch)
+            each.view = group
             each.asked = [asked for asked in each.asked if asked[1] == group.set_epoch]
 
     def fail(self, each: ModelReplica) -> None:
         """Kill, power failure with its log proven or not, or an empty disk."""
         each.up = False
         choice = self.random.randrange(4)
-        if choice == 0:
+        if choice == 0 or (self.acks and self.random.random() < 0.8):
             return
         kept = [] if choice == 3 else each.log[: each.flushed]
         each.log, each.flushed = kept, len(kept)
@@ -273,18 +306,46 @@ class GroupModel:
             each.continues = each.incarnation if choice == 2 else ""
             each.lives += 1
 
+    def report_of(self, each: ModelReplica) -> ReplicaReport:
+        """Its last report: with `acks` it may be old."""
+        known = self.reports.get(each.id)
+        if known is None or known.incarnation != each.incarnation or not self.acks or self.random.random() < 0.6:
+            self.reports[each.id] = each.report()
+        return self.reports[each.id]
+
     def elect(self) -> None:
-        live = tuple(each.report() for each in self.replicas if each.up and self.random.random() < 0.8)
+        live = tuple(self.report_of(each) for each in self.replicas if each.up and self.random.random() < 0.8)
         designated = self.random.choice((0, 0, 0, self.random.choice(self.replicas).id))
         asker = self.random.choice((0, self.random.choice(self.replicas).id))
-        answer = self.apply(ElectLeader(GROUP, live, asker, designated, self.random.choice((-1, self.group.leader_epoch))))
+        change = ElectLeader(GROUP, live, asker, designated, self.random.choice((-1, self.group.leader_epoch)))
+        if self.group.electing > 1:
+            epoch = self.group.leader_epoch
+            fenced = tuple(each.id for each in change.live if each.fence == epoch)
+            change = replace(change, leader_epoch=epoch, fenced=fenced)
+        if self.group.electing > 1 and self.group.leader and self.random.random() < 0.5:
+            return
+        answer = self.apply(change)
+        if self.group.electing > 1 and not self.group.leader:
+            for each in self.replicas:
+                if self.random.random() < 0.6:
+                    self.learn(each)
+            if self.random.random() < 0.5:
+                self.elect()
+            return
         if answer.refusal in (None, GroupRefusal.LEADER_VALID) and self.random.random() < 0.7:
             self.learn(self.of(self.group.leader))
 
 
-def run(seed: int, steps: int = 400, recovers: bool = False) -> GroupModel:
+def heir_of(group: StoreGroup) -> SetMember:
+    """The leader as a member."""
+    leader = group.replica(group.leader)
+    assert leader is not None
+    return leader.member
+
+
+def run(seed: int, steps: int = 400, recovers: bool = False, acks: bool = False) -> GroupModel:
     """A run under a seed. Raises AssertionError when a check fails."""
-    model = GroupModel(seed, recovers=recovers)
+    model = GroupModel(seed, recovers=recovers, acks=acks)
     for _ in range(steps):
         model.step()
     return model

@@ -21,6 +21,7 @@ from domain.controller.change import (
     GroupChange,
     RecoverGroup,
     RegisterReplica,
+    SetAcks,
     SetMinInSync,
 )
 from domain.controller.controller_list import SetControllers
@@ -36,6 +37,7 @@ CHANGES = [
     SetMinInSync(NAME, 2),
     RecoverGroup(NAME, 2, 5, NAME, (says(2),)),
     FoundGroup(NAME, 2, (says(2),)),
+    SetAcks(NAME, 2),
 ]
 
 
@@ -50,7 +52,7 @@ def test_every_change_has_a_number_of_its_own() -> None:
     assert {type(each) for each in CHANGES} | {SetControllers} == set(command.KINDS.values())
     named = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
     assert named - {GroupChange} == set(command.KINDS.values()) - {SetControllers}
-    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_the_bytes_of_a_command_do_not_change() -> None:
@@ -107,6 +109,27 @@ def some_groups_with_identities() -> StoreGroups:
     return groups
 
 
+def some_groups_with_acks() -> StoreGroups:
+    groups = led((1, 2, 3))
+    assert groups.apply(SetAcks(NAME, 2)).refusal is None
+    group = next(iter(groups))
+    assert groups.apply(AlterSet(NAME, 1, 1, group.set_epoch, members(1, 2, 3), acks=2)).refusal is None
+    return groups
+
+
+def test_versions_before_read_a_snapshot_without_acks() -> None:
+    data = snapshot.snapshot(some_groups_with_acks())
+    assert data[0] == 5
+    assert list(snapshot.restore(data)) == list(some_groups_with_acks())
+
+
+def test_versions_before_read_changes_of_a_group_of_which_all_members_confirm() -> None:
+    altered, elected = AlterSet(NAME, 1, 2, 3, members(1, 2)), ElectLeader(NAME, (says(1),), 0, 0, 3)
+    for plain, whole in ((altered, replace(altered, acks=2)), (elected, replace(elected, fenced=(1,)))):
+        assert [command.encode(each)[0] for each in (plain, whole)] == [1, 4]
+        assert command.decode(command.encode(whole)) == whole
+
+
 def test_versions_before_read_a_snapshot_without_runs() -> None:
     groups = some_groups()
     assert snapshot.snapshot(groups)[0] == 1
@@ -117,11 +140,13 @@ def test_versions_before_read_a_snapshot_without_runs() -> None:
 
 
 def test_a_snapshot_holds_the_whole_state() -> None:
-    groups = some_groups_with_identities()
+    with_acks = replace(next(iter(some_groups_with_acks())), name="acks")
+    groups = StoreGroups(iter((*some_groups_with_identities(), with_acks)), 1)
     again = snapshot.restore(snapshot.snapshot(groups))
     assert list(again) == list(groups)
     assert again.floor == groups.floor == 1
-    assert _set_fields(groups) == {each.name for each in fields(StoreGroup)}, "a field of the sample has its default: set it"
+    kept = {each.name for each in fields(StoreGroup) if each.compare}
+    assert _set_fields(groups) == kept, "a field of the sample has its default: set it"
     assert _set_fields(next(iter(groups)).replicas) == {each.name for each in fields(StoreReplica)}
 
 
@@ -137,9 +162,9 @@ def test_a_new_raft_group_begins_without_groups() -> None:
 
 def test_what_a_later_version_writes_is_named() -> None:
     groups = snapshot.snapshot(some_groups())
-    with pytest.raises(LaterVersionError, match="version 5: a later version has written it"):
-        snapshot.restore(b"\5" + groups[1:])
-    for data in (b"\4\1", b"\1\x0a", b"\2\xff and more"):
+    with pytest.raises(LaterVersionError, match="version 6: a later version has written it"):
+        snapshot.restore(b"\6" + groups[1:])
+    for data in (b"\5\1", b"\1\x0b", b"\2\xff and more"):
         with pytest.raises(LaterVersionError, match="a command in the log has version"):
             command.decode(data)
 

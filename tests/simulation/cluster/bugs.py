@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.groups import registration
+from controller.groups import election, registration
 from controller.member import grey_moves, log_writer
+from domain.controller.group import StoreGroup
 from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding import store_connection
 from gateway.cluster.replica import cut_off
@@ -49,7 +50,7 @@ def counts_words(patch: Patch) -> None:
         own(self, connection, command)
 
     def confirm(self: Any) -> None:
-        others = len({self._own, *self._set.counted()}) - 1
+        others = len({self._own, *(each for one in self._set.counted() for each in one.members)}) - 1
         words = [*self.__dict__.get("words", ()), *[(0, 0)] * others]
         written = sorted((each for each, _ in words), reverse=True)[others - 1] if others else self._log.written
         synced = sorted((each for _, each in words), reverse=True)[others - 1] if others else self._log.synced
@@ -88,6 +89,23 @@ def late_clock_leads(patch: Patch) -> None:
 def stays_out(patch: Patch) -> None:
     """A controller whose disk was full takes part in nothing until it is started again."""
     patch.setattr(log_writer, "is_full", lambda error: False)
+
+
+@BUGS.found_by(run, 10, first=8, step=10)
+def election_does_not_wait(patch: Patch) -> None:
+    """Any member that is alive is elected, though not all of them hold what is confirmed."""
+    patch.setattr(StoreGroup, "electing", 1)
+
+
+@BUGS.found_by(run, 10, first=8, step=10)
+def old_reports_elect(patch: Patch) -> None:
+    """An election believes what members have said before the leader was deposed."""
+    own = election._fenced
+
+    def fenced(group: Any, change: Any) -> Any:
+        return own(group, replace(change, leader_epoch=group.leader_epoch, fenced=tuple(each.id for each in change.live)))
+
+    patch.setattr(election, "_fenced", fenced)
 
 
 @BUGS.found_by(run, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from domain.controller.group import StoreGroup
+from domain.controller.group import SetMember, StoreGroup
 from domain.controller.health import Fitness
 from domain.errors import ErrorCode, Failure
 from domain.message.record import Record
@@ -81,9 +81,14 @@ class Checkers:
         self.lost_logs: set[tuple[int, str]] = set()
 
     def stands_still(self) -> bool:
-        """True when no log of the SyncStateSet exists any more: an operator has to decide, and nobody is elected."""
+        """True when too few logs of the SyncStateSet exist for an election: nobody is elected before an operator decides."""
         group = self.group()
-        return group is not None and bool(group.members) and {tuple(each) for each in group.members} <= self.lost_logs
+        if group is None or not group.members:
+            return False
+        if group.electing == 1:
+            return {tuple(each) for each in group.members} <= self.lost_logs
+        logs = {each.member for each in group.replicas} | {SetMember(each.id, each.continues_log) for each in group.replicas}
+        return not group.leader and len({tuple(each) for each in logs & {*group.members}} - self.lost_logs) < group.electing
 
     def wrong(self, node: StoreNode, what: str) -> HistoryError:
         """The error for something that cannot be."""
@@ -135,7 +140,7 @@ class Checkers:
         store.store.log.listen(reader)
 
     def _confirmed(self, node: StoreNode, epoch: int, written: int, synced: int) -> None:
-        """A leader confirms: the bytes are those of everybody in the SyncStateSet, and of all earlier leaders."""
+        """A leader confirms: enough of the SyncStateSet have the same bytes, which are those of all earlier leaders, too."""
         group = self.group()
         before = len(self.confirmed)
         begin = min(before, written)
@@ -145,19 +150,25 @@ class Checkers:
         newest = max(self.epochs)
         if epoch < newest and written > before and self._elsewhere(newest, own, begin):
             raise self.wrong(node, f"has confirmed up to {written} in epoch {epoch}, which the leader of epoch {newest} lacks")
-        self.confirmed[begin:] = own
+        self.confirmed[begin : max(before, written)] = own or self.confirmed[begin:]
         if group is None or group.leader_epoch != epoch:
             self.durable = max(self.durable, synced)
             return
         for other in self._of.stores:
             if (applied := applied_in(epoch, other)) > len(self.confirmed):
                 raise self.wrong(other, f"has timers and leases of {applied} bytes; {len(self.confirmed)} are confirmed")
-            if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
-                theirs = other.log(begin, written)
-                if theirs != own:
-                    raise self.wrong(node, f"has confirmed up to {written} of the log, which {other.name} in the set lacks")
-                self._is_durable(node, other, synced)
-        self._is_durable(node, node, synced)
+        members = {(each.id, each.incarnation) for each in group.members}
+        others = [each for each in self._of.stores if each is not node and each.member in members]
+        lacks = [
+            f"has confirmed up to {written} of the log, which {each.name} in the set lacks"
+            for each in others
+            if each.log(begin, written) != own
+        ] + [""] * (len(members) - 1 - len(others))  # who is not there had the bytes once
+        not_durable = [self._not_durable(each, synced, each is node) for each in (node, *others)]
+        for found in (lacks, not_durable):
+            wrong = [each for each in found if each]
+            if len(wrong) > len(members) - group.confirming:
+                raise self.wrong(node, wrong[0])
         self.durable = max(self.durable, synced)
 
     def _elsewhere(self, epoch: int, own: bytes, begin: int) -> bool:
@@ -165,20 +176,23 @@ class Checkers:
         leader = self._of.stores[self.epochs[epoch] - 1]
         return leader.led is not None and leader.log(begin, begin + len(own)) != own
 
-    def _is_durable(self, leader: StoreNode, node: StoreNode, synced: int) -> None:
-        """What is confirmed as durable is on the platter.
+    def _not_durable(self, node: StoreNode, synced: int, leads: bool) -> str:
+        """What of that which is confirmed as durable is not on the platter; "": all is.
 
         Except a filler with which that ends: a follower that connects again names the end of its last batch, is cut off there,
         and gets the filler behind it anew.
         """
+        if not leads and len(node.log(0, synced)) < synced - batch.FILLER_BYTES:
+            return f"has confirmed {synced} as durable; the log of {node.name} ends before"
         for name in filter(str.isdigit, node.disk.names("log")):
             content = node.disk.files[f"log/{name}"]
             end = synced - int(name)
             tail = bytes(content.data[-batch.FILLER_BYTES :])
-            if node is not leader and end == len(content.data) and batch.is_filler(tail):
+            if not leads and end == len(content.data) and batch.is_filler(tail):
                 end -= batch.FILLER_BYTES
             if int(name) < synced and content.synced < min(end, len(content.data)):
-                raise self.wrong(leader, f"has confirmed {synced} as durable; {node.name} has {name} up to {content.synced}")
+                return f"has confirmed {synced} as durable; {node.name} has {name} up to {content.synced}"
+        return ""
 
     def slow(self) -> set[int]:
         """Ids of the replicas that a controller which leads passes over, because they were slow."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from controller.groups.replica_reports import informed
 from domain.controller.answer import GroupAnswer
-from domain.controller.change import ElectLeader, GroupChange, SetMinInSync
+from domain.controller.change import ElectLeader, GroupChange, SetAcks, SetMinInSync
 from domain.limits import MILLISECOND_NS
 from gateway.cluster.controller.controller_requests import ControllerRequests
 from tests.simulation.cluster.controller_node import ControllerNode
@@ -68,6 +68,19 @@ class Operators:
         if found is None or found.least or any(each.learner for each in found.replicas):
             self._change(SetMinInSync(group.name, 0))
             self._cluster.after(500, lambda: self._put_right(group))
+
+    def set_acks(self, count: int) -> None:
+        """Let so many members confirm in the first group, and wait until they do."""
+        group = self._cluster.groups[0]
+
+        def is_set() -> bool:
+            found = group.checkers.group()
+            if found is not None and found.wanted_acks != count:
+                self._change(SetAcks(group.name, count))
+                self._cluster.clock.run_for(100)
+            return found is not None and found.acks == count
+
+        self._cluster.clock.run_until(is_set, 10_000)
 
     def _leading(self) -> tuple[ControllerNode, ControllerRequests] | None:
         """The controller that leads, as far as it knows."""

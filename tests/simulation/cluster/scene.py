@@ -36,6 +36,10 @@ STORES = (3, 3, 2, 3, 4, 3, 3, 2, 3, 5)
 """Replicas, by the last digit of the seed."""
 
 
+ACKS = {8: 2, 9: 3, 18: 2}
+"""Members that confirm, by the seed modulo 20: of three replicas, or of five."""
+
+
 class Shape(NamedTuple):
     """What a seed decides beside the lot.
 
@@ -44,6 +48,7 @@ class Shape(NamedTuple):
     power      machines lose their power, too
     slow       one replica is slow for so long that it is passed over
     groups     store groups
+    acks       members that confirm; 0: all
     operated   operators are busy, too; not where a clock is off, since its replica may lead then while no other one can
     off_ms     how far the clock of one replica is ahead; 0: all are right
     """
@@ -54,6 +59,7 @@ class Shape(NamedTuple):
     slow: bool
     groups: int
     off_ms: int
+    acks: int
     operated: bool
 
 
@@ -68,6 +74,7 @@ def shape_of(seed: int) -> Shape:
         seed % 10 == 6,
         2 if seed % 10 == 5 else 1,
         off_ms,
+        ACKS.get(seed % 20, 0),
         seed >= OPERATED and not is_off,
     )
 
@@ -98,6 +105,8 @@ class Scene:
         cluster.checkers.is_void = load.deals.is_rolled_back
         cluster.clock.run_until(self._whole, 20_000)
         cluster.checkers.clocks_known = True
+        if self.shape.acks:
+            self.operators.set_acks(self.shape.acks)
         load.topics()
         load.start()
         self.weather.begin()

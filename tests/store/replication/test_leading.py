@@ -69,6 +69,9 @@ class FakeLog:
     def members(self, count: int, least: int) -> None:
         self.counted = (count, least)
 
+    def note_epoch(self) -> None:
+        self.write(100)
+
     def when_ready(self, done: Callable[[], None]) -> None:
         """Nobody asks."""
 
@@ -98,7 +101,7 @@ class FakeConnection:
 class Stage:
     """A leader 1 with the members 2 and 3, and controllers that do what they are asked."""
 
-    def __init__(self, written: int = 1_000, least: int = 0) -> None:
+    def __init__(self, written: int = 1_000, least: int = 0, acks: int = 0) -> None:
         self.clock = VirtualClock()
         self.log = FakeLog(written)
         self.stepped_down: list[str] = []
@@ -108,7 +111,9 @@ class Stage:
         self.late: Callable[[Callable[[GroupAnswer | None], None]], None] = lambda done: None
         replicas = tuple(StoreReplica(each, f"node {each}", f"10.0.0.{each}:10912", f"{each}{each}") for each in (1, 2, 3))
         members = tuple(each.member for each in replicas)
-        self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7, least)
+        self.group = StoreGroup(
+            "cluster", GROUP, 4, replicas, 1, EPOCH, members, 7, least, acks=acks, wanted_acks=acks
+        )  # fmt: skip
         self.leading = Leading(
             self.log, self.group, 1, self, self.clock, self.stepped_down.append, lambda: UNKNOWN, FenceCounts()
         )
@@ -118,7 +123,8 @@ class Stage:
         self.altered.append(change)
         self.late(done)
         if self.answers:
-            self.group = replace(self.group, members=change.members, set_epoch=self.group.set_epoch + 1)
+            epoch = self.group.set_epoch + 1
+            self.group = replace(self.group, members=change.members, acks=change.acks, set_epoch=epoch)
             self.clock.call_soon(lambda: done(GroupAnswer(None, self.group)))
 
     def poll(self) -> None:
@@ -352,3 +358,95 @@ def test_controllers_of_the_version_before_report_no_order() -> None:
     stage.leading.group_heard(replace(stage.group, least=3))
     stage.leading.group_heard(stage.group)
     assert stage.log.counted == (3, 2)
+
+
+def with_acks(count: int = 2) -> tuple[Stage, FakeConnection, FakeConnection]:
+    """Replica 1 leads 2 and 3, of which `count` confirm."""
+    stage = Stage(acks=count)
+    both = stage.follow(2, 1_000), stage.follow(3, 1_000)
+    stage.clock.run_for(10)
+    return stage, *both
+
+
+def test_two_of_three_confirm_though_the_third_is_slow() -> None:
+    stage, quick, slow = with_acks()
+    assert stage.log.written == 1_100, "a record of this epoch was written"
+    stage.held(slow, 1_000)
+    stage.held(quick, 1_100)
+    stage.clock.run_for(10)
+    assert stage.log.confirmed == (1_100, 1_100)
+    stage.log.write(50)
+    stage.clock.run_for(10)
+    stage.held(slow, 1_150)
+    stage.clock.run_for(10)
+    assert stage.log.confirmed == (1_150, 1_150), "the first of the others is enough, whichever it is"
+
+
+def test_a_record_of_an_older_epoch_is_confirmed_by_all_or_with_one_of_this_epoch() -> None:
+    stage, quick, slow = with_acks()
+    stage.held(quick, 1_000)
+    stage.held(slow, 1_000)
+    stage.clock.run_for(10)
+    assert stage.log.confirmed == (1_000, 1_000), "all three hold it"
+    other = Stage(acks=2)
+    other.held(other.follow(2, 1_000), 1_000)
+    other.clock.run_for(10)
+    assert other.log.confirmed == (0, 0), "two hold it, and a member with a record of an older leader may win without it"
+
+
+def test_a_member_that_is_lost_stays_until_the_others_hold_what_is_confirmed() -> None:
+    stage, quick, slow = with_acks()
+    stage.held(quick, 1_100)
+    stage.held(slow, 1_000)
+    stage.clock.run_for(10)
+    assert stage.log.confirmed == (1_100, 1_100)
+    stage.leading.lost(quick)
+    stage.clock.run_for(600)
+    assert stage.members == [1, 2, 3], "replica 3 lacks what 1 and 2 have confirmed"
+    stage.held(slow, 1_100)
+    stage.clock.run_for(200)
+    assert stage.members == [1, 3]
+    assert stage.group.acks == 2
+
+
+def test_more_acks_are_told_once_so_many_hold_what_was_confirmed() -> None:
+    stage, quick, slow = with_acks()
+    stage.held(quick, 1_100)
+    stage.held(slow, 1_000)
+    stage.clock.run_for(10)
+    stage.group = replace(stage.group, wanted_acks=3, set_epoch=stage.group.set_epoch + 1)
+    stage.leading.group_heard(stage.group)
+    stage.clock.run_for(300)
+    assert not stage.altered
+    stage.held(slow, 1_100)
+    stage.clock.run_for(300)
+    assert [(each.acks, len(each.members)) for each in stage.altered] == [(3, 3)]
+
+
+def test_fewer_acks_hold_when_the_controllers_have_them() -> None:
+    stage = Stage()
+    quick = stage.follow(2, 1_000)
+    stage.held(stage.follow(3, 1_000), 1_000)
+    stage.answers = False
+    stage.group = replace(stage.group, wanted_acks=2)
+    stage.leading.group_heard(stage.group)
+    stage.log.write(100)
+    stage.clock.run_for(10)
+    stage.held(quick, 1_100)
+    stage.clock.run_for(250)
+    assert stage.altered[0].acks == 2
+    assert stage.log.confirmed == (1_000, 1_000), "an election may still need one member alone"
+    stage.group = replace(stage.group, acks=2, set_epoch=stage.group.set_epoch + 1)
+    stage.leading.group_heard(stage.group)
+    stage.clock.run_for(10)
+    assert stage.log.confirmed == (1_100, 1_100)
+
+
+def test_acks_are_never_fewer_than_min_in_sync() -> None:
+    stage = Stage()
+    stage.group = replace(stage.group, wanted_acks=2, least=3)
+    stage.follow(2, 1_000)
+    stage.follow(3, 1_000)
+    stage.leading.group_heard(stage.group)
+    stage.clock.run_for(300)
+    assert [each.acks for each in stage.altered] == [3]

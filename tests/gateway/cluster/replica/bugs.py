@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from store.replication import leading, members, set_review
+from store.replication import held, leading, members, set_review
 from store.replication.replica_log import follower_log
 from tests.gateway.cluster.replica.world import run
 from tests.simulation.kit.bugs import Bugs, Patch
@@ -15,13 +15,13 @@ BUGS: Final = Bugs()
 @BUGS.found_by(run, 100)
 def shrinks_early(patch: Patch) -> None:
     """Who is to be left out counts no more before the controllers have said so."""
-    patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.asked or self.group.members))
+    patch.setattr(members.SyncStateSet, "counted", lambda self: [self.asked or self.committed])
 
 
 @BUGS.found_by(run, 40, first=240)
 def forgets_the_asked(patch: Patch) -> None:
     """A newcomer counts only when the answer has come."""
-    patch.setattr(members.SyncStateSet, "counted", lambda self: set(self.group.members))
+    patch.setattr(members.SyncStateSet, "counted", lambda self: [self.committed])
 
 
 @BUGS.found_by(run, 100, first=200)
@@ -52,13 +52,13 @@ def counts_the_connected(patch: Patch) -> None:
 @BUGS.found_by(run, 300)
 def written_is_synced(patch: Patch) -> None:
     """What is written counts as durable."""
-    has = leading.Leading._has
+    of = held.HeldPositions.of
 
     def written(self: Any, member: Any) -> tuple[int, int]:
-        written, _ = has(self, member)
+        written, _ = of(self, member)
         return written, written
 
-    patch.setattr(leading.Leading, "_has", written)
+    patch.setattr(held.HeldPositions, "of", written)
 
 
 @BUGS.found_by(run, 100)
