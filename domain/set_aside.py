@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from domain.ports import Disk
 
 ASIDE: Final = "set-aside"
+
+
+class KeptAside(NamedTuple):
+    """Folders in the folder `set-aside` of a data directory, and bytes in all of them."""
+
+    folders: int = 0
+    size: int = 0
+
+
+NOTHING: Final = KeptAside()
 
 
 def free_folder(disk: Disk, names: Iterable[str], folders: Sequence[str]) -> str:

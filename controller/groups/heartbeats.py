@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, final
 from controller.groups.election import electorate
 from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.request import ReplicaHeard
+from domain.set_aside import NOTHING, KeptAside
 
 TIMEOUT_MS: Final = 10_000
 """Validity of a heartbeat that names no time."""
@@ -35,6 +36,7 @@ class HeartbeatKept(NamedTuple):
     ended_ms     end of the last connection, this one or the one before; NEVER: none has ended
     run          random text of the sending process; "": it sent none
     refuses      as in HearReplica
+    aside        as in HearReplica
     """
 
     at_ms: int
@@ -45,6 +47,7 @@ class HeartbeatKept(NamedTuple):
     ended_ms: int = NEVER
     run: str = ""
     refuses: str = ""
+    aside: KeptAside = NOTHING
 
 
 _Replica = tuple[str, int]
@@ -72,7 +75,7 @@ class Heartbeats:
 
     def heard(
         self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
-        refuses: str = "",
+        refuses: str = "", aside: KeptAside = NOTHING,
     ) -> None:  # fmt: skip
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
         if self.runs_elsewhere(group, report.id, run, now_ms):
@@ -93,7 +96,7 @@ class Heartbeats:
                 since_ms = before.since_ms
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
             self._unlink(key, before.connection)
-        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses)
+        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside)
         self._by.setdefault(connection, {})[key] = None
         self._in.setdefault(group, {})[key] = None
 
@@ -174,7 +177,8 @@ class Heartbeats:
         """Last heartbeats of a group's replicas, of those that have sent one."""
         found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
         return tuple(
-            ReplicaHeard(each.report, _age_ms(each, now_ms), not _is_over(each, now_ms), refuses=each.refuses) for each in found
+            ReplicaHeard(each.report, _age_ms(each, now_ms), not _is_over(each, now_ms), refuses=each.refuses, aside=each.aside)
+            for each in found
         )
 
     def dead(self, group: StoreGroup, now_ms: int) -> tuple[int, ...]:

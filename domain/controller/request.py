@@ -16,6 +16,7 @@ from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import FIT, ReplicaFigures, Standing
 from domain.event import TicketedEvent
+from domain.set_aside import NOTHING, KeptAside
 
 GROUPS_LISTED_MAX: Final = 32
 """Store groups in one answer to ListStoreGroups."""
@@ -70,6 +71,7 @@ class ReplicaHeard:
     standing   judgement of the controller on its fitness to lead
     figures    last reported health figures; None: it does not measure
     refuses    reason why it does not follow the leader, for people; "": it follows, or tries to
+    aside      what its data directory keeps that was set aside
     """
 
     report: ReplicaReport
@@ -78,6 +80,7 @@ class ReplicaHeard:
     standing: Standing = FIT
     figures: ReplicaFigures | None = None
     refuses: str = ""
+    aside: KeptAside = NOTHING
 
 
 @dataclass(slots=True)
@@ -168,6 +171,7 @@ class HearReplica(TicketedCommand):
     run          random text of its process; "": it does not say
     refuses      why it does not follow the leader, for people; "": it does, or tries to
     identity     identity of the store group in its data directory; "": it has none, or does not say
+    aside        what its data directory keeps that was set aside
     """
 
     group: str
@@ -177,6 +181,7 @@ class HearReplica(TicketedCommand):
     run: str = ""
     refuses: str = ""
     identity: str = ""
+    aside: KeptAside = NOTHING
 
 
 @dataclass(slots=True)

@@ -55,6 +55,12 @@ app = typer.Typer(
 settings = typer.Typer(help="The configuration: what is in force, and which settings there are.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 app.add_typer(cluster, name="cluster")
+aside = typer.Typer(
+    help="What a node has set aside instead of deleting it: parts of a replica's log, and damaged files.\n\n"
+    "Example: headgate set-aside list ./headgate-data",
+    no_args_is_help=True,
+)
+app.add_typer(aside, name="set-aside")
 
 
 @app.command()
@@ -167,6 +173,39 @@ def repair(folder: DATA, as_json: JSON = False) -> None:
     from gateway.node.data_directory import offline
 
     raise typer.Exit(_io(lambda: offline.repair(folder, as_json, typer.echo)))
+
+
+@aside.command("list")
+def list_aside(folder: DATA, as_json: JSON = False) -> None:
+    """List what was set aside in a data directory, also while a node runs in it.
+
+    Example: headgate set-aside list ./headgate-data
+    """
+    from gateway.node.data_directory import set_aside
+
+    raise typer.Exit(_io(lambda: set_aside.list_folders(folder, as_json, typer.echo)))
+
+
+@aside.command("export")
+def export_aside(
+    folder: DATA,
+    name: Annotated[str, typer.Argument(metavar="FOLDER", help="One of the folders that list shows.")],
+    topic: Annotated[str, typer.Option(help="Only messages of this topic.")] = "",
+) -> None:
+    """Print the messages of a folder that was set aside, a JSON object a line: topic, queue, offset, properties, body (base64).
+
+    A body is as it was sent: with bit 1 of sysFlag set, its sender has compressed it.
+
+    Example: headgate set-aside export ./headgate-data log-24477 --topic orders > orders.jsonl
+
+    Exit status: 0 all were printed, 1 bytes of the folder cannot be read, 2 not done.
+    """
+    from gateway.node.data_directory import set_aside
+
+    def printed() -> int:
+        return set_aside.export(folder, name, topic, typer.echo, lambda text: typer.echo(text, err=True))
+
+    raise typer.Exit(_io(printed))
 
 
 @cluster.command("renew-controller")

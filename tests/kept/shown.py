@@ -39,6 +39,8 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("HearReplica", "run"): "",
     ("HearReplica", "refuses"): "",
     ("HearReplica", "identity"): "",
+    ("HearReplica", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},
+    ("ReplicaHeard", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},
     ("ReplicaHeard", "refuses"): "",
     ("Welcome", "epoch"): 0,
     ("GreetController", "level"): 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kept.exchanges.aside import KEPT_ASIDE
 from tests.kept.exchanges.epochs import EPOCHS
 from tests.kept.exchanges.exchange import Exchanges
 from tests.kept.exchanges.families import FAMILIES
@@ -38,6 +39,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
     ("family", "exchanges"),
     [
         ("since", SINCE),
+        ("since-aside", KEPT_ASIDE),
         ("since-epochs", EPOCHS),
         ("since-identities", IDENTITIES),
         ("since-orders", ORDERS),

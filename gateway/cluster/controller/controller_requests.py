@@ -279,7 +279,14 @@ class ControllerRequests:
             if self.elections is not None and not group.leader and command.report.fence > 0:
                 self.elections.hurry()
             self.heartbeats.heard(
-                command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses
+                command.group,
+                command.report,
+                command.timeout_ms,
+                connection,
+                now_ms,
+                command.run,
+                command.refuses,
+                command.aside,
             )
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)

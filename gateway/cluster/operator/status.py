@@ -137,8 +137,19 @@ def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], found:
     for group, heard in groups:
         out += ["", headline(group)]
         out += table([REPLICA_TITLES, *replica_rows(group, heard)])
+        out += aside_lines(group, heard)
     out += ["", *(f"! {each}" for each in found)] if found else ["", "all is well"]
     return out
+
+
+def aside_lines(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> list[str]:
+    """What the replicas of a group keep that was set aside, a line for each."""
+    return [
+        f"replica {each.report.id} at {group.address(each.report.id)} keeps {_bytes(each.aside.size)} in {each.aside.folders} "
+        "folders that were set aside: headgate set-aside list DIR there"
+        for each in heard
+        if each.aside.folders
+    ]
 
 
 def headline(group: StoreGroup) -> str:

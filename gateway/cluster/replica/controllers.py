@@ -17,6 +17,7 @@ from domain.controller.request import ReplicaHeard
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Timer
+from domain.set_aside import NOTHING, KeptAside
 from gateway.cluster.replica.identity import KnownControllers
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.link.link import AnswerBack, RemotingLink
@@ -49,11 +50,13 @@ class GroupListener:
     changed   called with the store group, whenever a controller reports how it is
     slow      called with the ids of the slow replicas of the group, as often as the controller that leads reports them
     measure   what this replica has measured since it was last called, for its heartbeats
+    aside     what its data directory keeps that was set aside
     """
 
     changed: Callable[[StoreGroup], None]
     slow: Callable[[frozenset[int]], None]
     measure: Callable[[], ReplicaFigures | None]
+    aside: Callable[[], KeptAside]
 
 
 class GroupWord(NamedTuple):
@@ -257,9 +260,19 @@ class GroupControllers:
         if self._closed or self._report is None:
             return
         self._beats = self._after(BEAT_MS, self._beat)
-        report, figures = self._report(), None if self._listener is None else self._listener.measure()
+        report, listener = self._report(), self._listener
+        figures, aside = (None, NOTHING) if listener is None else (listener.measure(), listener.aside())
         fields = asking.heartbeat(
-            self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity
+            self._cluster,
+            self._group,
+            self._address,
+            report,
+            ALIVE_MS,
+            figures,
+            self._run,
+            self.refuses,
+            self.identity,
+            aside,
         )
         for link in self._links:
             if not link.in_flight:

@@ -18,6 +18,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.repeated_lines import RepeatedLines
 from domain.replication.ports import FollowerLog
+from domain.set_aside import KeptAside
 from gateway.cluster.replica.controllers import GroupControllers
 from gateway.cluster.replica.identity import GROUP, ReplicaIdentity
 from gateway.cluster.strangers import Strangers
@@ -35,6 +36,7 @@ class ReplicaPlace(NamedTuple):
     serves    host:port at which it serves readers while it follows; "": it serves none
     gates     host:port at which it takes gateways when it leads
     strangers counts what is refused, since it is of another store group or history
+    aside     what the data directory keeps that was set aside
     """
 
     cluster: str
@@ -43,6 +45,7 @@ class ReplicaPlace(NamedTuple):
     address: str
     learner: bool
     strangers: Strangers
+    aside: Callable[[], KeptAside]
     serves: str = ""
     gates: str = ""
 

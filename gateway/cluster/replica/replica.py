@@ -119,7 +119,7 @@ class ReplicaTerm:
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
-        self._controllers.attach(GroupListener(self.heard, self._told_slow, self._measure))
+        self._controllers.attach(GroupListener(self.heard, self._told_slow, self._measure, self._place.aside))
         self.meter.start()
         self._registering.start(self.why)
         self._log_repairs.begin(self._follower.parts)

@@ -13,6 +13,7 @@ from typing import Any
 
 from controller.member.identity import set_aside
 from domain.errors import ConfigError
+from gateway.node.data_directory.set_aside import folders
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from store.offline.check import Check, CheckFinding, Severity
@@ -29,11 +30,15 @@ def check(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
     findings = opened(folder, lambda disk: Check(disk, ProgressLine()).run())
     serious = [found for found in findings if found.severity is not Severity.NOTE]
     if as_json:
-        say(json.dumps({"data": folder, "findings": [_plain(found) for found in findings]}, indent=2))
+        found = {"data": folder, "findings": [_plain(each) for each in findings], "setAside": folders(folder)}
+        say(json.dumps(found, indent=2))
     else:
         for line in _table(findings):
             say(line)
         say(_summary(folder, findings, serious))
+        aside = folders(folder)
+        if aside:
+            say(f"{folder}: {len(aside)} folders were set aside, see headgate set-aside list {folder}: {', '.join(aside)}")
     return FOUND if serious else CLEAN
 
 

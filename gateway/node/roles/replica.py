@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, final
 
 from domain.address import endpoint_text
@@ -43,6 +44,7 @@ from gateway.node.roles.role_names import READERS
 from gateway.node.roles.server_access import ServerAccess
 from gateway.node.roles.single_purpose import SinglePurposePlace, SinglePurposeRole, SinglePurposeSide
 from gateway.observe.metrics import Snapshot, row_of
+from gateway.runtime.aside_figure import AsideFigure
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import processor_ns
@@ -156,7 +158,15 @@ class ReplicaRole(SinglePurposeRole):
         serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
         gates = endpoint_text(host, ports["remoting"])
         place = ReplicaPlace(
-            config.cluster, config.broker, identity, self._address, self._settings.learner, self.strangers, serves, gates
+            config.cluster,
+            config.broker,
+            identity,
+            self._address,
+            self._settings.learner,
+            self.strangers,
+            AsideFigure(Path(config.data), network.clock).look,
+            serves,
+            gates,
         )
         slave = self._slave = SlaveRegistration(config, serves, self._address, network.clock, network.entropy)
 

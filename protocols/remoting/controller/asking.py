@@ -12,6 +12,7 @@ from domain.controller.change import GroupChange
 from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.request import ControllerFound, ReplicaHeard
+from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
 from protocols.remoting.controller.heartbeat import FENCE, FIGURES, PATHS, paths_text
@@ -88,10 +89,10 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
 
 def heartbeat(
     cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
-    run: str = "", refuses: str = "", identity: str = "",
+    run: str = "", refuses: str = "", identity: str = "", aside: KeptAside = NOTHING,
 ) -> Mapping[str, str]:  # fmt: skip
     """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. The last
-    three as in HearReplica."""
+    four as in HearReplica."""
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
@@ -103,6 +104,7 @@ def heartbeat(
         **({"refuses": refuses} if refuses else {}),
         **({"groupIdentity": identity} if identity else {}),
         **({FENCE: str(report.fence)} if report.fence != UNKNOWN else {}),
+        **({"setAside": f"{aside.folders}:{aside.size}"} if aside.folders else {}),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

@@ -18,6 +18,7 @@ from domain.controller.group import (
 )
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.request import ReplicaHeard
+from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire import bean
@@ -75,6 +76,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "fitness": heard.standing.fitness.name,
             "why": heard.standing.why,
             "refuses": heard.refuses,
+            **({"setAside": list(heard.aside)} if heard.aside.folders else {}),
         }
         if heard.figures is not None:
             words["figures"] = list(heard.figures[:_FIGURES])
@@ -142,8 +144,16 @@ def _read_heard(found: Bean) -> ReplicaHeard:
     )
     return ReplicaHeard(
         report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
-        _read_figures(said.get("figures")), bean.text(said, "refuses"),
+        _read_figures(said.get("figures")), bean.text(said, "refuses"), _read_aside(said.get("setAside")),
     )  # fmt: skip
+
+
+def _read_aside(found: object) -> KeptAside:
+    if found is None:
+        return NOTHING
+    if not isinstance(found, list) or len(found) != 2 or not all(type(each) is int for each in found):
+        raise RequestError(codes.INVALID_PARAMETER, "what was set aside is [folders, bytes]")
+    return KeptAside(*found)
 
 
 def _read_standing(said: Bean) -> Standing:

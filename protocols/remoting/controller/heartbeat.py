@@ -12,6 +12,7 @@ from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, REPLICAS_MAX, TEX
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.controller.request import HearReplica
 from domain.event import Event
+from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller.sync_state import APACHE_INCARNATION
@@ -52,7 +53,15 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     if max(len(run.encode()), len(identity.encode())) > TEXT_BYTES_MAX:
         raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"a run or an identity of more than {TEXT_BYTES_MAX} bytes")
     heard = HearReplica(
-        Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity
+        Ticket(frame, _heard),
+        args.text("brokerName"),
+        report,
+        timeout_ms,
+        figures,
+        run,
+        refuses[:REFUSES_CHARS_MAX],
+        identity,
+        _aside(args.text("setAside", "")),
     )
     return (heard,)
 
@@ -75,6 +84,14 @@ def _paths(text: str) -> tuple[tuple[int, int], ...]:
         if len(each) <= _PATH_CHARS_MAX and _is_number(replica) and _is_number(micros):
             found.append((min(int(replica), NUMBER_MAX), min(int(micros), NUMBER_MAX)))
     return tuple(found)
+
+
+def _aside(text: str) -> KeptAside:
+    """What was set aside, `folders:bytes`. A malformed text counts as none, as with figures."""
+    folders, _, size = text.partition(":")
+    if len(text) > _PATH_CHARS_MAX or not _is_number(folders) or not _is_number(size):
+        return NOTHING
+    return KeptAside(min(int(folders), NUMBER_MAX), min(int(size), NUMBER_MAX))
 
 
 def _is_number(text: str) -> bool:

@@ -12,6 +12,7 @@ from domain.controller.change import AlterSet, GroupChange
 from domain.errors import GatewayError, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderStore
+from domain.set_aside import NOTHING
 from domain.store.message_store import MessageStore
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.topic.topic import Durability
@@ -169,7 +170,13 @@ class StoreNode(Machine):
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace(
-            "DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner, Strangers(log)
+            "DefaultCluster",
+            self.group.name,
+            known,
+            endpoint_text(self.host, REPLICATION),
+            self.learner,
+            Strangers(log),
+            lambda: NOTHING,
         )
         life = self.life = ReplicaTerm(
             follower, place, controllers, self._network(), TermEvents(self._elected, self._over, lambda text: None),

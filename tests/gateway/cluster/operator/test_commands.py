@@ -13,6 +13,7 @@ from controller.groups.groups import StoreGroups
 from domain.controller.change import ApplyId, CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
 from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
+from domain.set_aside import KeptAside
 from gateway.client.answer import NO_PERMISSION, AccessError
 from gateway.client.security import KeyPlace
 from gateway.cluster.operator import controllers as asked
@@ -373,6 +374,15 @@ def test_controllers_with_an_older_copy_are_told_of_and_restored(here: ScriptedC
     after = group_of(here.groups)
     assert (after.leader, after.leader_epoch, after.in_sync) == (2, 8, (2,))
     assert headgate(here, "status")[1].count("restore-controllers") == 0
+
+
+def test_status_shows_what_replicas_have_set_aside(here: ScriptedControllers) -> None:
+    here.heartbeats.heard(NAME, says(3, 1, 4_000_000), 3_000, 3, NOW_MS, aside=KeptAside(2, 12_345))
+    _, out = headgate(here, "status")
+    assert out.count("set aside") == 1
+    assert "replica 3 at h3:10911 keeps 12,345 bytes in 2 folders that were set aside: headgate set-aside list DIR there" in out
+    _, out = headgate(here, "status", "--json")
+    assert json.loads(out)["groups"][0]["replicas"][2]["heard"]["setAside"] == [2, 12_345]
 
 
 def test_status_says_why_a_replica_that_is_alive_does_not_follow(here: ScriptedControllers) -> None:

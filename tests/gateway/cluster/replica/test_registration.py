@@ -12,6 +12,7 @@ from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import StoreGroup
+from domain.set_aside import NOTHING
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registering_state import AGAIN_MS, LogFacts, RegisteringState, ReplicaPlace
 from gateway.cluster.strangers import Strangers
@@ -49,7 +50,7 @@ class LossyControllers:
 def test_an_answer_that_was_lost_costs_no_second_id() -> None:
     clock, controllers = VirtualClock(), LossyControllers()
     identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
-    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log))
+    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log), lambda: NOTHING)
     enrolled: list[int] = []
     enrolment = RegisteringState(
         place, lambda: LogFacts(7, 0, 0, 0), cast(Any, controllers), clock, lambda own, _group: enrolled.append(own)
@@ -87,7 +88,7 @@ class Directory:
     def starts(self, run: str, facts: LogFacts = EMPTY) -> str:
         """A process begins, and registers: why it may not, "" when it may."""
         identity = ReplicaIdentity(self.disk, cast(Any, FixedEntropy()), run)
-        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False, self.strangers)
+        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False, self.strangers, lambda: NOTHING)
         enrolment = RegisteringState(place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None)
         enrolment.start(enrolment.why)
         self.clock.run_for(AGAIN_MS * 3)

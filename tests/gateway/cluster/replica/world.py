@@ -13,6 +13,7 @@ from domain.limits import MILLISECOND_NS
 from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.replication.ports import LeaderStore
+from domain.set_aside import NOTHING
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
@@ -83,7 +84,7 @@ class SimReplica:
         follower.promote = lambda epoch: world.watched(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace(
             "cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"{self.host}:{REPLICATION}", False,
-            Strangers(log),
+            Strangers(log), lambda: NOTHING,
         )  # fmt: skip
         self.controllers = SimControllers(world, self.clock, self.number)
         self.life = ReplicaTerm(
