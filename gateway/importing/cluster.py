@@ -72,8 +72,8 @@ def _told_by_any(nameservers: Sequence[str], connections: ServerConnections) -> 
 
 
 def _read_broker(name: str, server: Server) -> SourceBroker:
-    topics = objects(server.table(codes.GET_ALL_TOPICS).get("topicConfigTable"))
-    groups = objects(server.table(codes.GET_ALL_GROUPS).get("subscriptionGroupTable"))
+    topics = server.all_of(codes.GET_ALL_TOPICS, "Topic", "topicConfigTable")
+    groups = server.all_of(codes.GET_ALL_GROUPS, "Group", "subscriptionGroupTable")
     offsets: dict[tuple[str, str], dict[int, int]] = {}
     for at, queues in objects(server.table(codes.GET_ALL_OFFSETS).get("offsetTable")).items():
         topic, _, group = at.partition("@")

@@ -30,7 +30,7 @@ COPIED: Final = (
 
 def copy_groups(brokers: Sequence[SourceBroker], node: Server, dry: bool) -> Iterator[Row]:
     """Make the groups at the node. A group that is there keeps its configuration."""
-    there = objects(node.table(codes.GET_ALL_GROUPS).get("subscriptionGroupTable"))
+    there = node.all_of(codes.GET_ALL_GROUPS, "Group", "subscriptionGroupTable")
     asked: list[tuple[str, Mapping[str, object], str]] = []
     for name, config, detail in _wanted(brokers):
         if name not in there:
@@ -82,7 +82,7 @@ def copy_positions(brokers: Sequence[SourceBroker], node: Server, dry: bool) -> 
     known = set(wanted(brokers))
     offsets = {pair for broker in brokers for pair in broker.offsets if pair[0] in known}
     pairs = sorted(pair for pair in offsets if not address.is_system_group(pair[1]))
-    topics = objects(node.table(codes.GET_ALL_TOPICS).get("topicConfigTable"))
+    topics = node.all_of(codes.GET_ALL_TOPICS, "Topic", "topicConfigTable")
     there = objects(node.table(codes.GET_ALL_OFFSETS).get("offsetTable"))
     for topic, group in pairs:
         name = f"{group} on {topic}"

@@ -16,6 +16,8 @@ from protocols.remoting.wire.frame import Frame
 
 TIMEOUT_S: Final = 30.0
 """Seconds for the answers to one write of requests."""
+PAGE: Final = 2_000
+"""Topics or groups that are asked for at a time."""
 _BARE_KEY = re.compile(rb"([{,]\s*)(-?\d+)(\s*:)")
 
 
@@ -48,7 +50,24 @@ class Server:
 
     def table(self, code: int, fields: Mapping[str, str] = {}) -> dict[str, object]:
         """The JSON object that answers a request. A refusal is a ConfigError."""
-        frame = self.ask(code, fields)
+        return self._table(code, self.ask(code, fields))
+
+    def all_of(self, code: int, kind: str, table: str) -> dict[str, dict[str, object]]:
+        """The whole table `table` of all topics or groups, name -> configuration. A refusal is a ConfigError.
+
+        It comes in pages; brokers before 5.4 answer with all of it. `kind`: Topic or Group, as the fields name it.
+        """
+        found: dict[str, dict[str, object]] = {}
+        while True:
+            frame = self.ask(code, {f"{kind.lower()}Seq": str(len(found)), f"max{kind}Num": str(PAGE)})
+            page = objects(self._table(code, frame).get(table))
+            is_new = page.keys() - found.keys()
+            found.update(page)
+            total = (frame.fields() or {}).get(f"total{kind}Num", "")
+            if not is_new or not total.isdigit() or len(found) >= int(total):
+                return found
+
+    def _table(self, code: int, frame: Frame) -> dict[str, object]:
         if frame.code != 0:
             raise ConfigError(f"{self} refuses request {code}: {rejected(frame, str(self), self._connections.key)}")
         found = json_of(frame.body)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from domain import address, limits
 from gateway.importing.cluster import SourceBroker
 from gateway.importing.row import Outcome, Row, done
-from gateway.importing.server import Server, number, objects
+from gateway.importing.server import Server, number
 from protocols.remoting import codes
 
 TYPE: Final = "message.type"
@@ -64,7 +64,7 @@ def _joined(before: Wanted | None, broker: SourceBroker, name: str, config: Mapp
 
 def copy_topics(brokers: Sequence[SourceBroker], cluster: str, node: Server, dry: bool) -> Iterator[Row]:
     """Make the topics at the node. A topic that is there keeps its queues and gets more when the cluster has more."""
-    there = objects(node.table(codes.GET_ALL_TOPICS).get("topicConfigTable"))
+    there = node.all_of(codes.GET_ALL_TOPICS, "Topic", "topicConfigTable")
     asked: list[tuple[Wanted, Outcome, str]] = []
     for name, topic in wanted(brokers).items():
         if name == cluster:

@@ -25,11 +25,12 @@ from protocols.remoting.namespace import Namespaces
 from protocols.remoting.nodes.replication import dispatch as replication_dispatch
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Reader, Rendering, RequestError, Steps, Ticket, success
+from protocols.remoting.tools.pages import TOO_LONG
 from protocols.remoting.wire.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.wire.frame import Frame, FrameDecoder
 
 LISTINGS: Final = frozenset({
-    codes.GET_ALL_TOPICS, codes.GET_BROKER_SYSTEM_TOPICS, codes.GET_UNIT_TOPICS, codes.GET_UNIT_SUBSCRIBED,
+    codes.GET_ALL_TOPICS, codes.GET_UNIT_TOPICS, codes.GET_UNIT_SUBSCRIBED,
     codes.GET_UNIT_SUBSCRIBED_ALONE, codes.GET_ALL_GROUPS, codes.GET_TOPICS, codes.GET_TOPICS_OF_CLUSTER, codes.GET_CONSUMERS,
     codes.GET_CONSUMED, codes.GET_TOPIC_STATS, codes.GET_PROGRESS, codes.GET_BACKLOG, codes.GET_TIME_SPANS,
     codes.GET_ALL_OFFSETS, codes.QUERY_CORRECTION,
@@ -218,7 +219,8 @@ class RemotingConnection(FramedTransport[Frame]):
         except StopIteration as stop:
             reply: bytes = stop.value
         except LongAnswerError:
-            text = f"the answer exceeds the {ANSWER_BYTES_MAX} bytes that clients take: ask about one topic or group"
+            remedy = TOO_LONG.get(ticket.code, "ask about one topic or group")
+            text = f"the answer exceeds the {ANSWER_BYTES_MAX} bytes that clients take: {remedy}"
             reply = ticket.reply(codes.SYSTEM_ERROR, remark=text)
         self._rendering = None
         self._end_listing(ticket, reply, now)

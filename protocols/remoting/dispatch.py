@@ -8,7 +8,7 @@ from typing import Final
 
 from domain.admin.broker import QueryNodeCounters, QueryNodePolicy, QueryRates
 from domain.admin.client import QueryClientPositions, QueryConnections, QueryProducers, QueryRunningInfo
-from domain.admin.group import CountWaitingMessages, DeleteGroup, ListGroups, ListRequestModes, QueryConsumedTopics, QueryGroup
+from domain.admin.group import CountWaitingMessages, DeleteGroup, ListRequestModes, QueryConsumedTopics, QueryGroup
 from domain.admin.lite import DispatchLite, QueryLiteClient, QueryLiteGroup, QueryLiteNode, QueryLiteParent, QueryLiteTopic
 from domain.admin.message import ViewMessage
 from domain.admin.position import ClonePositions, QueryBacklog, QueryProgress, QueryTimeSpans
@@ -32,7 +32,7 @@ from protocols.remoting.clients import lite, member, offset, pull, query, receiv
 from protocols.remoting.nameserver import registration, route
 from protocols.remoting.nodes import extension
 from protocols.remoting.ticket import Reader, flag, number, request, success, text
-from protocols.remoting.tools import admin, inventory, node, relay, replicas, statistics
+from protocols.remoting.tools import admin, inventory, node, pages, relay, replicas, statistics
 
 READERS: Final[Mapping[int, Reader]] = {
     codes.PULL: pull.read,
@@ -76,14 +76,14 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.UPDATE_TOPIC_LIST: admin.put_topics,
     codes.DELETE_TOPIC: request(DeleteTopic, success, "topic"),
     codes.GET_TOPIC: request(QueryTopic, admin.topic, "topic"),
-    codes.GET_ALL_TOPICS: request(ListTopics, admin.topics),
-    codes.GET_BROKER_SYSTEM_TOPICS: request(ListTopics, admin.system_topics),
+    codes.GET_ALL_TOPICS: pages.topics,
+    codes.GET_BROKER_SYSTEM_TOPICS: pages.system_topics,
     codes.GET_TOPIC_STATS: request(QueryTopicState, statistics.topic, "topic"),
     codes.GET_PROGRESS: request(partial(QueryProgress, times=True), statistics.progress, "consumerGroup", text("topic", "")),
     codes.UPDATE_GROUP: admin.put_group,
     codes.UPDATE_GROUP_LIST: admin.put_groups,
     codes.GET_GROUP: request(QueryGroup, admin.group, "group"),
-    codes.GET_ALL_GROUPS: request(ListGroups, admin.groups),
+    codes.GET_ALL_GROUPS: pages.groups,
     codes.SET_READABLE: admin.set_readable,
     codes.DELETE_GROUP: request(DeleteGroup, success, "groupName"),
     codes.RESET_OFFSET: relay.reset,

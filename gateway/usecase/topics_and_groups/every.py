@@ -19,6 +19,11 @@ def topics(metadata: Metadata, after: str = "") -> Iterator[Topic]:
         after = found[-1].name
 
 
+def topic_names(metadata: Metadata) -> Iterator[str]:
+    """The names of all topics."""
+    return (topic.name for topic in topics(metadata))
+
+
 def groups(metadata: Metadata) -> Iterator[Group]:
     """All groups."""
     after = ""

@@ -168,7 +168,7 @@ class Topics:
             answer(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist"))
 
     def _list(self, connection: ClientConnection, command: ListTopics) -> None:
-        if command.limit:
+        if 0 < command.limit <= STEP_ITEMS:
             connection.answer(TopicList(command.ticket, self._metadata.topics_after(command.after, command.limit)))
         else:
             self._questions.ask(connection, self._all(connection, command))
@@ -177,6 +177,8 @@ class Topics:
         found: list[Topic] = []
         for topic in every.topics(self._metadata, command.after):
             found.append(topic)
+            if len(found) == command.limit:
+                break
             if len(found) % STEP_ITEMS == 0:
                 yield
         connection.answer(TopicList(command.ticket, found))

@@ -1,4 +1,4 @@
-"""Administration of topics and groups: request codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313 and 351 to 353.
+"""Administration of topics and groups: request codes 17, 18, 21, 200, 201, 207, 215, 225, 311 to 313 and 351 to 353.
 
 RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicSysFlag.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from domain import address
 from domain.admin.group import GroupFound, GroupList, PutGroup, Readable, SetReadable
 from domain.admin.topic import ChangeTopic, TopicChange, TopicFound, TopicList
 from domain.topic import attribute
@@ -117,20 +116,17 @@ def _topic_config(topic: Topic) -> Mapping[str, object]:
 
 def topics(_client: Client, ticket: Ticket, event: TopicList) -> Rendering:
     """Reply of 21: `topicConfigTable` has a TopicConfig bean for each topic; the maps of static topics are empty."""
-    version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.topics), default=0)))
-    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (
-        version,
-        fastjson.dumps(fastjson.data_version()),
-    )
-    table = yield from fastjson.members((each.name, _topic_config(each)) for each in event.topics)
+    newest_ms = max((each.created_ms for each in event.topics), default=0)
+    return topic_table(ticket, event.topics, newest_ms, len(event.topics))
+
+
+def topic_table(ticket: Ticket, listed: Sequence[Topic], version_ms: int, total: int) -> Rendering:
+    """Reply of 21 with these topics. `version_ms`: of the data version; `total`: number of all topics."""
+    version, none = fastjson.dumps(fastjson.data_version(version_ms)), fastjson.dumps(fastjson.data_version())
+    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (version, none)
+    table = yield from fastjson.members((each.name, _topic_config(each)) for each in listed)
     body = b"".join((head, *table, b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'))
-    return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, body)
-
-
-def system_topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
-    """Reply of 305: the names of the system topics."""
-    own = (client.node.cluster, client.node.broker)
-    return _named(ticket, event, lambda each: each.name in own or address.is_system_topic(each.name))
+    return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(total)}, body)
 
 
 def _named(ticket: Ticket, event: TopicList, matches: Callable[[Topic], bool]) -> Rendering:
@@ -207,12 +203,18 @@ def _group_config(group: Group) -> Mapping[str, object]:
 
 def groups(_client: Client, ticket: Ticket, event: GroupList) -> Rendering:
     """Reply of 201: `subscriptionGroupTable` has a SubscriptionGroupConfig bean for each group."""
-    version = fastjson.dumps(fastjson.data_version(max((each.created_ms for each in event.groups), default=0)))
+    newest_ms = max((each.created_ms for each in event.groups), default=0)
+    return group_table(ticket, event, newest_ms, len(event.groups))
+
+
+def group_table(ticket: Ticket, event: GroupList, version_ms: int, total: int) -> Rendering:
+    """Reply of 201 with these groups. `version_ms`: of the data version; `total`: number of all groups."""
+    version = fastjson.dumps(fastjson.data_version(version_ms))
     forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
     table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)
     head = b'{"dataVersion":%b,"forbiddenTable":{' % version
     body = b"".join((head, *forbidden, b'},"subscriptionGroupTable":{', *table, b"}}"))
-    return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, body)
+    return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(total)}, body)
 
 
 def set_readable(_client: Client, frame: Frame) -> Outcome:

@@ -26,6 +26,7 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch
 from gateway.usecase.sessions.shared.start_positions import StartPositions
+from gateway.usecase.topics_and_groups import every
 from gateway.usecase.topics_and_groups.groups import Groups
 
 WILDCARD_TOPICS_MAX: Final = 256
@@ -94,7 +95,7 @@ class SharedSubscriptions:
         """Existing topics that may have messages for `pattern`, one above WILDCARD_TOPICS_MAX when there are more."""
         name = topic_of_filter(pattern)
         if name == "":
-            return list(islice(filter(is_routed, self._metadata.topic_names()), WILDCARD_TOPICS_MAX + 1))
+            return list(islice(filter(is_routed, every.topic_names(self._metadata)), WILDCARD_TOPICS_MAX + 1))
         return [name] if self._metadata.topic(name) is not None else []
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:

@@ -74,9 +74,6 @@ def test_topics_one_and_all(conn: RemotingConnection) -> None:
     frame = reply(conn)
     assert fields(frame) == {"totalTopicNum": "1"}
     assert json.loads(frame.body)["topicConfigTable"] == {"T": TOPIC_CONFIG}
-    system = one(conn, request(305), ListTopics)
-    conn.answer(TopicList(system.ticket, [TOPIC, Topic("TBW102"), Topic("b-a"), Topic("c1")]), 1)
-    assert json.loads(reply(conn).body) == {"topicList": ["TBW102", "b-a", "c1"]}
 
 
 def test_deleting_topics_and_groups() -> None:
