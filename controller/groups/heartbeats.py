@@ -23,6 +23,9 @@ SWEEP_MS: Final = 1_000
 """Least time between two walks over all heartbeats, in search of those that are over, while the limit is reached."""
 TOGETHER_MS: Final = 500
 """Connections that end within this time may have one cause."""
+BEATS_MISSED: Final = 5
+"""Part of the timeout within which a leader sends another heartbeat after the end of a connection: replicas of Headgate and
+brokers of Apache send ten in a timeout."""
 NEVER: Final = -TIMEOUT_MS_MAX
 """Time of the last heartbeat of a replica whose connection has ended."""
 
@@ -37,6 +40,8 @@ class HeartbeatKept(NamedTuple):
     run          random text of the sending process; "": it sent none
     refuses      as in HearReplica
     aside        as in HearReplica
+    parted       as in HearReplica
+    last_ms      time of the heartbeat, also after the end of its connection
     """
 
     at_ms: int
@@ -48,6 +53,8 @@ class HeartbeatKept(NamedTuple):
     run: str = ""
     refuses: str = ""
     aside: KeptAside = NOTHING
+    parted: int = 0
+    last_ms: int = 0
 
 
 _Replica = tuple[str, int]
@@ -75,7 +82,7 @@ class Heartbeats:
 
     def heard(
         self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
-        refuses: str = "", aside: KeptAside = NOTHING,
+        refuses: str = "", aside: KeptAside = NOTHING, parted: int = 0,
     ) -> None:  # fmt: skip
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
         if self.runs_elsewhere(group, report.id, run, now_ms):
@@ -96,7 +103,9 @@ class Heartbeats:
                 since_ms = before.since_ms
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
             self._unlink(key, before.connection)
-        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside)
+        self._heard[key] = HeartbeatKept(
+            now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, parted, now_ms
+        )
         self._by.setdefault(connection, {})[key] = None
         self._in.setdefault(group, {})[key] = None
 
@@ -188,14 +197,24 @@ class Heartbeats:
     def due(self, groups: Iterable[StoreGroup], now_ms: int) -> list[StoreGroup]:
         """Groups that need an election now: their leader is dead, or there is none, and a replica may win.
 
-        A leader that seems dead stays while no other replica may lead: it may still serve.
+        A leader that seems dead stays while no other replica may lead: it may still serve. So does one that has only ended its
+        connection to this controller, until it misses a heartbeat.
         """
         return [each for each in groups if self._is_due(each, now_ms)]
+
+    def may_return(self, group: StoreGroup, now_ms: int) -> bool:
+        """True for a leader whose connection has ended, while another one may bring its next heartbeat. A process that
+        is dead has ended its connections to followers, too: such a report is the second witness of its death."""
+        heard = self._heard.get((group.name, group.leader))
+        if heard is None or heard.at_ms != NEVER or now_ms - heard.last_ms > heard.timeout_ms // BEATS_MISSED:
+            return False
+        others = (self._heard[key] for key in self._in[group.name])
+        return not any(each.parted == group.leader and not _is_over(each, now_ms) for each in others)
 
     def _is_due(self, group: StoreGroup, now_ms: int) -> bool:
         if not group.members:
             return False  # the first election is asked for by a replica, as Apache's brokers do
-        if group.leader and not self.is_dead(group.name, group.leader, now_ms):
+        if group.leader and (not self.is_dead(group.name, group.leader, now_ms) or self.may_return(group, now_ms)):
             return False
         live = self.live(group, now_ms)
         return bool(electorate(group, live)) and not group.lacks_election(live)

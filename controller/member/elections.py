@@ -138,6 +138,8 @@ class Elections:
             return
         due = self._heartbeats.due(self._member.groups, now_ms)
         self._early = {each.name: self._early[each.name] for each in due if each.name in self._early}
+        if any(self._heartbeats.may_return(each, now_ms) for each in self._member.groups):
+            self._poll_soon(RETURN_LOOK_MS)
         for group in due:
             if group.name not in self._under_way:
                 wanted = self._asked[group.name].designated if group.name in self._asked and not group.leader else 0

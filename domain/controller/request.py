@@ -172,6 +172,7 @@ class HearReplica(TicketedCommand):
     refuses      why it does not follow the leader, for people; "": it does, or tries to
     identity     identity of the store group in its data directory; "": it has none, or does not say
     aside        what its data directory keeps that was set aside
+    parted       id of the leader that has ended its connection to this follower, until it follows again; 0: none has
     """
 
     group: str
@@ -182,6 +183,7 @@ class HearReplica(TicketedCommand):
     refuses: str = ""
     identity: str = ""
     aside: KeptAside = NOTHING
+    parted: int = 0
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("HearReplica", "identity"): "",
     ("HearReplica", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},
     ("ReplicaHeard", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},
+    ("HearReplica", "parted"): 0,
     ("ReplicaHeard", "refuses"): "",
     ("Welcome", "epoch"): 0,
     ("GreetController", "level"): 0,

@@ -12,6 +12,7 @@ from tests.kept.exchanges.identities import IDENTITIES
 from tests.kept.exchanges.orders import ORDERS
 from tests.kept.exchanges.questions import QUESTIONS
 from tests.kept.exchanges.since import LONGER, SINCE
+from tests.kept.exchanges.witnesses import WITNESSES
 from tests.kept.shown import differences, shown
 from tests.kept.vectors import load
 
@@ -44,6 +45,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-identities", IDENTITIES),
         ("since-orders", ORDERS),
         ("since-questions", QUESTIONS),
+        ("since-witnesses", WITNESSES),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:

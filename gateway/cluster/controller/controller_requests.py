@@ -274,20 +274,15 @@ class ControllerRequests:
         if group is None or refusal is not None or group.replica(command.report.id) is None:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
         else:
-            if self.elections is not None and not self.heartbeats.is_alive(command.group, command.report.id, now_ms):
+            is_news = command.parted or not self.heartbeats.is_alive(command.group, command.report.id, now_ms)
+            if self.elections is not None and is_news:
                 self.elections.hurry()
             if self.elections is not None and not group.leader and command.report.fence > 0:
                 self.elections.hurry()
             self.heartbeats.heard(
-                command.group,
-                command.report,
-                command.timeout_ms,
-                connection,
-                now_ms,
-                command.run,
-                command.refuses,
-                command.aside,
-            )
+                command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses,
+                command.aside, command.parted,
+            )  # fmt: skip
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))

@@ -88,6 +88,7 @@ class GroupControllers:
         """`endpoints`: controllers of the settings; `kept`: file with the last known controllers, read and updated; `run`:
         random text of this process."""
         self.refuses = ""
+        self._parted = 0
         self.newest = GroupWord(network.clock.monotonic_ns(), ())
         self.identity = ""
         self._run = run
@@ -256,6 +257,13 @@ class GroupControllers:
             self._beats.cancel()
             self._beats = self._after(0, self._beat)
 
+    def part(self, leader: int) -> None:
+        """Report that this leader has ended its connection to this follower, at once; 0: the replica follows again, or another
+        leader."""
+        before, self._parted = self._parted, leader
+        if leader and leader != before:
+            self.report_soon()
+
     def _beat(self) -> None:
         if self._closed or self._report is None:
             return
@@ -263,17 +271,9 @@ class GroupControllers:
         report, listener = self._report(), self._listener
         figures, aside = (None, NOTHING) if listener is None else (listener.measure(), listener.aside())
         fields = asking.heartbeat(
-            self._cluster,
-            self._group,
-            self._address,
-            report,
-            ALIVE_MS,
-            figures,
-            self._run,
-            self.refuses,
-            self.identity,
-            aside,
-        )
+            self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity,
+            aside, self._parted,
+        )  # fmt: skip
         for link in self._links:
             if not link.in_flight:
                 link.ask(Request(codes.BROKER_HEARTBEAT, fields), lambda _: None, ANSWER_MS)

@@ -42,8 +42,13 @@ REST_MS: Final = 100
 class LeaderLink:
     """`store.replication.ports.LeaderConnection` over remoting: connections to one leader, one after the other."""
 
-    def __init__(self, host: str, port: int, network: PeerNetwork, user: Following, broke: Callable[[], None]) -> None:
-        """`broke`: called when a connection has ended or could not be made."""
+    def __init__(
+        self, host: str, port: int, network: PeerNetwork, user: Following, accepted: Callable[[], None],
+        broke: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`accepted`: called when the leader has accepted this replica; `broke`: when a connection has ended or could not be
+        made."""
+        self._accepted = accepted
         self._broke = broke
         self._sign = network.sign
         self._user = user
@@ -94,6 +99,7 @@ class LeaderLink:
                 self._why = ""
         elif isinstance(event, FollowAccepted):
             self._user.accepted(event)
+            self._accepted()
         else:
             self._user.refused(event)
 
@@ -159,6 +165,7 @@ class FollowingState:
     def leave(self) -> None:
         """Stop following, and close the connection."""
         self._fence = 0
+        self._controllers.part(0)
         if self._following is not None:
             self._following.close()
         if self._link is not None:
@@ -276,15 +283,20 @@ class FollowingState:
             self._follower, term.own, place.group, epoch, network.clock, term.restart_log,
             FollowerPlace(place.serves, place.identity.run, place.gates, place.identity.group),
         )  # fmt: skip
-        self._link = LeaderLink(*address, network, following, self._broke)
+        self._link = LeaderLink(*address, network, following, self._accepted, self._broke)
         log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, epoch)
         self._link.start()
         term.follows(epoch)
 
+    def _accepted(self) -> None:
+        self._controllers.part(0)
+
     def _broke(self) -> None:
-        """A connection to the leader has ended."""
+        """A connection to the leader has ended. The controllers get to know it when it was the leader that has ended it."""
         self._meter.broke()
         following = self._following
+        if following is not None and following.follows:
+            self._controllers.part(self._leader)
         if following is not None and following.strange:
             self._place.strangers.refused(self._place.group, self._address, following.strange)
 

@@ -89,10 +89,10 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
 
 def heartbeat(
     cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
-    run: str = "", refuses: str = "", identity: str = "", aside: KeptAside = NOTHING,
+    run: str = "", refuses: str = "", identity: str = "", aside: KeptAside = NOTHING, parted: int = 0,
 ) -> Mapping[str, str]:  # fmt: skip
     """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. The last
-    four as in HearReplica."""
+    five as in HearReplica."""
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
@@ -105,6 +105,7 @@ def heartbeat(
         **({"groupIdentity": identity} if identity else {}),
         **({FENCE: str(report.fence)} if report.fence != UNKNOWN else {}),
         **({"setAside": f"{aside.folders}:{aside.size}"} if aside.folders else {}),
+        **({"parted": str(parted)} if parted else {}),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

@@ -53,16 +53,9 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     if max(len(run.encode()), len(identity.encode())) > TEXT_BYTES_MAX:
         raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"a run or an identity of more than {TEXT_BYTES_MAX} bytes")
     heard = HearReplica(
-        Ticket(frame, _heard),
-        args.text("brokerName"),
-        report,
-        timeout_ms,
-        figures,
-        run,
-        refuses[:REFUSES_CHARS_MAX],
-        identity,
-        _aside(args.text("setAside", "")),
-    )
+        Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity,
+        _aside(args.text("setAside", "")), max(_within(args, "parted", 0), 0),
+    )  # fmt: skip
     return (heard,)
 
 

@@ -111,6 +111,7 @@ def test_two_brokers_start_fail_over_and_come_back() -> None:
     assert first.alter(1, 2) == 0
 
     desk.heartbeats.closed(first.connection, desk.now_ms)
+    desk.now_ms += 2_001  # the next heartbeat, a second later as a rule, has not come over another connection
     (due,) = desk.heartbeats.due(desk.groups, desk.now_ms)
     change = informed(ElectLeader(GROUP, leader_epoch=due.leader_epoch), due, desk.heartbeats, desk.now_ms)
     assert desk.groups.apply(change).refusal is None

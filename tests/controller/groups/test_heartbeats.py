@@ -6,7 +6,7 @@ import pytest
 
 from controller.groups import heartbeats
 from controller.groups.groups import StoreGroups
-from controller.groups.heartbeats import TIMEOUT_MS, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Heartbeats
+from controller.groups.heartbeats import BEATS_MISSED, TIMEOUT_MS, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Heartbeats
 from domain.controller.change import ElectLeader
 from tests.controller.groups.sample import NAME, group_of, led, registered, says, start
 from tests.instructions import instructions
@@ -50,7 +50,7 @@ def test_a_controller_that_has_just_started_deposes_nobody(groups: StoreGroups) 
     assert beats.due(groups, START + TIMEOUT_MS + 1) == [group_of(groups)]
 
 
-def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once(groups: StoreGroups) -> None:
+def test_the_end_of_the_leaders_connections_asks_for_an_election_at_once(groups: StoreGroups) -> None:
     beats = heard(groups, START, 1, 2)
     assert beats.due(groups, START + 1) == []
     beats.closed(CONNECTIONS[2], START + 1)
@@ -58,7 +58,11 @@ def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once(groups: 
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[4], START + 1)
     beats.closed(CONNECTIONS[2], START + 1)
     beats.closed(CONNECTIONS[1], START + 1)
-    assert beats.due(groups, START + 1) == [group_of(groups)]
+    assert beats.due(groups, START + 1) == [], "another connection may bring its next heartbeat"
+    assert beats.due(groups, START + 3_000 // BEATS_MISSED) == []
+    assert beats.due(groups, START + 3_000 // BEATS_MISSED + 1) == [group_of(groups)], "it has missed one"
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[4], START + 1, parted=1)
+    assert beats.due(groups, START + 1) == [group_of(groups)], "a follower has lost it, too"
     groups.apply(ElectLeader(NAME, beats.live(group_of(groups), START + 1)))
     assert group_of(groups).leader == 2
     assert beats.due(groups, START + 1) == []

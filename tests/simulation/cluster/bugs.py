@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.groups import election, registration
+from controller.groups import election, heartbeats, registration
 from controller.member import grey_moves, log_writer
 from domain.controller.group import StoreGroup
 from domain.store.store_ports import StateChange
@@ -16,7 +16,7 @@ from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
 from store.replication import leading, set_review
 from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
-from tests.simulation.cluster import partings, store_node
+from tests.simulation.cluster import breaks, partings, store_node
 from tests.simulation.cluster.scene import run
 from tests.simulation.kit.bugs import Bugs, Patch
 
@@ -131,6 +131,12 @@ def shrinks_below_the_least(patch: Patch) -> None:
 def stays_at_the_replaced(patch: Patch) -> None:
     """A gateway stays at a leader that has been replaced, as long as that one gives signs of life."""
     patch.setattr(store_connection.StoreConnection, "_look_elsewhere", lambda self, why: None)
+
+
+@BUGS.found_by(breaks.run_leader, 3)
+def a_broken_connection_is_death(patch: Patch) -> None:
+    """A leader is replaced because its connection to a controller has ended."""
+    patch.setattr(heartbeats.Heartbeats, "may_return", lambda self, group, now_ms: False)
 
 
 class _MarkedState:

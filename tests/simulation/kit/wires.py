@@ -291,11 +291,11 @@ class Network:
         for each in waiting:
             each.move()
 
-    def reset(self, host: str, share: float) -> None:
-        """Break connections of a machine."""
+    def reset(self, host: str, share: float, peer: str = "") -> None:
+        """Break connections of a machine. `peer`: those to this one alone."""
         self.connections = [each for each in self.connections if not each.over]
         for each in self.connections:
-            if each.touches(host) and self._chance.random() < share:
+            if each.touches(host) and (not peer or each.touches(peer)) and self._chance.random() < share:
                 each.reset(self._chance)
 
     def dialer(self, machine: Host, connect_ns: int = CONNECT_NS) -> NetDialer:

@@ -44,6 +44,12 @@ class Beating(World):
             for each in self.brokers:
                 self.heartbeat(each)
 
-    def heartbeat(self, replica: int) -> None:
+    def die(self, leader: int, *replicas: int) -> None:
+        """These processes die: followers lose their connections to the leader, too, and report it."""
+        self.lose(leader, *replicas)
+        for each in self.brokers:
+            self.heartbeat(each, leader)
+
+    def heartbeat(self, replica: int, parted: int = 0) -> None:
         """One heartbeat of a replica."""
-        self.brokers[replica].ask(HearReplica(0, NAME, says(replica), ALIVE_MS))
+        self.brokers[replica].ask(HearReplica(0, NAME, says(replica), ALIVE_MS, parted=parted))

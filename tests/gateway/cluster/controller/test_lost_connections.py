@@ -72,9 +72,48 @@ def test_a_leader_that_does_not_come_back_is_replaced_in_time() -> None:
 @pytest.mark.parametrize("dead", [(1,), (1, 2), (2, 1)])
 def test_a_leader_that_dies_is_replaced_at_once_by_who_is_heard_all_the_while(dead: tuple[int, ...]) -> None:
     world = Led(1, 2, 3)
-    world.lose(*dead)
+    if dead[0] != 1:
+        world.lose(dead[0])
+    world.die(1, *(each for each in dead[1:] if each != 1))
     world.clock.run_for(2 * SETTLE_MS)
     assert world.group().leader == (3 if 2 in dead else 2)
+
+
+def test_one_broken_connection_of_a_leader_is_not_its_death() -> None:
+    world = Led(1, 2, 3)
+    for _ in range(3):
+        world.lose(1)
+        world.clock.run_for(BEAT_MS - 10)
+        world.connect(1)
+        world.pass_by(2 * RETURN_MS)
+        assert world.leads_on()
+
+
+def test_a_follower_that_loses_its_leader_alone_deposes_nobody() -> None:
+    world = Led(1, 2, 3)
+    for _ in range(8):
+        world.pass_by(BEAT_MS)
+        world.heartbeat(2, 1)
+    assert world.leads_on()
+
+
+def test_a_leader_whose_connection_ends_and_who_misses_a_heartbeat_is_replaced_without_a_witness() -> None:
+    world = Led(1, 2, 3)
+    world.lose(1)
+    world.pass_by(BEAT_MS)
+    assert world.leads_on()
+    world.pass_by(2 * BEAT_MS)
+    assert world.group().leader == 2
+
+
+def test_the_report_of_a_follower_that_is_gone_itself_is_no_witness() -> None:
+    world = Led(1, 2, 3)
+    world.heartbeat(3, 1)
+    world.lose(3)
+    world.clock.run_for(5)
+    world.lose(1)
+    world.clock.run_for(2 * SETTLE_MS)
+    assert world.leads_on()
 
 
 def test_a_replica_that_has_just_started_is_enough_to_know_that_the_leader_is_gone() -> None:
@@ -83,7 +122,7 @@ def test_a_replica_that_has_just_started_is_enough_to_know_that_the_leader_is_go
     world.pass_by(2 * RETURN_MS)
     world.connect(2)
     world.clock.run_for(2 * SETTLE_MS)
-    world.lose(1)
+    world.die(1)
     world.clock.run_for(2 * SETTLE_MS)
     assert world.group().leader == 2
 

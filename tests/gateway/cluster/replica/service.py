@@ -69,11 +69,13 @@ class Service:
         """The last heartbeats of the replicas."""
         return self._heartbeats.words(group, self.now_ms())
 
-    def heard(self, report: ReplicaReport, token: object, figures: ReplicaFigures | None, run: str) -> None:
+    def heard(self, report: ReplicaReport, token: object, figures: ReplicaFigures | None, run: str, parted: int) -> None:
         """A heartbeat."""
         if self.grey is not None and figures is not None:
             self.grey.heard(GROUP, report.id, figures)
-        self._heartbeats.heard(GROUP, report, 2_500, token, self.now_ms(), run)
+        self._heartbeats.heard(GROUP, report, 2_500, token, self.now_ms(), run, parted=parted)
+        if parted:
+            self._world.clock.call_soon(self._poll)
 
     def closed(self, token: object) -> None:
         """A life has ended."""
@@ -124,6 +126,7 @@ class SimControllers:
         self.refuses = self.identity = ""
         self.where = "10.0.0.0:9878"
         self._run = ""
+        self._parted = 0
         self.newest = GroupWord(clock.monotonic_ns(), ())
         self._world = world
         self._clock = clock
@@ -141,6 +144,12 @@ class SimControllers:
         self._beat()
         self._poll()
 
+    def part(self, leader: int) -> None:
+        """GroupControllers.part."""
+        self._parted = leader
+        if leader and self._reaches and self._report is not None:
+            self._world.service.heard(self._report(), self, None, self._run, leader)
+
     def close(self) -> None:
         """GroupControllers.close."""
         self._closed = True
@@ -157,7 +166,7 @@ class SimControllers:
         if not self._closed and self._report is not None:
             self._after(250 * MILLISECOND_NS, self._beat)
             if self._reaches:
-                self._world.service.heard(self._report(), self, self._listener.measure(), self._run)
+                self._world.service.heard(self._report(), self, self._listener.measure(), self._run, self._parted)
 
     def _poll(self) -> None:
         if not self._closed:
