@@ -38,6 +38,9 @@ class ReplicaState:
     confirmed   position up to which it may serve
     eras        eras of its log, ascending
     followers   those that are connected, by their numbers; none at a follower
+    confirming  of a leader: members of the SyncStateSet, itself included, that hold each confirmed record
+    min_in_sync of a leader: members without which no append above `flushed` is taken
+    acks        of a leader: as in StoreGroup; 0: all members confirm
     """
 
     own: int
@@ -47,6 +50,9 @@ class ReplicaState:
     confirmed: int
     eras: Sequence[Era] = ()
     followers: Sequence[FollowerFound] = ()
+    confirming: int = 0
+    min_in_sync: int = 0
+    acks: int = 0
 
 
 class ReplicaView(Protocol):

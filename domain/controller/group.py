@@ -150,6 +150,17 @@ class StoreGroup:
         return self.least or (1 if sum(not each.learner for each in self.replicas) <= 2 else 2)
 
     @property
+    def one_disk_note(self) -> str:
+        """What the default of two replicas costs, text for people; "": it is another number, or set by an operator."""
+        if self.least or sum(not each.learner for each in self.replicas) != 2:
+            return ""
+        return (
+            "of two replicas one in sync is enough for sends (min_in_sync 1, the default): while the other one is away, what "
+            "is acknowledged is on one disk alone, and is lost with it. To have sends refused then: headgate cluster set "
+            f"{self.name} --min-in-sync 2"
+        )
+
+    @property
     def acks_are_possible(self) -> bool:
         """True when the wanted number of members is 0, or from `min_in_sync` to the number of replicas that are no learners."""
         return not self.wanted_acks or self.min_in_sync <= self.wanted_acks <= sum(not each.learner for each in self.replicas)

@@ -307,6 +307,7 @@ def _dispatcher(place: ClientPlace, policy: NodePolicy, side: StoreSide) -> Disp
         policy=policy,
         tails=None if side.waits is None else LiveTails(side.waits, side.interest),
         refusal=None if is_rocketmq(config) else lambda: store.broken,
+        replica=side.replica,
     )
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])

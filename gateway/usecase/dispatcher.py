@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from domain.admin.replica import ReplicaView
 from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -73,9 +74,10 @@ class Dispatcher:
         policy: NodePolicy,
         tails: LiveTails | None = None,
         refusal: Callable[[], Failure | None] | None = None,
+        replica: ReplicaView | None = None,
     ) -> None:
         """`tails`: the store reports arrivals only in topics that somebody follows; None: it reports all.
-        `refusal`: as in `HeldSends`."""
+        `refusal`: as in `HeldSends`. `replica`: None when the store keeps its log alone."""
         log, leases, positions, pulls = store.log, store.leases, store.positions, store.pulls
         metadata, state = store.metadata, store.state
         self.counters = MessageCounters(clock)
@@ -113,7 +115,7 @@ class Dispatcher:
             Relaying(self.registry, self.topics, log, self.sending, clock),
             ConnectionQueries(positions, metadata, self.registry, self.questions),
             ProgressQueries(log, positions, store.outlook, metadata, self.counters, self.rights, self.questions),
-            PolicyChanging(policy, store.transactions.check_policy, metadata),
+            PolicyChanging(policy, store.transactions.check_policy, metadata, replica),
             self.counters,
             Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving, self.questions),
             locks,

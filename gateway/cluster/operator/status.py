@@ -138,6 +138,7 @@ def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], found:
         out += ["", headline(group)]
         out += table([REPLICA_TITLES, *replica_rows(group, heard)])
         out += aside_lines(group, heard)
+        out += [f"note: {group.one_disk_note}"] if group.one_disk_note else []
     out += ["", *(f"! {each}" for each in found)] if found else ["", "all is well"]
     return out
 

@@ -35,6 +35,7 @@ class LeadingState:
     store        its store behind the fence of the leadership, also before it may serve
     serves       True: the store was passed to `elected`, which owns it, or is closed
     _lacking     ids of the replicas out of sync
+    _note        StoreGroup.one_disk_note as last logged
     _looking     True: a query of the group is in flight
     _turn        count of the answers of `reader_for`, for round robin
     """
@@ -56,6 +57,7 @@ class LeadingState:
         self._cut_off = CutOff(self.leading, controllers, clock, self._handover.ask, term.end)
         self._lines = RepeatedLines(log, clock)
         self._lacking: tuple[int, ...] = ()
+        self._note = ""
         self._looking = False
         self._turn = 0
 
@@ -67,6 +69,7 @@ class LeadingState:
             self.log.epoch,
             self.log.begin,
         )
+        self._say_note(self.leading.group)
         self.leading.start()
         self._handover.watch()
         self._cut_off.watch()
@@ -115,6 +118,7 @@ class LeadingState:
     def heard(self, group: StoreGroup) -> None:
         """Take the state of the group from a controller. A line is logged whenever the set of replicas out of sync changes."""
         self.leading.group_heard(group)
+        self._say_note(group)
         lacking = group.lacking
         if lacking == self._lacking:
             return
@@ -126,6 +130,11 @@ class LeadingState:
             )  # fmt: skip
         else:
             log.info("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
+
+    def _say_note(self, group: StoreGroup) -> None:
+        if group.one_disk_note and group.one_disk_note != self._note:
+            log.warning("store group %s: %s", group.name, group.one_disk_note)
+        self._note = group.one_disk_note
 
     def heard_slow(self, slow: frozenset[int]) -> None:
         """The controllers have reported the slow replicas."""
@@ -191,7 +200,10 @@ class LeadingState:
             for _, each in sorted(leading.followers.items())
             if each.connection is not None
         ]  # fmt: skip
-        return ReplicaState(self._term.own, True, "", self.log.written, leading.written, self.log.eras(), found)
+        return ReplicaState(
+            self._term.own, True, "", self.log.written, leading.written, self.log.eras(), found, group.confirming,
+            group.min_in_sync, group.acks,
+        )  # fmt: skip
 
     def figures(self) -> dict[str, float]:
         """Metrics of the log, by name."""

@@ -12,6 +12,7 @@ from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, Comma
 from gateway.usecase.allowed_commands import AllowedCommands
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
+from gateway.usecase.tools.node_policy import FollowerPolicy
 from gateway.usecase.tools.replication import Replicas
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.rights import Rights
@@ -45,7 +46,8 @@ def compose_follower(
         return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
 
     presence = Presence(clock.wall_ms(), figures)
-    verbs = AllowedCommands(REFUSED, reading, presence, Replicas(replica, reads.figures), code=ErrorCode.STORE_UNAVAILABLE)
+    tools = Replicas(replica, reads.figures), FollowerPolicy(replica, reads.metadata)
+    verbs = AllowedCommands(REFUSED, reading, presence, *tools, code=ErrorCode.STORE_UNAVAILABLE)
     gate = gate_before(verbs, access, clock)
     side = make_client_side(place, ClientSide, CommandPath(place, gate), ClientUsers(records, access))
     return side, reading, presence

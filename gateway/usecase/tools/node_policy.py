@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, final
 
 from domain import limits
 from domain.admin.broker import ChangeNodePolicy, NodePolicyFound, QueryNodePolicy
+from domain.admin.replica import ReplicaView
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.store.store_ports import Metadata
@@ -29,10 +30,21 @@ CHECK_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
+def replica_values(replica: ReplicaView) -> dict[str, str]:
+    """The values of a replica of a store group, for tools: its number, whether it leads, and of a leader who confirms."""
+    state = replica.state()
+    confirms = {"confirming": state.confirming, "min_in_sync": state.min_in_sync, "acks": state.acks} if state.leads else {}
+    return {name: str(value) for name, value in {"replica": state.own, "leads": state.leads, **confirms}.items()}
+
+
 class PolicyChanging:
     """The verbs ChangeNodePolicy and QueryNodePolicy."""
 
-    def __init__(self, policy: NodePolicy, check_policy: TransactionCheckPolicy, metadata: Metadata) -> None:
+    def __init__(
+        self, policy: NodePolicy, check_policy: TransactionCheckPolicy, metadata: Metadata, replica: ReplicaView | None
+    ) -> None:
+        """`replica`: None when the store keeps its log alone."""
+        self._replica = replica
         self._policy = policy
         self._check_policy = check_policy
         self._metadata = metadata
@@ -42,6 +54,8 @@ class PolicyChanging:
         values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}
         values.update((name, str(getattr(self._check_policy, field))) for name, (field, _) in CHECK_SETTINGS.items())
         values["durability"] = self._metadata.default_durability().value
+        if self._replica is not None:
+            values.update(replica_values(self._replica))
         connection.answer(NodePolicyFound(command.ticket, values))
 
     def _change(self, connection: ClientConnection, command: ChangeNodePolicy) -> None:
@@ -84,3 +98,17 @@ def _whole(name: str, text: str, most: int, least: int = 1) -> int | Failure:
     if text.isascii() and text.isdigit() and len(text) <= 9 and least <= int(text) <= most:
         return int(text)
     return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is {least} to {most}, not {text[:40]}")
+
+
+@final
+class FollowerPolicy:
+    """The verb QueryNodePolicy of a replica that follows: its policy begins when it leads."""
+
+    def __init__(self, replica: ReplicaView, metadata: Metadata) -> None:
+        self._replica = replica
+        self._metadata = metadata
+        self.verbs: Verbs = {QueryNodePolicy: self._query}
+
+    def _query(self, connection: ClientConnection, command: QueryNodePolicy) -> None:
+        values = {"durability": self._metadata.default_durability().value, **replica_values(self._replica)}
+        connection.answer(NodePolicyFound(command.ticket, values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound
@@ -49,7 +49,6 @@ FIXED: Final[Mapping[str, str]] = {
     "brokerTopicEnable": "true",
     "clusterTopicEnable": "true",
     "slaveReadEnable": "false",
-    "enableControllerMode": "false",
     "coldDataFlowControlEnable": "false",
     "regionId": REGION,
 }
@@ -67,15 +66,36 @@ def configuration(client: Client, ticket: Ticket, event: NodePolicyFound) -> byt
     own = client.node
     controlled = str(own.authority is not None).lower()
     text = (
-        f"brokerName={own.broker}\nbrokerClusterName={own.cluster}\nbrokerId=0\nbrokerIP1={own.host}\n"
-        f"listenPort={own.port}\nnamesrvAddr={own.namesrv}\nbrokerRole=ASYNC_MASTER\n"
+        f"brokerName={own.broker}\nbrokerClusterName={own.cluster}\nbrokerIP1={own.host}\n"
+        f"listenPort={own.port}\nnamesrvAddr={own.namesrv}\n"
         f"flushDiskType={'SYNC_FLUSH' if 'flushed' in event.values['durability'] else 'ASYNC_FLUSH'}\n"
         f"authenticationEnabled={controlled}\nauthorizationEnabled={controlled}\n"
     )
-    text += "".join(f"{name}={value}\n" for name, value in FIXED.items())
-    text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
+    text += "".join(f"{name}={value}\n" for name, value in (*_replication(event.values), *FIXED.items()))
+    text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items() if ours in event.values)
     version = fastjson.dumps(fastjson.data_version()).decode()
     return ticket.reply(codes.SUCCESS, {"version": version}, text.encode())
+
+
+def _replication(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The role of the node, and how many replicas a send at the default level waits for, as a broker in controller mode has it.
+
+    A node before, and tools, read from it what an acknowledgement promises. A store alone, or with a default level that waits
+    for no replica, is an ASYNC_MASTER.
+    """
+    follows = values.get("leads") == "False"
+    copies = values.get("confirming", "1") if "replicated" in values["durability"] else "1"
+    yield "brokerId", values["replica"] if follows else "0"
+    yield "brokerRole", "SLAVE" if follows else "SYNC_MASTER" if int(copies) > 1 or _waits_for_set(values) else "ASYNC_MASTER"
+    yield "enableControllerMode", str("replica" in values).lower()
+    yield "inSyncReplicas", copies
+    yield "minInSyncReplicas", values.get("min_in_sync", "1")
+    yield "allAckInSyncStateSet", str(_waits_for_set(values)).lower()
+
+
+def _waits_for_set(values: Mapping[str, str]) -> bool:
+    """True when a send at the default level waits for all members of the SyncStateSet."""
+    return values.get("acks") == "0" and "replicated" in values["durability"]
 
 
 def configure(_client: Client, frame: Frame) -> Outcome:

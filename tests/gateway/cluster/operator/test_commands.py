@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
-from domain.controller.change import ApplyId, CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    CleanReplicas,
+    ElectLeader,
+    RecoverGroup,
+    RegisterReplica,
+    SetAcks,
+    SetMinInSync,
+)
 from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
 from domain.set_aside import KeptAside
@@ -435,3 +445,40 @@ def test_an_access_key_that_is_changed_while_a_tool_waits_is_read_again(here: Sc
         place.write_text("after:password\n")
         assert controllers.controller(server.address).why == ""
         controllers.close()
+
+
+def test_the_number_of_members_that_confirm_is_set_and_shown(here: ScriptedControllers) -> None:
+    for number in (1, 2, 3):
+        here.hear(replace(says(number, 1, 5_000_000), fence=0))
+    assert headgate(here, "set", NAME, "--acks", "4") == (
+        2, f"acks of store group {NAME} is 2 (min_in_sync) to 3 (its replicas that can be in sync), or 0 for all: 4 is not "
+        "possible",
+    )  # fmt: skip
+    code, out = headgate(here, "set", NAME, "--acks", "2")
+    assert code == 0
+    assert "all of them confirm (acks, to be 2), an election needs 1" in out
+    assert "From then on an election needs 2 of 3 members that are alive with their logs" in out
+    assert headgate(here, "set", NAME)[0] == 2, "nothing to change"
+
+
+def test_a_group_whose_members_are_too_few_for_an_election_says_what_it_waits_for() -> None:
+    groups = led((1, 2, 3))
+    assert groups.apply(SetAcks(NAME, 2)).refusal is None
+    altered = AlterSet(NAME, 1, 1, group_of(groups).set_epoch, tuple(map(member, (1, 2, 3))), acks=2)
+    assert groups.apply(altered).refusal is None
+    start(groups, 1)
+    with ScriptedControllers(groups) as found:
+        found.hear(says(1))
+        _, out = headgate(found, "status")
+    assert "nobody leads; 2 of 3 members have to be alive (acks is 2): waits for replica 2 or 3" in out
+    assert "2 of them confirm (acks), an election needs 2" in out
+
+
+def test_what_the_default_of_two_replicas_costs_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClusterControllers, "why_not_reached", lambda self, address: "")
+    with ScriptedControllers(led((1, 2), replicas=2)) as found:
+        found.hear(says(1), says(2))
+        code, out = headgate(found, "status")
+        assert (code, "note: of two replicas one in sync is enough for sends" in out) == (0, True)
+        assert "note:" not in headgate(found, "set", NAME, "--min-in-sync", "2")[1]
+        assert "note:" not in headgate(found, "status")[1], "an operator has decided"

@@ -24,6 +24,7 @@ from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.topic.topic import Durability, Group, Topic
+from gateway.apache.topics.broker_capabilities import ALWAYS, IN_SYNC, NEVER, BrokerCapabilities
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.tools.node import properties
 from tests.protocols.remoting.frames import connection, exchanged, fields, one, refused_reply, reply, request
@@ -181,6 +182,35 @@ def test_the_configuration_and_counters_of_the_broker(conn: RemotingConnection) 
     assert (table["commitLogDiskRatio"], table["consumeQueueDiskRatio"]) == ("0.2500", "0.2500")
     assert (table["commitLogMinOffset"], table["commitLogMaxOffset"]) == ("600", "900")
     assert all(isinstance(value, str) for value in table.values())
+
+
+LEADER = {"replica": "3", "leads": "True", "confirming": "2", "min_in_sync": "2", "acks": "0"}
+
+
+@pytest.mark.parametrize(
+    ("durability", "values", "role", "copies"),
+    [
+        ("flushed", {}, ("ASYNC_MASTER", "0", "1", "1", "false", "false"), NEVER),
+        ("replicated+flushed", LEADER, ("SYNC_MASTER", "0", "2", "2", "true", "true"), ALWAYS),
+        ("replicated", {**LEADER, "acks": "2"}, ("SYNC_MASTER", "0", "2", "2", "false", "true"), ALWAYS),
+        ("flushed", LEADER, ("ASYNC_MASTER", "0", "1", "2", "false", "true"), NEVER),
+        (
+            "replicated+flushed", {**LEADER, "confirming": "1", "min_in_sync": "1"},
+            ("SYNC_MASTER", "0", "1", "1", "true", "true"), IN_SYNC,
+        ),
+        ("replicated+flushed", {"replica": "3", "leads": "False"}, ("SLAVE", "3", "1", "1", "false", "true"), NEVER),
+    ],
+    ids=["alone", "all members", "acks", "no replica by default", "two replicas, one of them away", "a follower"],
+)  # fmt: skip
+def test_the_role_and_the_copies_are_those_of_the_replica_and_a_gateway_before_it_believes_them(
+    conn: RemotingConnection, durability: str, values: dict[str, str], role: tuple[str, ...], copies: int
+) -> None:
+    asked = one(conn, request(26), QueryNodePolicy)
+    conn.answer(NodePolicyFound(asked.ticket, {"durability": durability, **values}), 1)
+    told = properties(reply(conn).body)
+    names = "brokerRole", "brokerId", "inSyncReplicas", "minInSyncReplicas", "allAckInSyncStateSet", "enableControllerMode"
+    assert tuple(told[name] for name in names) == role
+    assert BrokerCapabilities("broker-a", "V5_3_3", told).copies == copies
 
 
 @pytest.mark.parametrize(
