@@ -10,7 +10,7 @@ from controller.groups import election, heartbeats, registration
 from controller.member import grey_moves, log_writer
 from domain.controller.group import StoreGroup
 from domain.store.store_ports import StateChange
-from gateway.cluster.forwarding import store_connection
+from gateway.cluster.forwarding import store_addresses, store_connection
 from gateway.cluster.replica import cut_off
 from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
@@ -106,6 +106,12 @@ def old_reports_elect(patch: Patch) -> None:
         return own(group, replace(change, leader_epoch=group.leader_epoch, fenced=tuple(each.id for each in change.live)))
 
     patch.setattr(election, "_fenced", fenced)
+
+
+@BUGS.found_by(run, 10, first=3, step=4)
+def knows_the_settings_alone(patch: Patch) -> None:
+    """A gateway looks for its store at the addresses of its settings alone."""
+    patch.setattr(store_addresses.StoreAddresses, "take", lambda self, replicas: False)
 
 
 @BUGS.found_by(run, 20)

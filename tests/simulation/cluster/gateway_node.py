@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.store_addresses import StoreAddresses
 from gateway.cluster.forwarding.store_connection import StoreConnection
+from gateway.cluster.forwarding.store_report import ReportedStore
 from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.connection_limits import ConnectionLimits
@@ -23,6 +25,7 @@ from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
 from protocols.remoting.nodes.node_dialog import NodeDialog
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.links import DatagramLink, Link, Party, end_clients
 from tests.simulation.ledger import Traced
 from tests.simulation.world import PORTS
@@ -31,12 +34,28 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
     from tests.simulation.cluster.store_group import SimGroup
 
+REMOTING = 10911
 PATIENCE_S = (1.0, 2.0)
 """gateway.node.roles.store_address.StoreAddress.patience_s of a store with several addresses."""
 
 
 def _unheard() -> None:
     """Whether a gateway waits for its store is asked of its forwarders here."""
+
+
+class DiskFile:
+    """`AddressFile` on the disk of a machine."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self._disk = disk
+
+    def read(self) -> bytes:
+        """AddressFile.read."""
+        return self._disk.read_all("store-replicas") or b""
+
+    def replace(self, data: bytes) -> None:
+        """AddressFile.replace."""
+        self._disk.replace("store-replicas", data)
 
 
 class ClusterLink(Link):
@@ -69,6 +88,7 @@ class GatewayNode(Machine):
     links: list[Link | DatagramLink]
     forwarders: Forwarders
     _port = 20_000
+    _seeds: Sequence[tuple[str, int]] = ()
 
     def __init__(self, cluster: Cluster, group: SimGroup, name: str, host: str) -> None:
         super().__init__(cluster, name, host)
@@ -76,15 +96,37 @@ class GatewayNode(Machine):
 
     def began(self) -> None:
         """Machine.began."""
-        cluster, clock, entropy = self.cluster, self.clock, self.entropy
         self.links = []
+        leader = self.group.leader()
+        if not self.group.learned:
+            self._seeds = self.group.endpoints
+        elif not self._seeds and leader is not None:
+            self._seeds = [(leader.host, REMOTING)]
+        if self._seeds:
+            self._connect()
+        else:
+            self.clock.call_at(self.clock.monotonic_ns() + 10 * MILLISECOND_NS, self.began)
+
+    def _connect(self) -> None:
+        cluster, clock, entropy = self.cluster, self.clock, self.entropy
         lives = [entropy.token(16) for _ in range(cluster.connections)]
         self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS, self._store_lost, Traffic)
         self.records = AccessRecords(None, access_of(self.group.config).grants, self.forwarders.state)
         dialer = cluster.net.dialer(self, int(PATIENCE_S[0] * SECOND_NS))
-        for each in self.forwarders.each:
-            dialog = partial(NodeDialog, each, None)
-            StoreConnection(self.group.endpoints, dialog, dialer, PATIENCE_S, clock, entropy, _unheard).start()
+        addresses = StoreAddresses(self._seeds, DiskFile(self.disk))
+        connections = [
+            StoreConnection(addresses.endpoints, partial(NodeDialog, each, None), dialer, PATIENCE_S, clock, entropy, _unheard)
+            for each in self.forwarders.each
+        ]
+
+        def replicas(found: Mapping[int, str]) -> None:
+            if addresses.take(found):
+                for each in connections:
+                    each.follow(addresses.endpoints, dialer, PATIENCE_S)
+
+        ReportedStore(self.forwarders.state, _unheard, replicas)
+        for each in connections:
+            each.start()
         self._reach()
 
     def _reach(self) -> None:

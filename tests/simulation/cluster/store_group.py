@@ -24,6 +24,7 @@ class SimGroup:
     name       of the group
     config     of its replicas and gateways
     endpoints  (host, port) of its replicas, for gateways
+    learned    True, in every fourth run: gateways are told the address of the first leader alone, and learn the others
     """
 
     def __init__(self, cluster: Cluster, number: int, stores: int, gateways: int) -> None:
@@ -33,6 +34,7 @@ class SimGroup:
         self.config = Config(broker=self.name)
         hosts = [f"10.0.{10 * number - 9}.{at}" for at in range(1, stores + 1)]
         self.endpoints = [(host, REMOTING) for host in hosts]
+        self.learned = cluster.seed % 4 == 3
         self.checkers = Checkers(cluster, self)
         label = "" if number == 1 else f"{self.name} "
         self.stores = [StoreNode(cluster, self, f"{label}store {at}", at, host) for at, host in enumerate(hosts, 1)]

@@ -16,6 +16,7 @@ from domain.set_aside import NOTHING
 from domain.store.message_store import MessageStore
 from domain.store.store_event import StoreEvent, StoreEventKind
 from domain.topic.topic import Durability
+from gateway.cluster.forwarding.store_report import StoreReport
 from gateway.cluster.replica import identity
 from gateway.cluster.replica.controllers import Changed, GroupControllers
 from gateway.cluster.replica.damaged_start import DamagedStart
@@ -177,6 +178,7 @@ class StoreNode(Machine):
             self.learner,
             Strangers(log),
             lambda: NOTHING,
+            gates=endpoint_text(self.host, REMOTING),
         )
         life = self.life = ReplicaTerm(
             follower, place, controllers, self._network(), TermEvents(self._elected, self._over, lambda text: None),
@@ -298,6 +300,8 @@ class StoreNode(Machine):
             unfinished_bytes=parts.unfinished_bytes,
         )  # fmt: skip
         cluster.net.listen(Listener(self, REMOTING, context, parts.adapters.streams["remoting"]))
+        assert self.life is not None
+        StoreReport(self.clock, parts.forwarded, list, self.life.gates).start()
         self.note(f"serves in epoch {self.store.replica.epoch}")
         cluster.served(self, self.store)
 
