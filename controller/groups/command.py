@@ -53,6 +53,7 @@ LATER: Final = {
     (RegisterReplica, "fresh"): VERSION_WITH_IDENTITY,
     (ElectLeader, "fresh"): VERSION_WITH_IDENTITY,
     (FoundGroup, "fresh"): VERSION_WITH_IDENTITY,
+    (ApplyId, "dead"): VERSION_WITH_ACKS,
     (AlterSet, "acks"): VERSION_WITH_ACKS,
     (ElectLeader, "fenced"): VERSION_WITH_ACKS,
 }

@@ -11,8 +11,11 @@ from domain.controller.group import REPLICAS_MAX, UNKNOWN, StoreGroup, StoreRepl
 
 
 def apply_id(group: StoreGroup, change: ApplyId) -> Decision:
-    """Give an id to a node. An id that was once given is never another node's."""
+    """Give an id to a node. An id that was once given is another node's only when its own node has lost its directory."""
     known = group.replica(change.id)
+    if known is not None and known.node != change.node and _is_lost(group, known, change):
+        now = replace(known, node=change.node, run="")
+        return Decision(replace(group, replicas=tuple(now if each.id == now.id else each for each in group.replicas)))
     if known is not None:
         return Decision(group, None if known.node == change.node else GroupRefusal.ID_TAKEN)
     if change.id != group.next_id or change.cluster != group.cluster:
@@ -21,6 +24,15 @@ def apply_id(group: StoreGroup, change: ApplyId) -> Decision:
         return Decision(group, GroupRefusal.TOO_MANY)
     replica = StoreReplica(change.id, change.node, change.address)
     return Decision(replace(group, next_id=change.id + 1, replicas=(*group.replicas, replica)))
+
+
+def _is_lost(group: StoreGroup, known: StoreReplica, change: ApplyId) -> bool:
+    """True when a replica is dead, its address is the applicant's, and no acknowledgement and no election counts its log.
+
+    Its own directory, should it come back, gets another id.
+    """
+    is_needed = known.member in group.members or group.leader == known.id
+    return known.id in change.dead and known.address == change.address and change.cluster == group.cluster and not is_needed
 
 
 def register(group: StoreGroup, change: RegisterReplica) -> Decision:

@@ -9,6 +9,7 @@ from domain.controller.answer import GroupRefusal
 from domain.controller.change import (
     ANY_EPOCH,
     AlterSet,
+    ApplyId,
     CleanReplicas,
     ElectLeader,
     FoundGroup,
@@ -32,11 +33,21 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
         return replace(change, live=live, leader_epoch=epoch, fenced=tuple(each.id for each in live if each.fence == epoch))
     if isinstance(change, RecoverGroup | FoundGroup):
         return replace(change, live=heartbeats.live(group, now_ms))
+    if isinstance(change, ApplyId):
+        return replace(change, dead=_lost(change, group, heartbeats, now_ms))
     if isinstance(change, AlterSet):
         return replace(change, dead=heartbeats.dead(group, now_ms))
     if isinstance(change, CleanReplicas):
         return replace(change, live=tuple(each.id for each in heartbeats.live(group, now_ms)))
     return change
+
+
+def _lost(change: ApplyId, group: StoreGroup, heartbeats: Heartbeats, now_ms: int) -> tuple[int, ...]:
+    """The replica that had the id before, when it is dead and another node applies for it."""
+    known = group.replica(change.id)
+    if known is None or known.node == change.node or not heartbeats.is_dead(group.name, change.id, now_ms):
+        return ()
+    return (change.id,)
 
 
 def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupRefusal | None:

@@ -30,6 +30,8 @@ class ApplyId(GroupChange):
     id        the next id of the group, or the one that the node has
     node      text by which the node proves that the id is its own
     address   host:port
+    dead      replicas that were dead when the change was proposed. The id of one of them at the same address, which is not in
+              the SyncStateSet, is given to the node: its directory is lost, and with it the text of before
 
     Refusals: ID_TAKEN, TOO_MANY.
     """
@@ -38,6 +40,7 @@ class ApplyId(GroupChange):
     id: int
     node: str
     address: str
+    dead: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

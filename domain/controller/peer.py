@@ -14,7 +14,8 @@ IDENTITY_LEVEL: Final = 2
 ACKS_LEVEL: Final = 3
 LEVEL: Final = ACKS_LEVEL
 """What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas; 2:
-identities of store groups; 3: their `acks`."""
+identities of store groups; 3: their `acks`, and ids of
+lost directories."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("FollowAccepted", "checksum"): 0,
     ("LogBytes", "question"): 0,
     ("LogHeld", "answers"): 0,
+    ("ApplyId", "dead"): [],
     ("RegisterReplica", "run"): "",
     ("RegisterReplica", "runs_before"): [],
     ("RegisterReplica", "identity"): "",

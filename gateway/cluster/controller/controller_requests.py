@@ -19,7 +19,7 @@ from controller.slow_replicas.detector import GreyDetector
 from controller.slow_replicas.record import FiguresRecord
 from domain.address import endpoint_text
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica, SetAcks
+from domain.controller.change import ApplyId, ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica, SetAcks
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import StoreGroup
 from domain.controller.peer import (
@@ -146,6 +146,8 @@ class ControllerRequests:
         """
         if isinstance(change, RegisterReplica) and not self._founding.all_read(RUNS_LEVEL):
             change = replace(change, run="", runs_before=())
+        if isinstance(change, ApplyId) and not self._founding.all_read(ACKS_LEVEL):
+            change = replace(change, dead=())
         if not self._founding.all_read(IDENTITY_LEVEL):
             return replace(change, identity="") if isinstance(change, RegisterReplica) else change
         if group is None or not isinstance(change, RegisterReplica | ElectLeader | FoundGroup):

@@ -24,6 +24,9 @@ from gateway.cluster.replica.identity import GROUP, ReplicaIdentity
 from gateway.cluster.strangers import Strangers
 
 AGAIN_MS: Final = 300
+LOST_MS: Final = 15_000
+"""Time for which a node with an empty directory applies for the id of the replica that was at its address: until that one is
+known to be dead, and the leader has left it out of the SyncStateSet."""
 log: Final = logging.getLogger("headgate.replica")
 
 
@@ -112,6 +115,7 @@ class RegisteringState:
         self._clock = clock
         self._done = done
         self._lines = RepeatedLines(log, clock)
+        self._lost_ns = 0
         self._ended = False
 
     def start(self, why: str) -> None:
@@ -158,8 +162,19 @@ class RegisteringState:
         if self._place.identity.id:
             self._apply(self._place.identity.id)
             return
-        own = next((each.id for each in group.replicas if each.node == self._place.identity.node), 0) if group else 0
-        self._apply(own or (group.next_id if group else FIRST_ID))  # its own id if an earlier answer was lost
+        self._apply(FIRST_ID if group is None else self._wanted(group))
+
+    def _wanted(self, group: StoreGroup) -> int:
+        """The id to apply for: its own if an earlier answer was lost; for LOST_MS that of a replica at this address, whose
+        directory is lost if the controllers agree; else the next one."""
+        place = self._place
+        own = next((each.id for each in group.replicas if each.node == place.identity.node), 0)
+        lost = next((each.id for each in group.replicas if each.address == place.address), 0)
+        if own or not lost:
+            return own or group.next_id
+        now = self._clock.monotonic_ns()
+        self._lost_ns = self._lost_ns or now
+        return lost if now - self._lost_ns < LOST_MS * MILLISECOND_NS else group.next_id
 
     def _apply(self, wanted: int) -> None:
         place = self._place

@@ -125,7 +125,10 @@ def test_versions_before_read_a_snapshot_without_acks() -> None:
 
 def test_versions_before_read_changes_of_a_group_of_which_all_members_confirm() -> None:
     altered, elected = AlterSet(NAME, 1, 2, 3, members(1, 2)), ElectLeader(NAME, (says(1),), 0, 0, 3)
-    for plain, whole in ((altered, replace(altered, acks=2)), (elected, replace(elected, fenced=(1,)))):
+    applied = ApplyId(NAME, "main", 3, "node-3", "h3:10911")
+    later = [(altered, replace(altered, acks=2)), (elected, replace(elected, fenced=(1,)))]
+    later.append((applied, replace(applied, dead=(3,))))
+    for plain, whole in later:
         assert [command.encode(each)[0] for each in (plain, whole)] == [1, 4]
         assert command.decode(command.encode(whole)) == whole
 

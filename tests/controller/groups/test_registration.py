@@ -8,7 +8,7 @@ import pytest
 
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import ApplyId, CleanReplicas, ElectLeader, GroupChange, RegisterReplica, SetMinInSync
+from domain.controller.change import AlterSet, ApplyId, CleanReplicas, ElectLeader, GroupChange, RegisterReplica, SetMinInSync
 from domain.controller.group import GROUPS_MAX, NUMBER_MAX, REPLICAS_MAX, UNKNOWN
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, members, registered, says, start
 
@@ -226,3 +226,48 @@ def test_a_process_of_a_version_before_names_no_run_and_registers(groups: StoreG
     assert groups.apply(process("a")).refusal is None
     assert groups.apply(process("")).refusal is None
     assert groups.apply(process("z")).refusal is None, "it was upgraded again"
+
+
+def lost(replica: int, address: str = "", dead: tuple[int, ...] = (3,), cluster: str = CLUSTER) -> ApplyId:
+    """A node with an empty directory applies for the id of the replica that was at its address."""
+    return ApplyId(NAME, cluster, replica, "anew", address or f"h{replica}:10911", dead)
+
+
+def test_a_node_that_has_lost_its_directory_gets_its_id_back(groups: StoreGroups) -> None:
+    before = group_of(groups)
+    assert groups.apply(lost(3)).refusal is None
+    start(groups, 3, life=2)
+    group = group_of(groups)
+    replica = group.replica(3)
+    assert replica is not None
+    assert (replica.node, replica.incarnation) == ("anew", incarnation(3, 2))
+    assert group.members == before.members, "it is no member: it has the log to get first"
+    assert len(group.replicas) == 3
+    assert groups.apply(ApplyId(NAME, CLUSTER, 3, "node-3", "h3:10911")).refusal is GroupRefusal.ID_TAKEN, "the lost directory"
+    assert groups.apply(ApplyId(NAME, CLUSTER, 4, "node-3", "h3:10911")).refusal is None, "comes back as another replica"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lost(3, dead=()),
+        lost(3, dead=(1, 2)),
+        lost(3, address="h9:10911"),
+        lost(2, dead=(1, 2, 3)),
+        lost(1, dead=(1, 2, 3)),
+        lost(3, cluster="another"),
+    ],
+    ids=["alive", "others are dead", "another address", "a member", "the leader", "another cluster"],
+)
+def test_an_id_whose_log_may_be_needed_or_is_elsewhere_is_never_another_nodes(groups: StoreGroups, change: ApplyId) -> None:
+    before = group_of(groups)
+    assert groups.apply(change).refusal is GroupRefusal.ID_TAKEN
+    assert group_of(groups) == before
+
+
+def test_a_lost_log_that_was_in_the_set_wins_no_election_under_the_same_id(groups: StoreGroups) -> None:
+    """The set names the log that is lost, until the leader has left it out."""
+    assert groups.apply(AlterSet(NAME, 1, 1, 2, members(1))).refusal is None
+    assert groups.apply(lost(2, dead=(2, 3))).refusal is None
+    start(groups, 2, life=2)
+    assert groups.apply(ElectLeader(NAME, (says(2, life=2),))).refusal is GroupRefusal.NO_CANDIDATE

@@ -443,6 +443,24 @@ def test_no_identity_is_given_while_a_controller_of_a_version_before_is_heard(wo
     assert take_in(world, broker, 2, "theirs").refusal is None, "as by the rule of that version"
 
 
+@pytest.mark.parametrize(("level", "alive", "given"), [(LEVEL, False, True), (LEVEL, True, False), (LEVEL - 1, False, False)])
+def test_the_id_of_a_dead_replica_is_given_to_the_node_at_its_address_that_has_lost_its_directory(
+    world: World, broker: Broker, level: int, alive: bool, given: bool
+) -> None:
+    elected(world, broker)
+    take_in(world, broker, 2)
+    world.founding.notified(MemberIdentity(world.led_by, frozenset(world.numbers), level))
+    world.clock.run_for(heartbeats.TIMEOUT_MS + 1_000)
+    if alive:
+        broker.ask(HearReplica(4, GROUP, says(2), 60_000))
+        broker.take()
+    broker.ask(ChangeGroup(5, ApplyId(GROUP, CLUSTER, 2, "anew", "h2:1")))
+    world.clock.run_for(50)
+    answer = broker.take().answer
+    assert answer.refusal is (None if given else GroupRefusal.ID_TAKEN)
+    assert answer.group.replica(2).node == ("anew" if given else "node-2")
+
+
 @pytest.mark.parametrize("epoch", [1, 9])
 def test_what_is_of_another_group_is_refused_counted_and_logged_once_with_its_address(
     world: World, broker: Broker, caplog: pytest.LogCaptureFixture, epoch: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,11 +15,11 @@ from domain.controller.change import ApplyId, ElectLeader, GroupChange, Register
 from domain.controller.group import StoreGroup
 from domain.set_aside import NOTHING
 from gateway.cluster.replica.identity import ReplicaIdentity
-from gateway.cluster.replica.registering_state import AGAIN_MS, LogFacts, RegisteringState, ReplicaPlace
+from gateway.cluster.replica.registering_state import AGAIN_MS, LOST_MS, LogFacts, RegisteringState, ReplicaPlace
 from gateway.cluster.strangers import Strangers
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.kit.entropy import FixedEntropy
+from tests.simulation.kit.entropy import FixedEntropy, SeededEntropy
 
 log = logging.getLogger("headgate.replica")
 
@@ -31,6 +32,7 @@ class LossyControllers:
     def __init__(self) -> None:
         self.groups = StoreGroups()
         self.applied: list[int] = []
+        self.dead: tuple[int, ...] = ()
 
     def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
         done(self.groups.group("g"), True)
@@ -38,7 +40,7 @@ class LossyControllers:
     silence = "no controller answers"
 
     def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
-        answer = self.groups.apply(change)
+        answer = self.groups.apply(replace(change, dead=self.dead) if isinstance(change, ApplyId) else change)
         if isinstance(change, ApplyId):
             self.applied.append(change.id)
             if len(self.applied) == 1:
@@ -223,3 +225,29 @@ def test_the_identity_of_the_group_outlives_the_process() -> None:
     assert not found.is_of_other("")
     assert not found.is_of_other("ours")
     assert found.is_of_other("theirs")
+
+
+def test_an_empty_directory_gets_the_id_of_its_address_back_or_the_next_one_in_the_end() -> None:
+    """The old one is known to be dead a while after the new process has begun; when it never is, the node comes anew."""
+    for dies, wanted in ((True, 1), (False, 2)):
+        controllers = LossyControllers()
+        clock = VirtualClock()
+
+        def register(token: int, enrolled: list[int], clock: VirtualClock = clock, of: Any = controllers) -> RegisteringState:
+            identity = ReplicaIdentity(MemoryDisk(clock), SeededEntropy(token))
+            place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log), lambda: NOTHING)
+            return RegisteringState(place, lambda: EMPTY, cast(Any, of), clock, lambda own, _group: enrolled.append(own))
+
+        first: list[int] = []
+        state = register(1, first)
+        state.start(state.why)
+        clock.run_for(AGAIN_MS * 3)
+        state.leave()
+        again: list[int] = []
+        state = register(2, again)
+        state.start(state.why)
+        clock.run_for(LOST_MS // 2)
+        assert (first, again) == ([1], [])
+        controllers.dead = (1,) if dies else ()
+        clock.run_for(LOST_MS)
+        assert again == [wanted]
