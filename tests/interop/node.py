@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import json
 import os
 import random
 import signal
@@ -219,12 +220,21 @@ class Node:
                 if self._spread is not None:
                     self._spread.end(signal.SIGKILL)
                 return False
-            if not self.serves():
+            if not self._is_up():
                 time.sleep(0.02)
             elif self._spread is None or self._spread.ready(self._ports):
                 return True
         self.kill()
         return False
+
+    def _is_up(self) -> bool:
+        """True when it serves. A controller by itself is ready when the others are there: its ports are open before."""
+        if self.options[:2] != ("--roles", "controller"):
+            return self.serves()
+        try:
+            return bool(json.loads(self.admin("/healthz"))["status"] == "serving")
+        except OSError:
+            return False
 
     def serves(self) -> bool:
         """True when the node takes requests, as its /readyz says."""
