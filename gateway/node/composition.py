@@ -50,6 +50,7 @@ from gateway.usecase.sessions.attached_sessions import AttachedSessions
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from gateway.usecase.tools.replication import Replicas
@@ -239,6 +240,7 @@ def _added(
         Inspecting(store.log, store.outlook, metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
         Querying(store.log, store.positions, metadata, handler.registry, handler.questions, handler.reads),
         Replicas(side.replica, store.figures),
+        PolicyChanging(policy, store.transactions.check_policy, metadata, side.replica),
         TopicChanging(metadata, handler.topics),
         Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
@@ -307,7 +309,6 @@ def _dispatcher(place: ClientPlace, policy: NodePolicy, side: StoreSide) -> Disp
         policy=policy,
         tails=None if side.waits is None else LiveTails(side.waits, side.interest),
         refusal=None if is_rocketmq(config) else lambda: store.broken,
-        replica=side.replica,
     )
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from domain.admin.replica import ReplicaView
 from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -34,7 +33,6 @@ from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.latest import LatestChanges
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.tools.client_inquiries import Relaying
-from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.topics_and_groups.counters import MessageCounters
 from gateway.usecase.topics_and_groups.deleted_topics import DeletedTopics
 from gateway.usecase.topics_and_groups.groups import Groups
@@ -74,10 +72,9 @@ class Dispatcher:
         policy: NodePolicy,
         tails: LiveTails | None = None,
         refusal: Callable[[], Failure | None] | None = None,
-        replica: ReplicaView | None = None,
     ) -> None:
         """`tails`: the store reports arrivals only in topics that somebody follows; None: it reports all.
-        `refusal`: as in `HeldSends`. `replica`: None when the store keeps its log alone."""
+        `refusal`: as in `HeldSends`."""
         log, leases, positions, pulls = store.log, store.leases, store.positions, store.pulls
         metadata, state = store.metadata, store.state
         self.counters = MessageCounters(clock)
@@ -115,7 +112,6 @@ class Dispatcher:
             Relaying(self.registry, self.topics, log, self.sending, clock),
             ConnectionQueries(positions, metadata, self.registry, self.questions),
             ProgressQueries(log, positions, store.outlook, metadata, self.counters, self.rights, self.questions),
-            PolicyChanging(policy, store.transactions.check_policy, metadata, replica),
             self.counters,
             Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving, self.questions),
             locks,

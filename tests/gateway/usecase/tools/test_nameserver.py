@@ -45,6 +45,7 @@ from domain.store.store_event import unheard
 from domain.topic.topic import Group, Topic
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_questions import LongQuestions
@@ -97,7 +98,8 @@ def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
             clock,
             handler.questions,
             OwnRoutes("c1", "b-a", store.metadata, policy),
-        )
+        ),
+        PolicyChanging(policy, store.transactions.check_policy, store.metadata, None),
     )
     clock.run_for(50)
     return Place(clock, disk, handler)
