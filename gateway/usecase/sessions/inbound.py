@@ -9,23 +9,29 @@ from typing import Final
 from domain.client.mqtt_session import PacketIdsReleased, ReleasePacketIds, SendOnce
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
+from domain.limits import MILLISECOND_NS
 from domain.message import property as properties
 from domain.message.message import Message, Placed
+from domain.ports import Clock
 from domain.store.store_ports import State
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
+READABLE_NS: Final = 200 * MILLISECOND_NS
+LOOKS_MAX: Final = 300
+"""Time between two looks at identifiers that are in the log, and not as durable yet as promised, and how many there are."""
 _NOT_YET: Final = Failure(ErrorCode.FLUSH_TIMEOUT, "the message is stored, and not yet as durable as promised: send it again")
 
 
 class InboundDeduplication:
     """SendOnce and ReleasePacketIds of connected sessions (MQTT 5, 4.3.3, method B)."""
 
-    def __init__(self, state: State, sending: Sending) -> None:
+    def __init__(self, state: State, sending: Sending, clock: Clock) -> None:
         self._state = state
         self._sending = sending
+        self._clock = clock
 
     def send_once(self, session: MqttSession, connection: ClientConnection, command: SendOnce) -> None:
         """Append messages with new packet identifiers, and store the identifiers in the same commit."""
@@ -97,13 +103,35 @@ class InboundDeduplication:
                 for waiter in waiters or ():
                     waiter(failure)
             settle(failure)
-            session.append_done()
+            if failure is not None and stored and session.durable:
+                self._await_readable(session, packet_ids)
+            else:
+                session.append_done()
 
         changes = (
             [snapshot.packet_id_change(session.client_id, number, True) for number in packet_ids] if session.durable else []
         )
         session.appending += 1
         self._sending.submit(messages, done, changes, user=user)
+
+    def _await_readable(self, session: MqttSession, packet_ids: list[int], looks: int = 0) -> None:
+        """Count an append as under way until its identifiers can be read: a session that is loaded before would lack them.
+
+        After LOOKS_MAX looks in vain this store confirms nothing more: its sessions are of no use to anybody.
+        """
+        waiting = [number for number in packet_ids if number in session.received]
+
+        def found(value: bytes | Failure | None) -> None:
+            if isinstance(value, bytes):
+                session.append_done()
+            else:
+                again_ns = self._clock.monotonic_ns() + READABLE_NS
+                self._clock.call_at(again_ns, lambda: self._await_readable(session, packet_ids, looks + 1))
+
+        if waiting and looks < LOOKS_MAX:
+            self._state.get(snapshot.PARTS, snapshot.packet_id_key(session.client_id, waiting[-1]), found)
+        else:
+            session.append_done()
 
     def release(self, session: MqttSession, connection: ClientConnection, command: ReleasePacketIds) -> None:
         """Forget packet identifiers. Answers when the store has removed them: the client may reuse them from then on."""

@@ -92,7 +92,7 @@ class Sessions:
         self._changes = SubscriptionChanges(
             log, metadata, state, clock, self._outbound, self._catch_up, self._shared, handler.questions
         )
-        self._inbound = InboundDeduplication(state, handler.sending)
+        self._inbound = InboundDeduplication(state, handler.sending, clock)
         self._attached = attached
         self._sessions = attached.by_connection
         self._restarts = QueueRestarts(handler.walks, self._sessions, self._outbound)

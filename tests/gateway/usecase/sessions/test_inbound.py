@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from domain.client.mqtt_session import Attach, PacketIdsReleased, ReleasePacketIds, SendOnce
-from domain.command import Command
+from domain.command import Command, Disconnected
 from domain.errors import ErrorCode
 from domain.event import Done, Refused
 from domain.message.message import Message
+from gateway.connection.client_connection import ClientConnection
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World
 
@@ -39,6 +40,14 @@ class Publisher(EventRecorder):
         (answer,) = self.take()
         return answer
 
+    def lose(self) -> None:
+        """Lose the connection; later commands come over another one."""
+        parts = self.world.parts
+        assert parts is not None
+        parts.handler.handle(self.connection, Disconnected("lost"))
+        self.world.clock.run_for(100)
+        self.connection = ClientConnection("mqtt", self)
+
     def publish(self, packet_id: int) -> Any:
         """The answer to a PUBLISH."""
         return self.ask(SendOnce(1, [Message(TOPIC, b"x", b"")], [packet_id]))
@@ -68,6 +77,18 @@ def test_a_retransmission_is_not_acknowledged_before_the_first_copy_is_durable()
     assert is_late(client.publish(7))
     assert is_late(client.publish(7))
     assert client.stored() == 1
+    client.flush()
+    assert client.publish(7) == Done(1)
+    assert client.stored() == 2, "it was stored once"
+
+
+def test_a_session_that_comes_back_before_its_message_is_durable_knows_the_identifier() -> None:
+    """It leaves the memory with its connection, and is loaded from what is durable: its last append has to be among that."""
+    client = Publisher()
+    assert is_late(client.publish(7))
+    client.lose()
+    client.ask(Attach(0, "c", False, 60, 10))
+    client.publish(7)
     client.flush()
     assert client.publish(7) == Done(1)
     assert client.stored() == 2, "it was stored once"
