@@ -1,4 +1,8 @@
-"""What the rounds of a run have measured, as a table: seconds to service, for each kind of fault."""
+"""What the rounds of a run have measured, as a table: how long clients wait for service, for each kind of fault.
+
+The wait at a moment is the time from then to the first acknowledgement of what was sent afterwards. The longest wait of a time
+counts: a leader that serves on for some seconds after a fault, and is replaced then, is a wait at that moment.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ class Round(NamedTuple):
     """One fault.
 
     kind      its name
-    first_s   seconds from the fault to the first acknowledgement of what was sent afterwards, at whichever gateway was first
-    all_s     the same at the last of the gateways that the fault does not hit itself
-    healed_s  the same as `all_s`, of all gateways, from the end of the fault
+    first_s   longest wait during the fault of a client that sends at all gateways that the fault does not hit itself, seconds
+    all_s     longest wait during the fault at one of these gateways
+    healed_s  longest wait at one of all gateways from the end of the fault until all is well
     whole_s   seconds from the end of the fault until all replicas are in sync
     """
 
@@ -37,7 +41,7 @@ def table(rounds: Sequence[Round]) -> str:
     for each in rounds:
         kinds[each.kind].append(each)
     rows = [
-        "| Fault | Rounds | First gateway serves, p50 / p99 | All gateways | After its end | All in sync again |",
+        "| Fault | Rounds | Longest wait at any gateway, p50 / p99 | At each gateway | After its end | All in sync again |",
         "|---|---|---|---|---|---|",
     ]
     for kind, found in [*sorted(kinds.items()), ("all", list(rounds))]:

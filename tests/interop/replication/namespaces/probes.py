@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from tests.interop.replication.chaos.history import Sent
@@ -59,6 +60,21 @@ class Probes:
         assert not self._thread.is_alive()
         if self._fault is not None:
             raise self._fault
+
+    def longest_s(self, since_s: float, end_s: float, gateways: Collection[str]) -> float:
+        """The longest wait at a moment from `since_s` to `end_s` of who sends at all of these gateways.
+
+        One of them has acknowledged what was sent after `end_s`.
+        """
+        acked = sorted((each.asked_s, each.answered_s) for each in list(self.acked) if each.gateway in gateways)
+        longest, served_s = 0.0, math.inf
+        for asked_s, answered_s in reversed(acked):
+            if asked_s < since_s:
+                break
+            if asked_s <= end_s:
+                longest = max(longest, served_s - asked_s)  # just after this message was sent
+            served_s = min(served_s, answered_s)
+        return max(longest, served_s - since_s)
 
     def served_s(self, since_s: float) -> dict[str, float]:
         """Gateway -> seconds from `since_s` to the first acknowledgement of what was sent after it, if there is one."""
