@@ -63,17 +63,19 @@ class ControllerMember:
 
     def __init__(
         self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy,
-        applied: Applied,
+        applied: Applied, entries_kept: int = ENTRIES_KEPT,
     ) -> None:  # fmt: skip
         """Create the member at its start.
 
-        node        identity of its log, above 0; a new log has another one
-        persisted   state that `storage` has loaded
-        applied     called for each change that is applied, on every member
+        node          identity of its log, above 0; a new log has another one
+        persisted     state that `storage` has loaded
+        applied       called for each change that is applied, on every member
+        entries_kept  entries behind the newest snapshot, after which a new one is made
         Raises SafetyError for a log with a hole, ValueError for an unreadable configuration or snapshot.
         """
         self.groups = restore(persisted.snapshot.data)
         self._applied = applied
+        self._entries_kept = entries_kept
         self._failure = persisted.damage
         self.unread = 0
         self._unread_why = ""
@@ -319,7 +321,7 @@ class ControllerMember:
             self._apply_entry(entry)
         self._reads.answer([read.ticket for read in ready.reads], None)
         self._reads.answer(ready.lost_reads, GroupRefusal.NOT_LEADING)
-        if ready.committed and ready.committed[-1].index - self._compacted >= ENTRIES_KEPT:
+        if ready.committed and ready.committed[-1].index - self._compacted >= self._entries_kept:
             self._compacted = ready.committed[-1].index
             self._raft.compact(self._compacted, snapshot(self.groups))
 

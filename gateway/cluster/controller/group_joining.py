@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, final
 
 from controller.groups.snapshot import restore
 from controller.member import identity as identities
 from controller.member.founding import Founding
-from controller.member.member import ControllerMember
+from controller.member.member import ENTRIES_KEPT, ControllerMember
 from controller.raft.disk_storage import FOLDER, RaftDiskStorage
 from controller.raft.persisted import Persisted, founder
 from controller.raft.refusal import LaterVersionError, SafetyError
 from controller.slow_replicas.record import FiguresRecord
+from domain.address import endpoint_of
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, Entropy
 from domain.repeated_lines import RepeatedLines
@@ -33,11 +34,12 @@ class GroupJoining:
     """
 
     def __init__(
-        self, disk: Disk, clock: Clock, entropy: Entropy, founding: Founding, endpoints: Sequence[tuple[str, int]],
-        dialer: Dialer, sign: Sign | None, report: Callable[[str], None],
+        self, disk: Disk, clock: Clock, entropy: Entropy, founding: Founding, dialer: Dialer, sign: Sign | None,
+        report: Callable[[str], None], entries_kept: int = ENTRIES_KEPT,
     ) -> None:  # fmt: skip
-        """`endpoints`: controllers of the settings. `report`: called twice a second with why this controller cannot serve, text
-        for people; "": it can."""
+        """`report`: called twice a second with why this controller cannot serve, text
+        for people; "": it can. `entries_kept`: see ControllerMember."""
+        endpoints = [found for each in founding.addresses if (found := endpoint_of(each)) is not None]
         self.waits = ""
         self._report = report
         self._lines = RepeatedLines(log, clock)
@@ -45,10 +47,13 @@ class GroupJoining:
         self._clock = clock
         self._entropy = entropy
         self._founding = founding
+        self._entries_kept = entries_kept
         self._storage = RaftDiskStorage(disk)
         self._beginning: Persisted | None = None
         self._is_out = False
-        self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted)
+        self.links = ControllerLinks(
+            endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted
+        )  # fmt: skip
         self.requests = ControllerRequests(founding, endpoints, clock, entropy, self.links.notified)
 
     def start(self) -> None:
@@ -93,8 +98,9 @@ class GroupJoining:
         persisted = _readable(persisted)
         try:
             member = ControllerMember(
-                node, persisted, self._storage, self.links, self._clock, self._entropy, self.requests.applied
-            )
+                node, persisted, self._storage, self.links, self._clock, self._entropy, self.requests.applied,
+                self._entries_kept,
+            )  # fmt: skip
         except (SafetyError, ValueError) as error:
             raise StoreError(f"{FOLDER} cannot be used: {error}") from error
         if persisted.is_later:

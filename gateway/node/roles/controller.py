@@ -45,7 +45,7 @@ class ControllerRole(SinglePurposeRole):
         store = place.open_store()
         identity = identities.load(disk, entropy)
         founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
-        self.joining = GroupJoining(disk, clock, entropy, founding, endpoints, dialer, sign, self._told)
+        self.joining = GroupJoining(disk, clock, entropy, founding, dialer, sign, self._told)
         self.requests, self.links = self.joining.requests, self.joining.links
         return place.side(store, REFUSED, self.requests, is_controller=True)
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from controller.groups.heartbeats import Heartbeats
 from controller.member.elections import Elections
-from controller.member.member import ControllerMember
+from controller.member.member import ENTRIES_KEPT, ControllerMember
 from controller.raft.persisted import Persisted, founder
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
@@ -45,6 +45,7 @@ class Node:
             clock,
             SeededEntropy(self._stage.seed * 100 + self.node),
             partial(self._stage.applied, self.number),
+            self._stage.entries_kept,
         )
         self.elections = Elections(self.member, self.heartbeats, clock)
         self.member.start()
@@ -84,7 +85,8 @@ class Stage:
     net   carries (identity of the receiver, message) from number to number; its steps are milliseconds
     """
 
-    def __init__(self, count: int = 3, seed: int = 1) -> None:
+    def __init__(self, count: int = 3, seed: int = 1, entries_kept: int = ENTRIES_KEPT) -> None:
+        self.entries_kept = entries_kept
         self.clock = VirtualClock()
         self.seed = seed
         self.numbers = range(1, count + 1)

@@ -8,11 +8,9 @@ controller, all members apply the same, and reads see what was answered before t
 from __future__ import annotations
 
 from functools import partial
-from unittest import mock
 
 from controller.groups.groups import StoreGroups
 from controller.groups.snapshot import snapshot
-from controller.member import member as members
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RegisterReplica
@@ -40,7 +38,7 @@ class Storm(Stage):
         self.promised: set[str] = set()
         self.answers = self.reads = self.unknown = self.made = self.restarts = self.failovers = 0
         self.silent: set[int] = set()
-        super().__init__(seed=seed)
+        super().__init__(seed=seed, entries_kept=ENTRIES_KEPT)
 
     def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
         group = answer.group
@@ -169,8 +167,7 @@ class Storm(Stage):
 
 def storm(seed: int, steps: int = 120) -> Storm:
     """A run under a seed. AssertionError when something does not hold."""
-    with mock.patch.object(members, "ENTRIES_KEPT", ENTRIES_KEPT):
-        run = Storm(seed)
-        run.blow(steps)
-        run.calm()
+    run = Storm(seed)
+    run.blow(steps)
+    run.calm()
     return run

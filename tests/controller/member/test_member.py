@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 
 from controller.groups.snapshot import snapshot
-from controller.member import member as members
 from controller.member.member import ANSWER_MS, ControllerMember
 from controller.raft.persisted import Persisted
 from domain.controller.answer import GroupRefusal
@@ -138,9 +137,8 @@ def test_a_read_at_a_leader_that_nobody_hears_is_not_answered_with_old_state(sta
     assert done == [GroupRefusal.NOT_LEADING]
 
 
-def test_who_was_away_for_longer_than_the_log_reaches_gets_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "ENTRIES_KEPT", 20)
-    stage = Stage()
+def test_who_was_away_for_longer_than_the_log_reaches_gets_the_state() -> None:
+    stage = Stage(entries_kept=20)
     stage.with_group()
     leader = stage.leader()
     away = next(node for node in stage.nodes.values() if node is not leader)

@@ -13,6 +13,7 @@ from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding import store_addresses, store_connection
 from gateway.cluster.replica import cut_off
 from gateway.usecase.sessions.snapshot import PARTS
+from store.deletion import rewriting
 from store.log import confirmation
 from store.replication import leading, set_review
 from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
@@ -143,6 +144,12 @@ def stays_at_the_replaced(patch: Patch) -> None:
 def a_broken_connection_is_death(patch: Patch) -> None:
     """A leader is replaced because its connection to a controller has ended."""
     patch.setattr(heartbeats.Heartbeats, "may_return", lambda self, group, now_ms: False)
+
+
+@BUGS.found_by(run, 20)
+def deletes_timers(patch: Patch) -> None:
+    """Retention deletes a part of the log, and the timers in it are not written again."""
+    patch.setattr(rewriting.SegmentRewriting, "_copy", lambda self, pending, at: self._copy_halves())
 
 
 class _MarkedState:

@@ -14,6 +14,7 @@ from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
 from store.log import batch
 from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
+from tests.simulation.cluster.past import shows_old
 from tests.simulation.kit.bugs import HistoryError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.store_group import SimGroup
     from tests.simulation.cluster.store_node import StoreNode
 
+DRIFT_MS = 30
+"""How far a clock drifts in a run, at most."""
 AGAIN_MS = 50
 """Time until a read that has failed is tried again."""
 
@@ -64,6 +67,7 @@ class Checkers:
     is_void     True for the body of a message that nobody may ever see
     clocks_known  True: the controllers know whose clock is off, and have somebody else who can lead
     lost_logs   (replica, incarnation) of logs that are gone
+    has_past    True: the group has all old messages, or had them
     """
 
     def __init__(self, cluster: Cluster, of: SimGroup) -> None:
@@ -75,10 +79,11 @@ class Checkers:
         self.seen: dict[tuple[str, int, int], bytes] = {}
         self.unsynced = False
         self.serving = 0
-        self.due: dict[str, int] = {}
+        self.due: Callable[[str], int] = lambda body: 0
         self.is_void: Callable[[str], bool] = lambda body: False
         self.clocks_known = False
         self.lost_logs: set[tuple[int, str]] = set()
+        self.has_past = False
 
     def stands_still(self) -> bool:
         """True when too few logs of the SyncStateSet exist for an election: nobody is elected before an operator decides."""
@@ -116,12 +121,15 @@ class Checkers:
         if self.epochs.setdefault(led.epoch, node.number) != node.number:
             raise self.wrong(node, f"leads in epoch {led.epoch}, as replica {self.epochs[led.epoch]} has")
         self._cluster.timeline.note(node.name, f"leads in epoch {led.epoch} from {led.begin} on")
-        own = node.log(0, len(self.confirmed))
-        if own != self.confirmed and led.epoch == max(self.epochs):
-            same = next(
-                (at for at, (one, other) in enumerate(zip(own, self.confirmed, strict=False)) if one != other), len(own)
+        first = min(node.first, len(self.confirmed))
+        own, confirmed = node.log(first, len(self.confirmed)), bytes(self.confirmed[first:])
+        if own != confirmed and led.epoch == max(self.epochs):
+            same = first + next(
+                (at for at, (one, other) in enumerate(zip(own, confirmed, strict=False)) if one != other), len(own)
             )
-            only_filler = same == len(own) and batch.is_filler(bytes(self.confirmed[same:])) and len(self.confirmed) - same == 8
+            only_filler = (
+                same == first + len(own) and batch.is_filler(bytes(self.confirmed[same:])) and len(self.confirmed) - same == 8
+            )
             if not only_filler and (same < self.durable or not self.unsynced):
                 raise self.wrong(
                     node, f"lacks what was confirmed: of {len(self.confirmed)} bytes the first {same} are the same"
@@ -182,7 +190,7 @@ class Checkers:
         Except a filler with which that ends: a follower that connects again names the end of its last batch, is cut off there,
         and gets the filler behind it anew.
         """
-        if not leads and len(node.log(0, synced)) < synced - batch.FILLER_BYTES:
+        if not leads and node.log_end < synced - batch.FILLER_BYTES:
             return f"has confirmed {synced} as durable; the log of {node.name} ends before"
         for name in filter(str.isdigit, node.disk.names("log")):
             content = node.disk.files[f"log/{name}"]
@@ -228,14 +236,15 @@ class Checkers:
         name = body.decode("utf-8", "replace").rstrip(".")
         if self.is_void(name):
             raise self.wrong(node, f"{name} is readable, and its transaction was rolled back")
-        due = self.due.get(name, 0)
+        due = self.due(name)
         now = self._cluster.clock.wall_ms()
-        if due and now < due - self._cluster.skew_ms // 2 - 5:
+        if due and now < due - self._cluster.skew_ms // 2 - DRIFT_MS:
             raise self.wrong(node, f"{body!r} is readable {due - now} ms before its time")
 
     def served(self, node: StoreNode, store: LeaderStore) -> None:
         """A replica begins to serve: what it shows is what was shown before, and it has all of that."""
         self.serving += 1
+        shows_old(self._cluster, node, store)
         for topic, count in QUEUES.items():
             for queue in range(count):
                 self._shows(node, store, topic, queue)

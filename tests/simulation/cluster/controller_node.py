@@ -20,6 +20,8 @@ from tests.simulation.kit.wires import Listener
 from tests.simulation.ledger import Traced
 
 PORT = 9878
+ENTRIES_KEPT = 12
+"""Entries behind a snapshot: who is away for some seconds needs one to come back."""
 
 
 class ControllerNode(Machine):
@@ -39,7 +41,7 @@ class ControllerNode(Machine):
         endpoints = cluster.controller_endpoints
         founding = Founding(identities.load(self.disk, entropy), [endpoint_text(*each) for each in endpoints])
         joining = GroupJoining(
-            self.disk, clock, entropy, founding, endpoints, cluster.net.dialer(self), None, lambda why: None
+            self.disk, clock, entropy, founding, cluster.net.dialer(self), None, lambda why: None, ENTRIES_KEPT
         )  # fmt: skip
         controlling = self.requests = joining.requests
         self.links = joining.links

@@ -34,11 +34,16 @@ PAUSE_MS = 3_000
 
 
 class TimerPoster(RemotingPoster):
-    """Sends messages that are to be delivered later."""
+    """Sends messages that are to be delivered later.
+
+    later_ms  how much later at least, and at most
+    """
+
+    later_ms = 200, 9_000
 
     def properties(self) -> list[tuple[str, str]]:
         """With the time of delivery."""
-        due_ms = self.net.clock.wall_ms() + self.chance.randrange(200, 9_000)
+        due_ms = self.net.clock.wall_ms() + self.chance.randrange(*self.later_ms)
         self.due[self._asked] = due_ms
         return [*super().properties(), ("TIMER_DELIVER_MS", str(due_ms))]
 

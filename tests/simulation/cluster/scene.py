@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, final
 
+from controller.groups.snapshot import snapshot
 from controller.member.grey_moves import POLL_MS
 from controller.slow_replicas.ejections import FIRST_MS, PROBES
 from domain.errors import Failure
@@ -13,6 +14,7 @@ from domain.store.store_request import ReadRequest
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
 from tests.simulation.cluster.load import GROUPS, LEVELS, QUEUES, Load
 from tests.simulation.cluster.operators import OPERATED, Operators
+from tests.simulation.cluster.past import Past
 from tests.simulation.cluster.spanning import READERS, WIDE
 from tests.simulation.cluster.store_group import SimGroup
 from tests.simulation.cluster.weather import Weather
@@ -94,20 +96,23 @@ class Scene:
         self.cluster = Cluster(seed, shape.stores, shape.gateways, SKEW_MS, shape.groups, shape.off_ms)
         self.weather = Weather(self.cluster, shape.power, shape.slow)
         self.operators = Operators(self.cluster, self.weather)
+        self.past = Past(self.cluster)
         self.load: Load
 
     def run(self) -> Scene:
         """Run. Raises HistoryError."""
         cluster = self.cluster
         cluster.start()
+        cluster.clock.run_until(self._whole, 20_000)
         load = self.load = Load(cluster, COUNT, leases_survive=not self.shape.power)
-        cluster.checkers.due = load.timers.due
+        load.topics()
+        self.past.happen()
+        cluster.checkers.due = lambda name: load.timers.due.get(name) or self.past.timers.due.get(name, 0)
         cluster.checkers.is_void = load.deals.is_rolled_back
         cluster.clock.run_until(self._whole, 20_000)
         cluster.checkers.clocks_known = True
         if self.shape.acks:
             self.operators.set_acks(self.shape.acks)
-        load.topics()
         load.start()
         self.weather.begin()
         if self.shape.operated:
@@ -179,6 +184,9 @@ class Scene:
                 return f"replicas of {group.name} to be fit again: {sorted(slow)}"
         if out := {each.name: each.failure for each in cluster.controllers if each.failure}:
             return f"controllers to take part: {out}"
+        members = [each.requests.member for each in cluster.controllers if each.requests is not None]
+        if len({snapshot(each.groups) for each in members if each is not None}) > 1:
+            return "controllers that know the same"
         first = cluster.groups[0]
         settles = [(first, topic, name) for topic, name in GROUPS.items()]
         settles += [(part.group, WIDE, READERS) for part in load.parts]
@@ -193,44 +201,49 @@ class Scene:
         if unheard := load.unheard():
             return f"messages that the session lacks: {sorted(unheard)}"
         for group in cluster.groups:
-            ends = {len(each.log(0, 1 << 60)) for each in group.stores}
+            ends = {each.log_end for each in group.stores}
             if len(ends) > 1:
                 return f"logs of {group.name} of the same length: {sorted(ends)}"
-        return ""
+        return self.past.waits_for()
 
     def _logs(self) -> list[str]:
-        """All logs of a group are equal."""
+        """All logs of a group are equal, from where all of them begin."""
         return [
             f"the logs of {group.name} differ"
             for group in self.cluster.groups
-            if len({each.log(0, 1 << 60) for each in group.stores}) > 1
+            if len({each.log(max(one.first for one in group.stores), 1 << 60) for each in group.stores}) > 1
         ]
 
 
 def position_of(of: SimGroup, group: str, topic: str, queue: int) -> int:
-    """The position of a consumer group."""
+    """The position of a consumer group; -1: a leader that may not answer reads yet does not say it."""
     found: list[int | Failure] = []
     of.served.positions.offset(group, topic, queue, found.append)
-    return found[0] if isinstance(found[0], int) else 0
+    return -1 if not found else found[0] if isinstance(found[0], int) else 0
 
 
 def end_of(of: SimGroup, topic: str, queue: int) -> int:
     """The next offset of a queue."""
     found: list[tuple[int, int] | Failure] = []
     of.served.log.bounds(topic, queue, found.append)
-    return found[0][1] if isinstance(found[0], tuple) else 0
+    return found[0][1] if found and isinstance(found[0], tuple) else 0
 
 
 def stored(of: SimGroup, topic: str) -> list[list[tuple[int, str]]]:
-    """(offset, body) of all messages of a topic, by queue."""
+    """(offset, body) of all messages of a topic, by queue; of those that retention has deleted, as they were readable."""
     queues: list[list[tuple[int, str]]] = []
     for queue in range(QUEUES[topic]):
+        bounds: list[tuple[int, int] | Failure] = []
+        of.served.log.bounds(topic, queue, bounds.append)
+        of.clock.run_until(lambda: bool(bounds), 5_000)  # noqa: B023 - it is called at once
+        first = bounds[0][0] if isinstance(bounds[0], tuple) else 0
         found: list[ReadResult | Failure] = []
-        of.served.log.read(ReadRequest(topic, queue, 0, 100_000, 1 << 30), found.append)
+        of.served.log.read(ReadRequest(topic, queue, first, 100_000, 1 << 30), found.append)
         of.clock.run_turn()
         result = found[0]
         records = [] if isinstance(result, Failure) else [Record(each) for each in result.records]
-        queues.append([(each.queue_offset, each.body.decode()) for each in records])
+        deleted = [(at, of.checkers.seen.get((topic, queue, at), b"").decode()) for at in range(first)]
+        queues.append(deleted + [(each.queue_offset, each.body.decode()) for each in records])
     return queues
 
 

@@ -40,6 +40,7 @@ from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
 from tests.place import place_of
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.past import RETENTION_MS
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.wires import Listener
@@ -57,7 +58,8 @@ SETTLE_NS = 5_000 * MILLISECOND_NS
 AGAIN_MS = 50
 """Time in which a process whose life as a replica has ended starts again."""
 CONFIG = StoreSettings(
-    segment_bytes=64_000, checkpoint_bytes=60_000, checkpoint_ms=4_000, retention_check_ms=1 << 40, cache_bytes=1 << 16,
+    segment_bytes=24_000, checkpoint_bytes=60_000, checkpoint_ms=4_000, retention_ms=RETENTION_MS, retention_check_ms=1_000,
+    cache_bytes=1 << 16,
     scrub_days=0, flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED, free_ratio_min=0.0,
     pressure_ratio=0.0, clock_skew_ms=SKEW_MS, transaction_check_ms=3_000, transaction_checks_max=1_000,
 )  # fmt: skip
@@ -248,8 +250,24 @@ class StoreNode(Machine):
         self.note(f"a bit of its log at {int(name[4:]) + at} is flipped")
         return True
 
+    @property
+    def first(self) -> int:
+        """Where its log begins, as its process sees it."""
+        return min((int(name) for name in self.disk.names("log") if name.isdigit()), default=0)
+
+    @property
+    def log_end(self) -> int:
+        """Where its log ends, as its process sees it."""
+        last = max((int(name) for name in self.disk.names("log") if name.isdigit()), default=0)
+        file = self.disk.files.get(f"log/{last:020}")
+        return last + (len(file.data) if file is not None else 0)
+
     def log(self, begin: int, end: int) -> bytes:
-        """The bytes of its log from `begin` to `end`, or fewer, as its process sees them, without flipped bits."""
+        """The bytes of its log from `begin` to `end`, or fewer, as its process sees them, without flipped bits.
+
+        They begin at `first` when that is greater: retention has deleted what was before.
+        """
+        begin = max(begin, self.first)
         found = bytearray(log_part(self.disk, begin, end))
         for at, (before, after) in self.flips.items():
             if begin <= at < begin + len(found) and found[at - begin] == after:

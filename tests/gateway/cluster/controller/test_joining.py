@@ -20,8 +20,6 @@ from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy
 
-ENDPOINTS = [("a", 1)]
-
 
 class DeadWire:
     """A connection that is never made."""
@@ -61,7 +59,7 @@ def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: 
     clock = VirtualClock()
     disk, entropy = FailingDisk(clock), SeededEntropy(1)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
-    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, lambda why: None)
+    joining = GroupJoining(disk, clock, entropy, founding, DeadDialer(), None, lambda why: None)
     links, controlling = joining.links, joining.requests
     joining.start()
     disk.full = fails
@@ -91,9 +89,7 @@ class Waiting:
         disk, entropy = MemoryDisk(self.clock), SeededEntropy(1)
         self.founding = Founding(identities.load(disk, entropy), ["a:1", "b:2", "c:3"])
         self.why: list[str] = []
-        self.joining = GroupJoining(
-            disk, self.clock, entropy, self.founding, [("a", 1), ("b", 2), ("c", 3)], DeadDialer(), None, self.why.append
-        )
+        self.joining = GroupJoining(disk, self.clock, entropy, self.founding, DeadDialer(), None, self.why.append)
         self.joining.start()
 
     def says(self) -> str:
@@ -126,7 +122,7 @@ def test_a_controller_in_a_group_with_a_leader_is_ready() -> None:
     clock = VirtualClock()
     disk, entropy = MemoryDisk(clock), SeededEntropy(1)
     founding, why = Founding(identities.load(disk, entropy), ["a:1"]), list[str]()
-    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, why.append)
+    joining = GroupJoining(disk, clock, entropy, founding, DeadDialer(), None, why.append)
     joining.start()
     joining.links.notified(MemberIdentity(9, frozenset({founding.identity.node})), ())
     clock.run_for(4_000)
@@ -160,7 +156,7 @@ def test_a_log_of_a_later_version_stays_and_its_controller_takes_part_in_nothing
     head = struct.pack(">II", 0x48475246, 1) + facts + struct.pack(">I", crc32(records, crc32(facts)))
     disk.replace(f"{FOLDER}/{1:020}", head + records)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
-    joining = GroupJoining(disk, clock, entropy, founding, ENDPOINTS, DeadDialer(), None, list[str]().append)
+    joining = GroupJoining(disk, clock, entropy, founding, DeadDialer(), None, list[str]().append)
     joining.start()
     member = joining.requests.member
     assert member is not None
