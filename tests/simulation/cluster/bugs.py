@@ -15,9 +15,9 @@ from gateway.cluster.replica import cut_off
 from gateway.usecase.sessions.snapshot import PARTS
 from store.deletion import rewriting
 from store.log import confirmation
-from store.replication import leading, set_review
+from store.replication import fence, leading, set_review
 from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
-from tests.simulation.cluster import breaks, partings, store_node
+from tests.simulation.cluster import breaks, partings, readers, store_node
 from tests.simulation.cluster.scene import run
 from tests.simulation.kit.bugs import Bugs, Patch
 
@@ -26,6 +26,12 @@ BUGS.found_by(run, 20)(counts_the_connected)
 BUGS.found_by(run, 40)(applies_at_once)
 BUGS.found_by(run, 60)(shrinks_early)
 BUGS.found_by(run, 200)(forgets_the_asked)
+
+
+@BUGS.found_by(readers.run, 8)
+def reads_without_fence(patch: Patch) -> None:
+    """A leader answers reads whether it still leads or not."""
+    patch.setattr(fence.ReadFence, "passes", lambda self: True)
 
 
 @BUGS.found_by(run, 40)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.access.records import AccessRecords
@@ -17,16 +16,15 @@ from gateway.cluster.forwarding.traffic import Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
-from gateway.connection.pump import Pump
 from gateway.node.client_side import ClientPlace, ClientSide, access_of, counters_of
 from gateway.node.protocols import installed
 from gateway.node.roles.gateway import compose_gateway
-from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.nodes.forwarding.stream import VERSIONS
 from protocols.remoting.nodes.node_dialog import NodeDialog
+from tests.simulation.cluster.client_links import ClientLinks
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.kit.links import DatagramLink, Link, Party, end_clients
+from tests.simulation.kit.links import Party, end_clients
 from tests.simulation.ledger import Traced
 from tests.simulation.world import PORTS
 
@@ -58,25 +56,6 @@ class DiskFile:
         self._disk.replace("store-replicas", data)
 
 
-class ClusterLink(Link):
-    """A link to a process that may stand still when the client connects."""
-
-    began = False
-
-    def start(self) -> None:
-        """Link.start."""
-        if self.open:
-            self.began = True
-            super().start()
-
-    def reset(self) -> None:
-        """Link.reset."""
-        if self.began:
-            super().reset()
-        else:
-            self.vanish()
-
-
 class GatewayNode(Machine):
     """One gateway before a store group.
 
@@ -85,9 +64,8 @@ class GatewayNode(Machine):
 
     side: ClientSide | None = None
     context: ConnectionContext
-    links: list[Link | DatagramLink]
+    links: ClientLinks
     forwarders: Forwarders
-    _port = 20_000
     _seeds: Sequence[tuple[str, int]] = ()
 
     def __init__(self, cluster: Cluster, group: SimGroup, name: str, host: str) -> None:
@@ -96,7 +74,7 @@ class GatewayNode(Machine):
 
     def began(self) -> None:
         """Machine.began."""
-        self.links = []
+        self.links = ClientLinks(self)
         leader = self.group.leader()
         if not self.group.learned:
             self._seeds = self.group.endpoints
@@ -151,36 +129,19 @@ class GatewayNode(Machine):
     def gone(self) -> None:
         """Machine.gone."""
         self.side = None
-        links, self.links = self.links, []
-        for link in links:
-            link.vanish()
+        self.links.vanish()
 
     def serve(self, protocol: str, party: Party) -> None:
         """A client connects."""
-        side, clock, chance = self.side, self.clock, self.chance
-        assert side is not None
-        self._port += 1
-        self.links = [link for link in self.links if link.open]
-        if protocol in side.adapters.datagrams:
-            datagrams = DatagramLink(clock, chance, party, self._port)
-            endpoint = side.adapters.datagrams[protocol].bind(0)
-            loop = cast(asyncio.AbstractEventLoop, datagrams)
-            DatagramPump(self.context, [cast(Any, datagrams)], endpoint, protocol, loop).open()
-            self.links.append(datagrams)
-            party.connected(datagrams)
-            return
-        link = ClusterLink(
-            clock, chance, Pump(self.context, protocol, side.adapters.streams[protocol].connect), party, self._port
-        )  # fmt: skip
-        self.links.append(link)
-        clock.call_soon(link.start)
+        assert self.side is not None
+        self.links.serve(self.side, self.context, protocol, party)
 
     def reset_some(self, share: float) -> None:
         """Break links of clients."""
-        for link in list(self.links):
+        for link in list(self.links.open):
             if self.chance.random() < share and not self.clock.paused:
                 link.reset()
 
     def _store_lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
         self.note(f"clients begin again: {why}")
-        end_clients(self.links, clients)
+        end_clients(self.links.open, clients)

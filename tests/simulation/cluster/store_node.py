@@ -39,10 +39,12 @@ from store.replication.replica_log.damaged import damaged_replica
 from store.replication.replica_log.follower_log import Follower, open_follower
 from store.settings import StoreSettings
 from tests.place import place_of
+from tests.simulation.cluster.client_links import ClientLinks
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.past import RETENTION_MS
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.links import Party
 from tests.simulation.kit.wires import Listener
 from tests.simulation.ledger import Traced
 from tests.simulation.world import PORTS
@@ -85,6 +87,8 @@ class StoreNode(Machine):
     store      its store once it may serve; None: it does not
     led        the same from its promotion on
     parts      the composed node, once clients reach it
+    context    of the connections of its clients, once they reach it
+    links      clients that are connected to it themselves
     damaged    True: its disk has lost or changed what was on its platter
     last_member  the member that it was at the last end of its process
     flips      position of its log at which a bit was flipped -> (the byte before, the byte after)
@@ -107,6 +111,8 @@ class StoreNode(Machine):
         self.store: LeaderStore | None = None
         self.led: LeaderStore | None = None
         self.parts: Parts | None = None
+        self.context: ConnectionContext | None = None
+        self.links = ClientLinks(self)
         self.altering: Callable[[AlterSet], None] = lambda change: None
         self.flips: dict[int, tuple[int, int]] = {}
 
@@ -202,7 +208,8 @@ class StoreNode(Machine):
         """Machine.gone."""
         if self.life is not None:
             self.last_member = self.member
-        self.life = self.follower = self.store = self.led = self.parts = None
+        self.life = self.follower = self.store = self.led = self.parts = self.context = None
+        self.links.vanish()
 
     @property
     def member(self) -> tuple[int, str]:
@@ -313,7 +320,7 @@ class StoreNode(Machine):
         assert self.store is not None
         self.parts = parts
         cluster = self.cluster
-        context = ConnectionContext(
+        context = self.context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, parts.gate), self.clock, CounterRegistry(), ConnectionLimits(10_000),
             unfinished_bytes=parts.unfinished_bytes,
         )  # fmt: skip
@@ -322,6 +329,12 @@ class StoreNode(Machine):
         StoreReport(self.clock, parts.forwarded, list, self.life.gates).start()
         self.note(f"serves in epoch {self.store.replica.epoch}")
         cluster.served(self, self.store)
+
+    def serve(self, protocol: str, party: Party) -> None:
+        """A client connects to the leader itself, or to one that was."""
+        assert self.parts is not None
+        assert self.context is not None
+        self.links.serve(self.parts, self.context, protocol, party)
 
     def _over(self, reason: str) -> None:
         """This life ends; the process starts again."""
