@@ -19,6 +19,8 @@ from protocols.remoting.controller.asking import Heard
 DONE: Final = 0
 NOT_YET: Final = 1
 POLL_S: Final = 1.0
+JUST_STOPPED_S: Final = 4.0
+"""Seconds for which a removal is asked for again: a replica that was stopped just now counts as alive for a while."""
 
 Say = Callable[[str], None]
 
@@ -48,7 +50,12 @@ def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], 
     group, _ = controllers.group(name)
     for each in replicas:
         replica_of(group, each)
-    answer = controllers.change(CleanReplicas(name, tuple(replicas), even_living=even_living))
+    end = time.monotonic() + JUST_STOPPED_S
+    while True:
+        answer = controllers.change(CleanReplicas(name, tuple(replicas), even_living=even_living))
+        if answer.refusal is not GroupRefusal.ALIVE or time.monotonic() >= end:
+            break
+        time.sleep(POLL_S)
     if answer.refusal is GroupRefusal.ALIVE:
         raise ConfigError(f"{GroupRefusal.ALIVE.value}: stop it first, or give --even-living")
     if answer.refusal is GroupRefusal.LAST_MEMBER:

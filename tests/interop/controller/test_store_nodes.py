@@ -34,12 +34,13 @@ class Replica:
 
     def __init__(self, controllers: Controllers, number: int) -> None:
         self.number = number
+        self.address = controllers.addresses[number]  # somewhere that takes connections
         self.links = [Link(address, 5) for address in controllers.addresses]
 
     def beat(self, position: int) -> None:
-        report = ReplicaReport(self.number, f"log-{self.number}", 1, position)
+        report = ReplicaReport(self.number, f"log-{self.number}", 0, position)
         for link in self.links:
-            link.ask([(codes.BROKER_HEARTBEAT, asking.heartbeat(CLUSTER, NAME, f"h{self.number}:1", report, 20_000), b"")])
+            link.ask([(codes.BROKER_HEARTBEAT, asking.heartbeat(CLUSTER, NAME, self.address, report, 20_000), b"")])
 
     def die(self) -> None:
         for link in self.links:
@@ -62,8 +63,8 @@ def test_a_killed_leader_is_replaced_before_its_heartbeats_are_over(controllers:
 
     replicas = [Replica(controllers, number) for number in (1, 2)]
     for each in replicas:
-        made(ApplyId(NAME, CLUSTER, each.number, f"node-{each.number}", f"h{each.number}:1"))
-        made(RegisterReplica(NAME, CLUSTER, each.number, f"h{each.number}:1", f"log-{each.number}"))
+        made(ApplyId(NAME, CLUSTER, each.number, f"node-{each.number}", each.address))
+        made(RegisterReplica(NAME, CLUSTER, each.number, each.address, f"log-{each.number}"))
         each.beat(1_000)
     group = made(ElectLeader(NAME, asker=1))
     members = (SetMember(1, "log-1"), SetMember(2, "log-2"))

@@ -11,11 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
+from domain.controller.answer import GroupAnswer
 from domain.controller.change import (
     AlterSet,
     ApplyId,
     CleanReplicas,
     ElectLeader,
+    GroupChange,
     RecoverGroup,
     RegisterReplica,
     SetAcks,
@@ -27,6 +29,7 @@ from domain.set_aside import KeptAside
 from gateway.client.answer import NO_PERMISSION, AccessError
 from gateway.client.security import KeyPlace
 from gateway.cluster.operator import controllers as asked
+from gateway.cluster.operator import orders
 from gateway.cluster.operator.controllers import ClusterControllers, ControllerSeen
 from gateway.cluster.operator.status import faults
 from gateway.node.cli import app
@@ -38,6 +41,7 @@ from tests.gateway.importing.scripted_server import Answer, ScriptedServer
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedControllers]:
     monkeypatch.setattr(ClusterControllers, "why_not_reached", lambda self, address: "")
+    monkeypatch.setattr(orders, "JUST_STOPPED_S", 0.0)
     with ScriptedControllers(led((1, 2))) as found:
         found.hear(says(1, 1, 5_000_000), says(2, 1, 5_000_000), says(3, 1, 4_000_000))
         yield found
@@ -482,3 +486,21 @@ def test_what_the_default_of_two_replicas_costs_is_said(monkeypatch: pytest.Monk
         assert (code, "note: of two replicas one in sync is enough for sends" in out) == (0, True)
         assert "note:" not in headgate(found, "set", NAME, "--min-in-sync", "2")[1]
         assert "note:" not in headgate(found, "status")[1], "an operator has decided"
+
+
+def test_a_replica_that_was_stopped_just_now_is_removed_when_it_counts_as_dead(
+    here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orders, "JUST_STOPPED_S", 30.0)
+    monkeypatch.setattr(orders, "POLL_S", 0.0)
+    own = here.groups.apply
+
+    def apply(change: GroupChange) -> GroupAnswer:
+        if len(here.changes) == 3:
+            here.heartbeats.closed(3, 0)
+        return own(change)
+
+    monkeypatch.setattr(here.groups, "apply", apply)
+    code, out = headgate(here, "remove", NAME, "3")
+    assert code == 0, out
+    assert len(here.changes) == 4, "it was alive three times"
