@@ -61,13 +61,14 @@ class TransactionEnding:
         """
         view = Record(record)
         producers = self._registry.producers(group)
-        asked = [client_id for client_id in sorted(producers) if self._may_send(producers[client_id], view.topic)]
-        if not asked:
-            return False
-        client_id = asked[(view.queue_offset + check) % len(asked)]
-        message_id = properties.text(view.properties, properties.UNIQ_KEY)
-        producers[client_id].answer(CheckTransaction(None, client_id, group, message_id, record))
-        return True
+        ids = list(producers)
+        for at in range(len(ids)):
+            client_id = ids[(view.queue_offset + check + at) % len(ids)]
+            if self._may_send(producers[client_id], view.topic):
+                message_id = properties.text(view.properties, properties.UNIQ_KEY)
+                producers[client_id].answer(CheckTransaction(None, client_id, group, message_id, record))
+                return True
+        return False
 
     def _may_send(self, producer: ClientConnection, topic: str) -> bool:
         if self._check is None:

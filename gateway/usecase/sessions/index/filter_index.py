@@ -61,10 +61,11 @@ class FilterIndex:
     firsts        first indexed offset, by queue
     ends          offset behind the last indexed message, by queue
     entries       number of offsets in the whole index
+    _queues       topic -> its queues in `ends`
     """
 
     __slots__ = (
-        "_begin", "_by_pattern", "_clock", "_releases", "_routes", "_seen", "_timer", "_topics", "dense_min", "ends",
+        "_begin", "_by_pattern", "_clock", "_queues", "_releases", "_routes", "_seen", "_timer", "_topics", "dense_min", "ends",
         "entries", "entries_max", "firsts",
     )  # fmt: skip
 
@@ -79,6 +80,7 @@ class FilterIndex:
         self._timer: Timer | None = None
         self.firsts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, int] = {}
+        self._queues: dict[str, dict[QueueKey, None]] = {}
         self.entries = 0
         self.entries_max: int = ENTRIES_MAX
         self.dense_min: int = DENSE_MIN
@@ -104,7 +106,7 @@ class FilterIndex:
         """Ends of a topic's queues. Callers share one dictionary until the next message arrives."""
         found = self._begin.get(name)
         if found is None:
-            found = self._begin[name] = {queue: end for queue, end in self.ends.items() if queue[0] == name}
+            found = self._begin[name] = {queue: self.ends[queue] for queue in self._queues.get(name, ())}
         return found
 
     def release(self, subscriptions: Iterable[MqttSubscription]) -> None:
@@ -135,7 +137,7 @@ class FilterIndex:
             del self._topics[name]
             self._seen.pop(name, None)
             self._begin.pop(name, None)
-            for queue in [queue for queue in self.ends if queue[0] == name]:
+            for queue in self._queues.pop(name, ()):
                 del self.ends[queue]
                 self.firsts.pop(queue, None)
 
@@ -162,6 +164,8 @@ class FilterIndex:
             if end is not None:
                 # The topic was created again, or records were skipped: forget the offsets before.
                 self._forget(queue)
+            else:
+                self._queues.setdefault(topic, {})[queue] = None
             self.firsts[queue] = first
         self._begin.pop(topic, None)
         self.ends[queue] = first + len(records)
@@ -174,6 +178,10 @@ class FilterIndex:
     def forget(self, queue: QueueKey) -> None:
         """The queue ends before the indexed offsets: the topic is gone, or a broker has lost its newest messages."""
         if self.ends.pop(queue, None) is not None:
+            queues = self._queues[queue[0]]
+            del queues[queue]
+            if not queues:
+                del self._queues[queue[0]]
             self.firsts.pop(queue, None)
             self._begin.pop(queue[0], None)
             self._forget(queue)
@@ -181,7 +189,7 @@ class FilterIndex:
     def forget_topic(self, topic: str) -> None:
         """The topic is gone."""
         if topic in self._topics:
-            for queue in [queue for queue in self.ends if queue[0] == topic]:
+            for queue in list(self._queues.get(topic, ())):
                 self.forget(queue)
 
     def wanting(self, topic: str, data: bytes) -> list[FilterMatches]:

@@ -10,7 +10,8 @@ from domain.command import Pull, Send
 from domain.delivery import recall
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Sent
-from domain.message.message import SYS_PREPARED, Message, Placed
+from domain.message import record
+from domain.message.message import LOCAL_HOST, SYS_PREPARED, Message, Placed
 from domain.message.record import Record
 from domain.topic.topic import Topic
 from domain.transaction import (
@@ -27,6 +28,7 @@ from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
 from tests.gateway.usecase.bench import Bench, code
 from tests.gateway.usecase.event_recorder import EventRecorder, only
+from tests.instructions import instructions
 
 
 @pytest.fixture
@@ -141,3 +143,18 @@ def test_a_timer_is_recalled_by_its_handle_alone(stage: Bench) -> None:
     assert stage.ask(RecallMessage(3, "t", handle.rstrip("="))) == [Recalled(3, "u")]
     stage.clock.run_for(120_000)
     assert seen(stage) == []
+
+
+def test_a_question_costs_the_same_however_many_producers_a_group_has(bench: Bench) -> None:
+    deciding = TransactionEnding(bench.store.transactions, bench.handler.registry)
+    half = record.encode(Message("t", b"x", b"UNIQ_KEY\x01one\x02", queue_id=0), 0, 0, 0, LOCAL_HOST)
+    producers: list[EventRecorder] = []
+    costs: list[int] = []
+    for count in (10, 500):
+        while len(producers) < count:
+            producers.append(EventRecorder())
+            bench.handler.handle(producers[-1].connection, Heartbeat(1, f"p{len(producers)}", producers=["pg"]))
+        costs.append(instructions(lambda: deciding.undecided("pg", half, 3)))
+        asked = [each for each in producers if any(isinstance(event, CheckTransaction) for event in each.take())]
+        assert asked == [producers[3]]
+    assert costs[0] == costs[1]

@@ -8,8 +8,12 @@ import pytest
 
 from domain.client.mqtt_session import MqttSubscription
 from domain.filter.path_matching import matches
+from domain.message import record
+from domain.message.message import LOCAL_HOST, Message
 from gateway.usecase.sessions.index import filter_index as light
+from tests.instructions import instructions
 from tests.protocols.mqtt.stage import Broker, Client, bodies
+from tests.simulation.kit.clock import VirtualClock
 
 
 def leave(broker: Broker, client_id: str, *patterns: str) -> None:
@@ -187,3 +191,28 @@ def test_a_queue_that_ends_before_what_was_indexed_is_read_from_the_log() -> Non
     index.forget(queue)
     assert index.following([INTEREST], queue, 1, 8) == (1, 0)
     assert index.entries < before
+
+
+def test_a_topic_costs_the_same_however_many_others_have_filters() -> None:
+    """A session of a topic leaves, gets a message, its topic is deleted, it returns: beside few others, and beside many."""
+    costs: list[list[int]] = []
+    for others in (10, 2_000):
+        clock = VirtualClock()
+        index = light.FilterIndex(clock)
+
+        def message(topic: str) -> None:
+            index.arrived(topic, 0, [record.encode(Message(topic, b"x", queue_id=0), 0, 0, 0, LOCAL_HOST)])  # noqa: B023
+
+        for number in range(others):
+            index.acquire([MqttSubscription(f"other-{number}/#", 1)])
+            message(f"other-{number}")
+        mine = [MqttSubscription("mine/#", 1)]
+        found = [instructions(lambda: index.acquire(mine)), instructions(lambda: message("mine"))]  # noqa: B023
+        found.append(instructions(lambda: index.forget_topic("mine")))  # noqa: B023
+        message("mine")
+        index.release(mine)
+        found.append(instructions(lambda: clock.run_for(light.GRACE_NS / 1_000_000)))  # noqa: B023
+        costs.append(found)
+        assert ("mine", 0) not in index.ends
+        assert len(index) == len(index.ends) == others
+    assert all(many <= few for few, many in zip(*costs, strict=True)), costs
