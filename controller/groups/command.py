@@ -32,6 +32,7 @@ VERSION: Final = 1
 VERSION_WITH_RUNS: Final = 2
 VERSION_WITH_IDENTITY: Final = 3
 VERSION_WITH_ACKS: Final = 4
+VERSION_KEEPING_DEAD: Final = 5
 LogChange = GroupChange | SetControllers
 KINDS: Final[dict[int, type[LogChange]]] = {
     1: ApplyId,
@@ -56,6 +57,7 @@ LATER: Final = {
     (ApplyId, "dead"): VERSION_WITH_ACKS,
     (AlterSet, "acks"): VERSION_WITH_ACKS,
     (ElectLeader, "fenced"): VERSION_WITH_ACKS,
+    (ElectLeader, "keeps_dead"): VERSION_KEEPING_DEAD,
 }
 """Fields that version 1 does not have, with the first version that does; they are the last ones of their change."""
 _KIND_OF: Final = {change: kind for kind, change in KINDS.items()}
@@ -72,10 +74,10 @@ def encode(change: LogChange) -> bytes:
 
 def decode(data: bytes) -> LogChange:
     """A command -> the change. Raises LaterVersionError for one of a later version, ValueError for other bytes."""
-    if len(data) >= 2 and (data[0] > VERSION_WITH_ACKS or data[1] > max(KINDS)):
+    if len(data) >= 2 and (data[0] > VERSION_KEEPING_DEAD or data[1] > max(KINDS)):
         raise LaterVersionError(f"a command in the log has version {data[0]} and kind {data[1]}")
     if len(data) < 2 or not data[0] >= VERSION or data[1] not in KINDS:
-        raise ValueError(f"no command of version {VERSION} to {VERSION_WITH_ACKS}: {data[:2].hex()}")
+        raise ValueError(f"no command of version {VERSION} to {VERSION_KEEPING_DEAD}: {data[:2].hex()}")
     version, kind = data[0], KINDS[data[1]]
     if version != VERSION and all(_since(kind, each) != version for each in fields(kind)):
         raise ValueError(f"no command of kind {data[1]} has version {version}")

@@ -38,7 +38,7 @@ def elect(group: StoreGroup, change: ElectLeader) -> Decision:
     order = preference if group.members else rank
     winner = min((each for each in voters if change.designated in (0, each.id)), key=order, default=None)
     if winner is not None:
-        return Decision(named(_led(group, winner, voters), winner.id, change.fresh))
+        return Decision(named(_led(group, winner, voters, change.keeps_dead), winner.id, change.fresh))
     if change.asker or change.designated:
         return Decision(group, GroupRefusal.ELECTION_FAILED)
     return Decision(without_leader(group) if group.leader else group, GroupRefusal.NO_CANDIDATE)
@@ -112,9 +112,10 @@ def preference(report: ReplicaReport) -> tuple[int, ...]:
     return max(report.priority - PRIORITY_LAST, 0), *rank(report)
 
 
-def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaReport]) -> StoreGroup:
+def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaReport], keeps_dead: bool) -> StoreGroup:
     """Group under its new leader. The SyncStateSet loses its dead members: replicas with all records stay in it.
 
+    With fewer of those than `min_in_sync` the dead stay, too: nothing is confirmed without them, so each may lead later.
     Before the first election no replica has all records, and the set is the leader alone. Where not all members hold what is
     confirmed, the set stays as it is: of fewer members an election could need one that has not all. The leader leaves the dead
     out when the others hold it. With a log that only continues the one of a member, the winner is alone: it has all.
@@ -122,6 +123,8 @@ def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaRepor
     members = {SetMember(each.id, each.incarnation) for each in voters} if group.members else set()
     if group.electing > 1 and _kept(group) >= group.electing:
         members = set(group.members)
+    elif keeps_dead and len(members) < group.min_in_sync:
+        members.update(each for each in group.members if _has_kept_its_log(group, each))
     members.add(SetMember(winner.id, winner.incarnation))
     return replace(
         group,

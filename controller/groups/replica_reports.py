@@ -27,6 +27,8 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
         return change
     if isinstance(change, ElectLeader):
         live = heartbeats.live(group, now_ms)
+        # Brokers of Apache, which say no run, leave out members by themselves.
+        change = replace(change, keeps_dead=any(each.run for each in group.replicas))
         if group.electing == 1:
             return replace(change, live=live)
         epoch = group.leader_epoch if change.leader_epoch == ANY_EPOCH else change.leader_epoch
@@ -62,6 +64,14 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
         return GroupRefusal.FORGOTTEN
     if isinstance(change, RegisterReplica) and heartbeats.runs_elsewhere(group.name, change.id, change.run, now_ms):
         return GroupRefusal.RUNS_ELSEWHERE
+    if isinstance(change, RegisterReplica) and change.incarnation and change.incarnation == _continued_by(group, change.id):
+        return GroupRefusal.COPIED  # late, from a process before: the registered log continues this one
     if isinstance(change, SetAcks) and change.wanted and any(each.fence == UNKNOWN for each in heartbeats.live(group, now_ms)):
         return GroupRefusal.OLD_VERSION
     return None
+
+
+def _continued_by(group: StoreGroup, replica_id: int) -> str:
+    """The log that the registered one of a replica continues; "": none."""
+    replica = group.replica(replica_id)
+    return "" if replica is None else replica.continues_log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -23,8 +24,9 @@ from controller.raft.refusal import LaterVersionError, RaftRefusal, SafetyError
 from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import GroupChange
+from domain.controller.change import ElectLeader, GroupChange
 from domain.controller.controller_list import ControllerList, SetControllers
+from domain.controller.peer import KEEPING_LEVEL
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 
@@ -49,6 +51,9 @@ class Peers(Protocol):
 
     def send(self, to: int, data: bytes) -> None:
         """Send a message to the member whose log has the identity `to`. Dropped when its address is unknown."""
+
+    def all_read(self, level: int) -> bool:
+        """True when all members read changes of this level (domain/controller/peer.py), as far as it is known."""
 
 
 @final
@@ -179,6 +184,8 @@ class ControllerMember:
         if not is_within(change):
             done(GroupAnswer(GroupRefusal.INVALID, self.groups.group(change.group)))
             return
+        if isinstance(change, ElectLeader) and not self._peers.all_read(KEEPING_LEVEL):
+            change = replace(change, keeps_dead=False)  # a controller of a version before would stop at it
         self._propose(change, done)
 
     def add_controller(self, address: str, seeds: Sequence[str], heard: Mapping[str, int], done: ChangeDone) -> None:

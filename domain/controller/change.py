@@ -115,6 +115,7 @@ class ElectLeader(GroupChange):
     leader_epoch   refuse when this is not the leader epoch; ANY_EPOCH: do not look
     fresh          random identity for a group that has none, unless the winner has one; the controller that leads draws it
     fenced         those of `live` whose reports have the fence `leader_epoch`: their logs have not changed since
+    keeps_dead     True: where fewer members than `min_in_sync` are alive, the dead stay in the SyncStateSet
 
     Refusals: NOT_REGISTERED, OLD_LEADER_EPOCH, LEADER_VALID, TOO_FEW_FENCED; NO_CANDIDATE, after which nobody leads when
     neither a replica nor an operator had asked; ELECTION_FAILED when one had; FORGOTTEN, when a replica has a log that was in
@@ -127,6 +128,7 @@ class ElectLeader(GroupChange):
     leader_epoch: int = ANY_EPOCH
     fresh: str = ""
     fenced: tuple[int, ...] = ()
+    keeps_dead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

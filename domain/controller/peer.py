@@ -12,10 +12,10 @@ from domain.event import Event, TicketedEvent
 RUNS_LEVEL: Final = 1
 IDENTITY_LEVEL: Final = 2
 ACKS_LEVEL: Final = 3
-LEVEL: Final = ACKS_LEVEL
+KEEPING_LEVEL: Final = 4
+LEVEL: Final = KEEPING_LEVEL
 """What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas; 2:
-identities of store groups; 3: their `acks`, and ids of
-lost directories."""
+identities of store groups; 3: their `acks`, and ids of lost directories; 4: elections that keep the dead in a SyncStateSet."""
 
 
 @dataclass(slots=True)

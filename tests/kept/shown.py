@@ -31,6 +31,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("StoreGroup", "identity"): "",
     ("AlterSet", "acks"): 0,
     ("ElectLeader", "fenced"): [],
+    ("ElectLeader", "keeps_dead"): False,
     ("ReplicaReport", "fence"): -1,
     ("StoreGroup", "acks"): 0,
     ("StoreGroup", "wanted_acks"): 0,

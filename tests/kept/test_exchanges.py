@@ -9,6 +9,7 @@ from tests.kept.exchanges.epochs import EPOCHS
 from tests.kept.exchanges.exchange import Exchanges
 from tests.kept.exchanges.families import FAMILIES
 from tests.kept.exchanges.identities import IDENTITIES
+from tests.kept.exchanges.keeping import KEEPING
 from tests.kept.exchanges.orders import ORDERS
 from tests.kept.exchanges.questions import QUESTIONS
 from tests.kept.exchanges.since import LONGER, SINCE
@@ -46,6 +47,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-orders", ORDERS),
         ("since-questions", QUESTIONS),
         ("since-witnesses", WITNESSES),
+        ("since-keeping", KEEPING),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:

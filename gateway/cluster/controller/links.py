@@ -69,6 +69,10 @@ class ControllerLinks:
         if link is not None:
             link.oneway(Request(codes.TELL_CONTROLLER, {"to": str(to)}, data))
 
+    def all_read(self, level: int) -> bool:
+        """Peers.all_read."""
+        return self.founding.all_read(level)
+
     def follow(self, book: tuple[str, ...], members: Iterable[int]) -> None:
         """Greet the controllers in `book` from now on, or those of the settings while there is none.
 

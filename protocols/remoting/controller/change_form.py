@@ -38,8 +38,9 @@ CHANGES: Final[dict[str, type[GroupChange]]] = {
 }
 APART: Final = frozenset({"run", "runs_before", "identity", "acks"})
 """Fields that are ext fields of the request (`process_fields`): versions before refuse an object that has them."""
-UNSAID: Final = frozenset({"live", "dead", "fenced", "fresh"}) | APART
-"""Fields that an object does not have: the controller takes `live`, `dead` and `fenced` from heartbeats, and draws `fresh`."""
+UNSAID: Final = frozenset({"live", "dead", "fenced", "fresh", "keeps_dead"}) | APART
+"""Fields that an object does not have: the controller takes `live`, `dead` and `fenced` from heartbeats, draws `fresh`,
+and sets `keeps_dead` where all controllers read it."""
 _IDENTITY: Final = "groupIdentity"
 
 

@@ -22,7 +22,7 @@ BUGS: Final = Bugs()
 def set_reset(patch: Patch) -> None:
     """The SyncStateSet of a new leader is the leader alone."""
     led = election._led
-    patch.setattr(election, "_led", lambda group, winner, voters: led(group, winner, []))
+    patch.setattr(election, "_led", lambda group, winner, voters, keeps_dead: led(group, winner, [], False))
 
 
 @BUGS.found_by(run, 400)

@@ -167,7 +167,7 @@ def test_what_a_later_version_writes_is_named() -> None:
     groups = snapshot.snapshot(some_groups())
     with pytest.raises(LaterVersionError, match="version 6: a later version has written it"):
         snapshot.restore(b"\6" + groups[1:])
-    for data in (b"\5\1", b"\1\x0b", b"\2\xff and more"):
+    for data in (b"\6\1", b"\1\x0b", b"\2\xff and more"):
         with pytest.raises(LaterVersionError, match="a command in the log has version"):
             command.decode(data)
 

@@ -6,7 +6,7 @@ import pytest
 
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import ElectLeader
+from domain.controller.change import ElectLeader, SetMinInSync
 from domain.controller.group import PRIORITY_LAST, ReplicaReport
 from domain.controller.health import Fitness
 from tests.controller.groups.sample import NAME, group_of, incarnation, led, member, members, registered, says, start
@@ -184,3 +184,34 @@ def test_the_longest_log_of_all_does_not_lead_when_it_is_a_learner_by_now(groups
     start(groups, 2, life=2, continues=incarnation(2), learner=True)
     live = (says(1, position=70, life=2), says(2, position=90, life=2))
     assert groups.apply(ElectLeader(NAME, live)).refusal is GroupRefusal.NO_CANDIDATE
+
+
+def test_fewer_living_members_than_min_in_sync_keep_the_dead() -> None:
+    """What was acknowledged is in each of them, and nothing is confirmed without them: each may lead when it comes back."""
+    groups = led((1, 2, 3))
+    assert groups.apply(ElectLeader(NAME, (says(2), says(3)), keeps_dead=True)).refusal is None
+    assert group_of(groups).in_sync == (2, 3), "two are enough"
+    assert groups.apply(ElectLeader(NAME, (says(3),), keeps_dead=True)).refusal is None
+    assert (group_of(groups).leader, group_of(groups).in_sync) == (3, (2, 3))
+    assert groups.apply(ElectLeader(NAME, (says(1), says(2)), keeps_dead=True)).refusal is None
+    assert (group_of(groups).leader, group_of(groups).in_sync) == (2, (2, 3)), "1 may lack what the other two have confirmed"
+
+
+def test_a_dead_member_without_its_log_is_not_kept() -> None:
+    groups = led((1, 2, 3))
+    start(groups, 2, life=2)
+    assert groups.apply(ElectLeader(NAME, (says(3),), keeps_dead=True)).refusal is None
+    assert group_of(groups).members == members(1, 3)
+
+
+def test_one_member_is_enough_where_it_is_to_be() -> None:
+    groups = led((1, 2, 3))
+    assert groups.apply(SetMinInSync(NAME, 1)).refusal is None
+    assert groups.apply(ElectLeader(NAME, (says(3),), keeps_dead=True)).refusal is None
+    assert group_of(groups).in_sync == (3,)
+
+
+def test_where_a_controller_of_a_version_before_is_there_the_dead_leave_the_set() -> None:
+    groups = led((1, 2, 3))
+    assert groups.apply(ElectLeader(NAME, (says(3),))).refusal is None
+    assert group_of(groups).in_sync == (3,)

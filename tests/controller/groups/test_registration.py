@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from controller.groups.groups import StoreGroups
+from controller.groups.heartbeats import Heartbeats
+from controller.groups.replica_reports import refused
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, CleanReplicas, ElectLeader, GroupChange, RegisterReplica, SetMinInSync
 from domain.controller.group import GROUPS_MAX, NUMBER_MAX, REPLICAS_MAX, UNKNOWN
@@ -271,3 +273,13 @@ def test_a_lost_log_that_was_in_the_set_wins_no_election_under_the_same_id(group
     assert groups.apply(lost(2, dead=(2, 3))).refusal is None
     start(groups, 2, life=2)
     assert groups.apply(ElectLeader(NAME, (says(2, life=2),))).refusal is GroupRefusal.NO_CANDIDATE
+
+
+def test_a_registration_that_comes_late_from_a_process_before_is_refused() -> None:
+    """Power was lost since, and the log that is registered continues this one: it would not be known any more."""
+    groups = led((1, 2))
+    start(groups, 2, life=2, continues=incarnation(2))
+    late = RegisterReplica(NAME, CLUSTER, 2, "h2:10911", incarnation(2), position=100)
+    beats = Heartbeats(0)
+    assert refused(late, group_of(groups), beats, 1) is GroupRefusal.COPIED
+    assert refused(replace(late, incarnation=incarnation(2, 2)), group_of(groups), beats, 1) is None

@@ -13,6 +13,7 @@ from controller.raft.persisted import Persisted, founder
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import ReplicaReport
+from domain.controller.peer import LEVEL
 from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import CLUSTER, NAME, incarnation, says
 from tests.controller.raft.memory_storage import MemoryStorage
@@ -72,6 +73,10 @@ class Node:
         storage.later = lambda step: self._stage.after(FLUSH_MS, step)
         return storage
 
+    def all_read(self, level: int) -> bool:
+        """The `Peers` port."""
+        return level <= self._stage.level
+
     def send(self, to: int, data: bytes) -> None:
         """The `Peers` port."""
         for each in self._stage.nodes.values():
@@ -88,6 +93,7 @@ class Stage:
     def __init__(self, count: int = 3, seed: int = 1, entries_kept: int = ENTRIES_KEPT) -> None:
         self.entries_kept = entries_kept
         self.clock = VirtualClock()
+        self.level = LEVEL
         self.seed = seed
         self.numbers = range(1, count + 1)
         self.random = random.Random(seed)

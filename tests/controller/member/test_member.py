@@ -11,8 +11,9 @@ import pytest
 from controller.groups.snapshot import snapshot
 from controller.member.member import ANSWER_MS, ControllerMember
 from controller.raft.persisted import Persisted
-from domain.controller.answer import GroupRefusal
-from domain.controller.change import AlterSet, ApplyId, ElectLeader, SetMinInSync
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, SetMinInSync
+from domain.controller.peer import KEEPING_LEVEL
 from tests.controller.groups.sample import CLUSTER, NAME, says
 from tests.controller.groups.sample import members as in_sync
 from tests.controller.member.stage import Node, Stage
@@ -340,3 +341,23 @@ def test_a_member_that_is_away_keeps_its_place(stage: Stage) -> None:
         stage.clock.run_for(1_000)
         stage.revise()
     assert member_of(stage.leader()).members == (1, 2, 3)
+
+
+class Noting(Stage):
+    """A stage that notes what is applied."""
+
+    noted: tuple[GroupChange, ...] = ()
+
+    def applied(self, number: int, change: GroupChange, answer: GroupAnswer) -> None:
+        self.noted += (change,)
+
+
+def test_an_election_keeps_the_dead_only_where_all_controllers_can_read_it() -> None:
+    stage = Noting()
+    stage.with_group()
+    stage.clock.run_for(500)
+    for level, kept in ((KEEPING_LEVEL - 1, False), (KEEPING_LEVEL, True)):
+        before, stage.level = len(stage.noted), level
+        stage.change(ElectLeader(NAME, asker=1, keeps_dead=True))
+        stage.clock.run_for(500)
+        assert stage.noted[before:] == (ElectLeader(NAME, asker=1, keeps_dead=kept),) * 3

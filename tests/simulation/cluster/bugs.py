@@ -158,6 +158,13 @@ def deletes_timers(patch: Patch) -> None:
     patch.setattr(rewriting.SegmentRewriting, "_copy", lambda self, pending, at: self._copy_halves())
 
 
+@BUGS.found_by(partings.run_last, 3)
+def drops_the_dead(patch: Patch) -> None:
+    """An election leaves out the dead where fewer than `min_in_sync` are alive: only the last of them may lead."""
+    led: Any = election._led
+    patch.setattr(election, "_led", lambda group, winner, voters, keeps_dead: led(group, winner, voters, False))
+
+
 class _MarkedState:
     """A `State` in which no packet identifier is forgotten."""
 

@@ -62,11 +62,12 @@ class AtGateway:
 class Partings:
     """A run of ROUNDS partings of kinds that the seed chooses."""
 
-    def __init__(self, seed: int, before: bool = False) -> None:
-        """`before`: leaders are of the version that does not give up, as in a rolling upgrade."""
+    def __init__(self, seed: int, before: bool = False, stores: int = 0) -> None:
+        """`before`: leaders are of the version that does not give up, as in a rolling upgrade. `stores`: number of replicas, 0:
+        by the seed."""
         Cluster.made.clear()
         self._before = before
-        self.cluster = Cluster(seed, stores=(3, 3, 4, 5)[seed % 4], gateways=2)
+        self.cluster = Cluster(seed, stores=stores or (3, 3, 4, 5)[seed % 4], gateways=2)
         self.nets = [AtGateway(self.cluster, each) for each in self.cluster.gateways]
         self.kinds: list[Callable[[StoreNode], set[tuple[Machine, Machine]]]] = [
             self.all_but_clients, self.from_all_but_clients, *(() if before else (self.followers, self.to_followers)),
@@ -103,14 +104,17 @@ class Partings:
                 stack.enter_context(pytest.MonkeyPatch.context()).setattr(cut_off.CutOff, "watch", lambda self: None)
             return self._run()
 
-    def _run(self) -> Partings:
-        cluster, chance = self.cluster, self.cluster.chance
-        cluster.start()
+    def _begin(self) -> None:
+        self.cluster.start()
         self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
         self._make_topic()
         for at, net in enumerate(self.nets):
             poster = RemotingPoster(net, f"sender {at}", TOPIC, 1 << 30)
             poster.start()
+
+    def _run(self) -> Partings:
+        cluster, chance = self.cluster, self.cluster.chance
+        self._begin()
         for _ in range(ROUNDS):
             cluster.clock.run_for(chance.randrange(500, 6_000))
             leader = cluster.leader()
@@ -124,6 +128,32 @@ class Partings:
                 leader.start()
             self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
         return self
+
+    def run_last(self) -> Partings:
+        """Two of three replicas die one after the other, then the last one, and the first two come back: they serve. Raises
+        HistoryError."""
+        cluster, group = self.cluster, self.cluster.groups[0]
+        with cluster.timeline.with_logs():
+            self._begin()
+            dead: list[StoreNode] = []
+            for _ in group.stores:
+                self._wait("somebody to be elected", SERVICE_MS, lambda: self._elected() not in (None, *dead))
+                leader = self._elected()
+                assert leader is not None
+                leader.end("killed")
+                dead.append(leader)
+                cluster.clock.run_for(cluster.chance.randrange(1_000, 4_000))
+            for each in dead[:-1]:
+                each.start()
+            self._serves("two of three are back")
+        return self
+
+    def _elected(self) -> StoreNode | None:
+        """The leader by the word of the controllers, while it runs."""
+        found = self.cluster.checkers.group()
+        stores = self.cluster.groups[0].stores
+        lives = [each for each in stores if found is not None and each.life is not None and each.life.own == found.leader]
+        return lives[0] if lives else None
 
     def _part(self, leader: StoreNode, kind: str, pairs: set[tuple[Machine, Machine]]) -> None:
         cluster = self.cluster
@@ -178,3 +208,8 @@ def run(seed: int) -> Partings:
 def run_before(seed: int) -> Partings:
     """One run with leaders of the version before. Raises HistoryError."""
     return Partings(seed, before=True).run()
+
+
+def run_last(seed: int) -> Partings:
+    """One run in which the last of three replicas dies. Raises HistoryError."""
+    return Partings(seed, stores=3).run_last()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.cluster.partings import run, run_before
+from tests.simulation.cluster.partings import run, run_before, run_last
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -16,3 +16,8 @@ def test_the_group_serves_within_ten_seconds(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_gateways_leave_a_leader_of_the_version_before_that_keeps_them(seed: int) -> None:
     assert run_before(seed).cluster.checkers.serving > 1, "another replica has led"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_of_three_serve_though_the_third_was_the_last_to_lead(seed: int) -> None:
+    assert run_last(seed).cluster.checkers.serving > 1

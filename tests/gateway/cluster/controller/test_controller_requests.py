@@ -29,7 +29,7 @@ from domain.controller.change import (
 )
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
-from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.peer import ACKS_LEVEL, LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
     GROUPS_LISTED_MAX,
     ChangeControllerSettings,
@@ -443,7 +443,9 @@ def test_no_identity_is_given_while_a_controller_of_a_version_before_is_heard(wo
     assert take_in(world, broker, 2, "theirs").refusal is None, "as by the rule of that version"
 
 
-@pytest.mark.parametrize(("level", "alive", "given"), [(LEVEL, False, True), (LEVEL, True, False), (LEVEL - 1, False, False)])
+@pytest.mark.parametrize(
+    ("level", "alive", "given"), [(LEVEL, False, True), (LEVEL, True, False), (ACKS_LEVEL - 1, False, False)]
+)
 def test_the_id_of_a_dead_replica_is_given_to_the_node_at_its_address_that_has_lost_its_directory(
     world: World, broker: Broker, level: int, alive: bool, given: bool
 ) -> None:
