@@ -196,11 +196,13 @@ class StoreGroup:
 
     def is_newer(self, replica: StoreReplica, epoch: int) -> bool:
         """True when the log of `replica`, whose newest record is of `epoch`, was in an election of this group after the newest
-        one that is known. A log that neither is a member nor says that it is of this group proves nothing."""
+        one that is known. A log that neither is a member nor says that it is of this group proves nothing. An epoch in which
+        nobody leads has no records."""
         if not self.members:
             return epoch > 0
         is_own = replica.member in self.members or (bool(self.identity) and replica.identity == self.identity)
-        return is_own and self.leader_epoch < epoch <= EPOCH_SAID_MAX
+        newest = self.leader_epoch if self.leader else self.leader_epoch - 1
+        return is_own and newest < epoch <= EPOCH_SAID_MAX
 
     @property
     def lacking(self) -> tuple[int, ...]:

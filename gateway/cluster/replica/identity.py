@@ -14,9 +14,11 @@ from domain.ports import Disk, Entropy
 NAME: Final = "replica-node"
 """File with a random text, by which controllers recognise the node, and the id that they assigned to it, or 0."""
 RUNS: Final = "replica-runs"
-"""File with a random text for the last registered process and for each process started since; a line each, the newest last.
-Controllers distinguish the directory from a copy of it by these texts."""
+"""File with a random text for each of the last processes in this directory; a line each, the newest last. Controllers
+distinguish the directory from a copy of it by these texts."""
 RUNS_MAX: Final = REPLICAS_MAX
+RUNS_KEPT: Final = RUNS_MAX // 2
+"""Runs that stay in the file after a registration; the others leave room for processes that do not register."""
 GROUP: Final = "replica-group"
 """File with the identity of the store group of the log, and the CRC-32 of its text: `HEX CRC`. Without it the log has none."""
 CONTROLLERS: Final = "replica-controllers"
@@ -29,7 +31,7 @@ class ReplicaIdentity:
 
     id            id of the replica; 0: it has none yet
     run           random text of this process; after RUNS_MAX unregistered processes, that of the last one
-    runs_before   earlier runs in this directory, one of which may be the last that registered
+    runs_before   earlier runs in this directory, one of which was the last that registered as far as the controllers know
     group         identity of the store group of the log; "": none is known
     damage        reason why the file with it cannot be read, text for people: the replica does not register. "": it can
     """
@@ -70,10 +72,14 @@ class ReplicaIdentity:
             self._is_noted = True
 
     def note_registered(self) -> None:
-        """Drop the earlier runs, since this process has registered. Raises OSError."""
-        if self.runs_before:
-            self._write(self.run)
-            self.runs_before = ()
+        """Drop the oldest runs, since this process has registered. Raises OSError.
+
+        RUNS_KEPT are kept: controllers that come back with an older copy of their folders know one of them.
+        """
+        if len(self.runs_before) >= RUNS_KEPT:
+            before = self.runs_before[-RUNS_KEPT + 1 :]
+            self._write(*before, self.run)
+            self.runs_before = before
 
     def _write(self, *runs: str) -> None:
         self._disk.replace(RUNS, "".join(f"{each}\n" for each in runs).encode())

@@ -121,6 +121,18 @@ def test_controllers_of_an_older_copy_give_no_epoch_again(how: str) -> None:
     assert not after.is_forgotten
 
 
+def test_an_older_copy_is_known_by_its_own_leader_that_registers_first() -> None:
+    """Its registration ends its leadership, which takes an epoch: the one that was given after the copy was made."""
+    groups = named()
+    assert groups.apply(register(1, OURS, epoch=2)).refusal is None
+    assert (group_of(groups).leader, group_of(groups).leader_epoch) == (0, 2)
+    assert group_of(groups).is_forgotten, "nobody leads in epoch 2, and a log has records of it"
+    assert Heartbeats(0).due([group_of(groups)], 20_000) == []
+    after = named()
+    assert after.apply(register(1, OURS, epoch=1)).refusal is None
+    assert not group_of(after).is_forgotten
+
+
 def test_a_log_that_proves_nothing_stops_no_election() -> None:
     """A node of another cluster, of a version without identities, whose newest epoch is a high one."""
     groups = named()

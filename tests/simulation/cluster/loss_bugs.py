@@ -1,0 +1,54 @@
+"""Known bugs of clusters with strangers, which `losses.py` has to find when they are put back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from controller.groups import registration
+from domain.controller.group import StoreGroup
+from gateway.cluster.replica import following_state, identity, replica
+from store.replication import following, leading
+from store.replication.replica_log import eras
+from tests.simulation.cluster import losses
+from tests.simulation.kit.bugs import Bugs, Patch
+
+BUGS: Final = Bugs()
+
+
+@BUGS.found_by(losses.run, 20, first=2, step=4)
+def compares_numbers(patch: Patch) -> None:
+    """Logs whose epochs have equal numbers are one history: a log of another cluster is cut, and followed on."""
+    patch.setattr(leading, "parted_epoch", lambda ours, theirs: 0)
+    patch.setattr(eras, "parted_epoch", lambda ours, theirs: 0)
+    patch.setattr(leading, "is_inside", lambda found, position: False)
+    patch.setattr(following, "is_another", lambda found, last: False)
+    patch.setattr(following_state, "refusal_of", lambda group, own, log, is_learner: "")
+
+
+@BUGS.found_by(losses.run, 12, first=2, step=4)
+def registers_anywhere(patch: Patch) -> None:
+    """A replica with the controllers of another cluster registers there, since the group has the same name."""
+    patch.setattr(identity.ReplicaIdentity, "is_of_other", lambda self, known: False)
+    patch.setattr(replica.ReplicaTerm, "_keep_identity", lambda self, group: None)
+    own: Any = registration.register
+    patch.setattr(registration, "register", lambda group, change: own(group, replace(change, identity="")))
+
+
+@BUGS.found_by(losses.run, 12, step=4)
+def founds_what_it_forgot(patch: Patch) -> None:
+    """Controllers that came back empty let the replica lead that registers first."""
+    patch.setattr(StoreGroup, "is_newer", lambda self, replica, epoch: False)
+
+
+@BUGS.found_by(losses.run, 12, first=1, step=4)
+def trusts_an_older_copy(patch: Patch) -> None:
+    """Controllers with an older copy of their folders elect as if they knew the newest election."""
+    patch.setattr(StoreGroup, "is_newer", lambda self, replica, epoch: not self.members and epoch > 0)
+
+
+@BUGS.found_by(losses.run, 20, first=3, step=4)
+def copies_are_one_replica(patch: Patch) -> None:
+    """A process in a copy of a directory counts as a restart of the original."""
+    own: Any = registration.register
+    patch.setattr(registration, "register", lambda group, change: own(group, replace(change, run="", runs_before=())))

@@ -1,0 +1,27 @@
+"""Clusters of which names, numbers and epochs prove nothing: forgotten, older and foreign controllers, copied directories."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.simulation.cluster.loss_bugs import BUGS
+from tests.simulation.cluster.losses import run
+
+SEEDS = int(os.environ.get("CLUSTER_SEEDS", "24"))
+KINDS = 4
+BLOCK = 8
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_nothing_acknowledged_goes_and_no_log_is_changed_by_a_stranger(first: int) -> None:
+    scenes = [run(seed) for seed in range(first, first + BLOCK)]
+    assert len({each.kind for each in scenes}) == KINDS
+    assert sum(len(each.sent) for each in scenes) > 8 * BLOCK
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_known_bug_is_found(name: str) -> None:
+    _, said = BUGS[name].find()
+    assert said.startswith("HistoryError"), said
