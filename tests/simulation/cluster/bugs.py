@@ -14,6 +14,7 @@ from gateway.cluster.forwarding import store_addresses, store_connection
 from gateway.cluster.replica import cut_off
 from gateway.usecase.sessions.snapshot import PARTS
 from store.deletion import rewriting
+from store.lease import confirmed_floors
 from store.log import confirmation
 from store.replication import fence, leading, set_review
 from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
@@ -32,6 +33,12 @@ BUGS.found_by(run, 200)(forgets_the_asked)
 def reads_without_fence(patch: Patch) -> None:
     """A leader answers reads whether it still leads or not."""
     patch.setattr(fence.ReadFence, "passes", lambda self: True)
+
+
+@BUGS.found_by(readers.run, 16)
+def reads_unconfirmed_positions(patch: Patch) -> None:
+    """A position is readable before it is confirmed."""
+    patch.setattr(confirmed_floors.ConfirmedFloors, "floor", lambda self, place: self._tables.floor(place))
 
 
 @BUGS.found_by(run, 40)

@@ -27,6 +27,8 @@ BROKEN: Final = 0.4
 PAUSED: Final = 0.4
 """Share of the partings in which the leader stands still, too."""
 PAUSE_MS: Final = (3_000, 4_500)
+REST_MS: Final = 1_000
+"""Pause of the writer at a new leader: others see first whether that has all that was read before."""
 EACH: Final = 2
 """Askers of each protocol."""
 
@@ -52,7 +54,7 @@ class Writer(Asker):
     def opened(self) -> None:
         """Asker.opened."""
         self._decoder = frame.FrameDecoder()
-        self.next()
+        self._later(REST_MS, self.next)
 
     def ask(self, serial: int) -> None:
         """Asker.ask."""
