@@ -70,7 +70,7 @@ def test_a_group_is_replaced_replica_by_replica_and_its_gateway_follows(tmp_path
         for number, node in enumerate((first, second), 1):
             group.kill(node)
             sends(gateway, f"without {number}")
-            cluster(group, "remove", "broker-a", str(number))
+            cluster(group, "remove", "broker-a", str(id_of(node)))
         assert group.leader() in (third, fourth)
         gateway.stop()
         gateway.start()

@@ -28,7 +28,7 @@ GATEWAY: Final = (
 )  # fmt: skip
 ADD: Final = "headgate cluster add broker-a --address 10.0.0.4:10912 --controller 10.0.0.1:9878 > node.toml"
 AWAIT: Final = "headgate cluster repair broker-a --seconds 600 --controller 10.0.0.2:9878"
-AWAIT_ALL: Final = "headgate cluster repair broker-a"
+AWAIT_ALL: Final = "headgate cluster repair broker-a --replicas 4"
 MOVE: Final = "headgate cluster move GROUP REPLICA"
 SET: Final = "headgate cluster set GROUP --min-in-sync N"
 ONE_LESS: Final = "headgate cluster remove broker-a 3"
@@ -43,6 +43,9 @@ ELSEWHERE: Final = {
     "headgate cluster move": "its name alone",
     "headgate cluster recover": "its name alone",
     "headgate cluster set GROUP --min-in-sync 2": "the same with a number",
+    "headgate cluster set broker-a --min-in-sync 1": "the same with a number",
+    "headgate cluster remove broker-a OLD": "the same with a number",
+    "headgate cluster set GROUP --acks N": "tests/gateway/cluster/operator/test_commands.py",
     "headgate cluster remove GROUP ID…": "test_single_node.py",
     "headgate cluster remove GROUP --all --even-living": "test_single_node.py",
     "headgate cluster restore-controllers GROUP": "test_losses.py",
