@@ -172,8 +172,10 @@ def test_an_empty_replica_that_founds_a_group_anew_is_followed_by_no_replica_wit
         for node in (first, second):
             await_why(node, "headgate cluster restore-controllers")
         longest = max((first, second), key=lambda node: len(before[node]))
-        status, text = cluster(group.controllers, "restore-controllers", GROUP, "--replicas", "2")
-        assert status == 0, text
+        until(
+            lambda: cluster(group.controllers, "restore-controllers", GROUP, "--replicas", "2")[0] == 0,
+            "both have registered, and the longest log is restored from",
+        )
         until(longest.serves, "the complete log leads")
         until(lambda: any("follows" in why(each) for each in (first, second)), "the other complete log follows")
         assert sorted(read_all(longest, "orders")) == sorted(sent)
