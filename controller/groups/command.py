@@ -21,6 +21,7 @@ from domain.controller.change import (
     ElectLeader,
     FoundGroup,
     GroupChange,
+    PromoteLearner,
     RecoverGroup,
     RegisterReplica,
     SetAcks,
@@ -45,6 +46,7 @@ KINDS: Final[dict[int, type[LogChange]]] = {
     8: SetControllers,
     9: FoundGroup,
     10: SetAcks,
+    11: PromoteLearner,
 }
 """Numbers in the log: a number that was used is never another kind's."""
 LATER: Final = {

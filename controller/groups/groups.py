@@ -17,6 +17,7 @@ from domain.controller.change import (
     ElectLeader,
     FoundGroup,
     GroupChange,
+    PromoteLearner,
     RecoverGroup,
     RegisterReplica,
     SetAcks,
@@ -102,7 +103,7 @@ def _rule(group: StoreGroup, change: GroupChange) -> Decision:
         return registration.register(group, change)
     if isinstance(change, ApplyId):
         return registration.apply_id(group, change)
-    if isinstance(change, RecoverGroup):
+    if isinstance(change, RecoverGroup | PromoteLearner):
         return recovery.recover(group, change)
     if isinstance(change, FoundGroup):
         return recovery.found(group, change)

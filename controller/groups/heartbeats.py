@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, final
 
 from controller.groups.election import electorate
 from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
+from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ReplicaHeard
 from domain.set_aside import NOTHING, KeptAside
 
@@ -40,6 +41,7 @@ class HeartbeatKept(NamedTuple):
     run          random text of the sending process; "": it sent none
     refuses      as in HearReplica
     aside        as in HearReplica
+    remote       as in HearReplica
     parted       as in HearReplica
     last_ms      time of the heartbeat, also after the end of its connection
     """
@@ -53,6 +55,7 @@ class HeartbeatKept(NamedTuple):
     run: str = ""
     refuses: str = ""
     aside: KeptAside = NOTHING
+    remote: RemoteWord = LOCAL
     parted: int = 0
     last_ms: int = 0
 
@@ -82,7 +85,7 @@ class Heartbeats:
 
     def heard(
         self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
-        refuses: str = "", aside: KeptAside = NOTHING, parted: int = 0,
+        refuses: str = "", aside: KeptAside = NOTHING, parted: int = 0, remote: RemoteWord = LOCAL,
     ) -> None:  # fmt: skip
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
         if self.runs_elsewhere(group, report.id, run, now_ms):
@@ -104,7 +107,7 @@ class Heartbeats:
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
             self._unlink(key, before.connection)
         self._heard[key] = HeartbeatKept(
-            now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, parted, now_ms
+            now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, remote, parted, now_ms
         )
         self._by.setdefault(connection, {})[key] = None
         self._in.setdefault(group, {})[key] = None
@@ -185,10 +188,7 @@ class Heartbeats:
     def words(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaHeard, ...]:
         """Last heartbeats of a group's replicas, of those that have sent one."""
         found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
-        return tuple(
-            ReplicaHeard(each.report, _age_ms(each, now_ms), not _is_over(each, now_ms), refuses=each.refuses, aside=each.aside)
-            for each in found
-        )
+        return tuple(_word(each, now_ms) for each in found)
 
     def dead(self, group: StoreGroup, now_ms: int) -> tuple[int, ...]:
         """The replicas of a group that are dead."""
@@ -223,6 +223,14 @@ class Heartbeats:
 def _lost_ms(heard: HeartbeatKept) -> int:
     """Time of the loss of a replica that is not alive, monotonic ms."""
     return heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
+
+
+def _word(heard: HeartbeatKept, now_ms: int) -> ReplicaHeard:
+    """The last heartbeat of a replica, for tools."""
+    return ReplicaHeard(
+        heard.report, _age_ms(heard, now_ms), not _is_over(heard, now_ms), refuses=heard.refuses, aside=heard.aside,
+        remote=heard.remote,
+    )  # fmt: skip
 
 
 def _age_ms(heard: HeartbeatKept, now_ms: int) -> int:

@@ -8,16 +8,17 @@ from dataclasses import replace
 from controller.groups.decision import Decision, named
 from controller.groups.election import electorate
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import FoundGroup, RecoverGroup
+from domain.controller.change import FoundGroup, PromoteLearner, RecoverGroup
 from domain.controller.group import EPOCH_SAID_MAX, ReplicaReport, StoreGroup
 
 
-def recover(group: StoreGroup, change: RecoverGroup) -> Decision:
+def recover(group: StoreGroup, change: RecoverGroup | PromoteLearner) -> Decision:
     """Make one replica the only member and the leader. Refused while an election that loses nothing has a winner."""
     refusal = _refused(group, change)
     if refusal is not None:
         return Decision(group, refusal)
-    return _alone(group, change.replica, change.live)
+    replicas = tuple(replace(each, learner=False) if each.id == change.replica else each for each in group.replicas)
+    return _alone(replace(group, replicas=replicas), change.replica, change.live)
 
 
 def found(group: StoreGroup, change: FoundGroup) -> Decision:
@@ -42,7 +43,7 @@ def _alone(group: StoreGroup, replica: int, live: Iterable[ReplicaReport]) -> De
     )
 
 
-def _refused(group: StoreGroup, change: RecoverGroup) -> GroupRefusal | None:
+def _refused(group: StoreGroup, change: RecoverGroup | PromoteLearner) -> GroupRefusal | None:
     if change.typed != group.name:
         return GroupRefusal.NOT_TYPED
     if change.set_epoch != group.set_epoch:
@@ -52,10 +53,10 @@ def _refused(group: StoreGroup, change: RecoverGroup) -> GroupRefusal | None:
     return _unfit(group, change)
 
 
-def _unfit(group: StoreGroup, change: RecoverGroup | FoundGroup) -> GroupRefusal | None:
+def _unfit(group: StoreGroup, change: RecoverGroup | PromoteLearner | FoundGroup) -> GroupRefusal | None:
     """Refusal of the named replica as the leader."""
     replica = group.replica(change.replica)
-    if replica is None or replica.learner or not replica.incarnation:
+    if replica is None or replica.learner != isinstance(change, PromoteLearner) or not replica.incarnation:
         return GroupRefusal.NOT_A_REPLICA
     if all((each.id, each.incarnation) != replica.member for each in change.live):
         return GroupRefusal.NOT_ALIVE

@@ -14,6 +14,7 @@ from domain.controller.change import (
     ElectLeader,
     FoundGroup,
     GroupChange,
+    PromoteLearner,
     RecoverGroup,
     RegisterReplica,
     SetAcks,
@@ -33,7 +34,7 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
             return replace(change, live=live)
         epoch = group.leader_epoch if change.leader_epoch == ANY_EPOCH else change.leader_epoch
         return replace(change, live=live, leader_epoch=epoch, fenced=tuple(each.id for each in live if each.fence == epoch))
-    if isinstance(change, RecoverGroup | FoundGroup):
+    if isinstance(change, RecoverGroup | PromoteLearner | FoundGroup):
         return replace(change, live=heartbeats.live(group, now_ms))
     if isinstance(change, ApplyId):
         return replace(change, dead=_lost(change, group, heartbeats, now_ms))

@@ -170,6 +170,20 @@ class RecoverGroup(GroupChange):
 
 
 @dataclass(frozen=True, slots=True)
+class PromoteLearner(GroupChange):
+    """An operator gives the SyncStateSet up for a learner, as in another place: it is none from then on, and leads alone.
+
+    What the members had and it lacks is lost, as with RecoverGroup, whose fields and refusals it has; OLD_VERSION besides, from
+    the controller that leads.
+    """
+
+    replica: int
+    set_epoch: int
+    typed: str
+    live: tuple[ReplicaReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FoundGroup(GroupChange):
     """An operator says with whose log a store group goes on whose newest election the controllers do not know.
 

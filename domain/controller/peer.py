@@ -15,7 +15,8 @@ ACKS_LEVEL: Final = 3
 KEEPING_LEVEL: Final = 4
 LEVEL: Final = KEEPING_LEVEL
 """What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas; 2:
-identities of store groups; 3: their `acks`, and ids of lost directories; 4: elections that keep the dead in a SyncStateSet."""
+identities of store groups; 3: their `acks`, promotions of learners, and ids of lost directories; 4: elections that keep the
+dead in a SyncStateSet."""
 
 
 @dataclass(slots=True)

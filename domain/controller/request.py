@@ -15,6 +15,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import FIT, ReplicaFigures, Standing
+from domain.controller.remote import LOCAL, RemoteWord
 from domain.event import TicketedEvent
 from domain.set_aside import NOTHING, KeptAside
 
@@ -72,6 +73,7 @@ class ReplicaHeard:
     figures    last reported health figures; None: it does not measure
     refuses    reason why it does not follow the leader, for people; "": it follows, or tries to
     aside      what its data directory keeps that was set aside
+    remote     LOCAL, or where it is and what it lacks
     """
 
     report: ReplicaReport
@@ -81,6 +83,7 @@ class ReplicaHeard:
     figures: ReplicaFigures | None = None
     refuses: str = ""
     aside: KeptAside = NOTHING
+    remote: RemoteWord = LOCAL
 
 
 @dataclass(slots=True)
@@ -173,6 +176,7 @@ class HearReplica(TicketedCommand):
     identity     identity of the store group in its data directory; "": it has none, or does not say
     aside        what its data directory keeps that was set aside
     parted       id of the leader that has ended its connection to this follower, until it follows again; 0: none has
+    remote       LOCAL, or where it is and what it lacks
     """
 
     group: str
@@ -184,6 +188,7 @@ class HearReplica(TicketedCommand):
     identity: str = ""
     aside: KeptAside = NOTHING
     parted: int = 0
+    remote: RemoteWord = LOCAL
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ COUNTERS: Final = {
     "replica_leads": "1 while this replica leads its store group",
     "replica_follows": "1 while it follows a leader that takes it",
     "replica_in_sync": "1 while it is in the SyncStateSet, by the last word of the controllers",
+    "replica_remote": "1 of a remote replica, a learner in another place that can be promoted",
     "replica_learner": "1 of a learner, which is never in it",
     "replica_has_room": "0 while its volume takes no messages, or is not looked at yet",
     "replica_written_bytes": "Position up to which its log is written",

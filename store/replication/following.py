@@ -50,6 +50,7 @@ class Following:
 
     follows   True while the leader accepts this replica
     confirmed newest confirmed position that the leader has sent; this log may be shorter
+    word_ns   when it has sent it, monotonic
     refuses   error of this version of the program with the format of the leader's batches; "": none known
     strange   reason why this log and the leader's are not of one store group or history; "": none known
     """
@@ -90,7 +91,7 @@ class Following:
         self._asked = self._answered = 0
         self._behind = False
         self.heard_ns = clock.monotonic_ns()
-        self._looked_ns = self.heard_ns
+        self._looked_ns = self.word_ns = self.heard_ns
         self._closed = False
         self._timer: Timer | None = None
         self._poll()
@@ -197,7 +198,7 @@ class Following:
 
     def bytes(self, event: LogBytes) -> None:
         """Append a part of the log, and apply the confirmed position and the first position of the leader."""
-        self.heard_ns = self._clock.monotonic_ns()
+        self.heard_ns = self.word_ns = self._clock.monotonic_ns()
         if self._closed:
             return
         if not self.follows:

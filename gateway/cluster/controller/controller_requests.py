@@ -19,7 +19,16 @@ from controller.slow_replicas.detector import GreyDetector
 from controller.slow_replicas.record import FiguresRecord
 from domain.address import endpoint_text
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import ApplyId, ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica, SetAcks
+from domain.controller.change import (
+    ApplyId,
+    ElectLeader,
+    FoundGroup,
+    GroupChange,
+    PromoteLearner,
+    RecoverGroup,
+    RegisterReplica,
+    SetAcks,
+)
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import StoreGroup
 from domain.controller.peer import (
@@ -127,7 +136,7 @@ class ControllerRequests:
             return
         group, now_ms = member.groups.group(command.change.group), self._now_ms()
         refusal = refused(command.change, group, self.heartbeats, now_ms) if member.leads else None
-        if isinstance(command.change, SetAcks) and not self._founding.all_read(ACKS_LEVEL):
+        if isinstance(command.change, SetAcks | PromoteLearner) and not self._founding.all_read(ACKS_LEVEL):
             refusal = GroupRefusal.OLD_VERSION
         if refusal is not None:
             self._changed(connection, command, GroupAnswer(refusal, group))
@@ -283,7 +292,7 @@ class ControllerRequests:
                 self.elections.hurry()
             self.heartbeats.heard(
                 command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses,
-                command.aside, command.parted,
+                command.aside, command.parted, command.remote,
             )  # fmt: skip
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
@@ -310,7 +319,7 @@ class ControllerRequests:
         group = answer.group
         if group is None or answer.refusal is not None:
             return
-        if isinstance(change, RecoverGroup):
+        if isinstance(change, RecoverGroup | PromoteLearner):
             log.warning(
                 "store group %s: an operator has given up its SyncStateSet; replica %s leads in epoch %s with log %s, and what "
                 "it lacks is lost", group.name, change.replica, group.leader_epoch, group.members[0].incarnation,
@@ -322,7 +331,7 @@ class ControllerRequests:
             )  # fmt: skip
         if not group.leader and self.elections is not None:
             self.elections.hurry()
-        if not isinstance(change, ElectLeader | RecoverGroup | FoundGroup):
+        if not isinstance(change, ElectLeader | RecoverGroup | PromoteLearner | FoundGroup):
             return
         if self.member is None or not self.member.leads or self._settings["notify_role_changed"] != "true":
             return

@@ -235,6 +235,28 @@ cluster.command("found", hidden=True)(restore_controllers)
 
 
 @cluster.command()
+def promote(
+    group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "",
+    accept_loss: Annotated[bool, typer.Option("--accept-loss", help="Without it, only tell what would be lost.")] = False,
+    name: Annotated[str, typer.Option(help="Name of the group once more (default: it is asked for).")] = "",
+) -> None:  # fmt: skip
+    """Let a remote replica, or another learner, lead, since all others are lost. WHAT IT LACKS IS LOST: it says how much.
+
+    It is refused while a replica that has all records is alive, or can be elected.
+
+    Example: headgate cluster promote broker-a 4 --accept-loss
+    """
+    from gateway.cluster.operator import orders
+
+    with asked_controllers(at, key_file, ca) as controllers:
+
+        def ask() -> str:
+            return name or str(typer.prompt(f"Type the name of the store group to lose these records ({group})"))
+
+        raise typer.Exit(orders.promote(controllers, group, replica, accept_loss, ask, typer.echo))
+
+
+@cluster.command()
 def recover(
     group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "",
     accept_loss: Annotated[bool, typer.Option("--accept-loss", help="Without it, only tell what would be lost.")] = False,

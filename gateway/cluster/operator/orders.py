@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetAcks, SetMinInSync
-from domain.controller.group import UNKNOWN, StoreGroup
+from domain.controller.change import CleanReplicas, ElectLeader, PromoteLearner, RecoverGroup, SetAcks, SetMinInSync
+from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers
@@ -114,16 +115,28 @@ def recover(
     ask           asks for the name of the group, once more
     """
     group, heard = controllers.group(name)
-    replica_of(group, replica)
+    if replica_of(group, replica).learner:
+        raise ConfigError(f"replica {replica} is a learner: headgate cluster promote {name} {replica}")
+    _give_up(controllers, (group, heard), RecoverGroup(name, replica, group.set_epoch, ""), accept_loss, ask, say)
+    return DONE
+
+
+def _give_up(
+    controllers: ClusterControllers, found: Heard, change: RecoverGroup | PromoteLearner, accept_loss: bool,
+    ask: Callable[[], str], say: Say,
+) -> None:  # fmt: skip
+    """Say what `change` loses, ask for the name of the group, and make it."""
+    group, heard = found
+    name, replica = change.group, change.replica
     say(headline(group))
-    for line in loss(group, heard, replica):
+    for line in (*loss(group, heard, replica), *remote_lines(heard, replica)):
         say(line)
     if not accept_loss:
         raise ConfigError("nothing was changed: give --accept-loss to go on")
     typed = ask()
     if typed != name:
         raise ConfigError(f"nothing was changed: {typed!r} is not the name of the store group")
-    answer = controllers.change(RecoverGroup(name, replica, group.set_epoch, typed))
+    answer = controllers.change(dataclasses.replace(change, typed=typed))
     if answer.refusal is GroupRefusal.MEMBER_COMES_BACK:
         raise ConfigError(f"nothing was changed: {answer.refusal.value} (headgate cluster status shows it)")
     members = () if answer.group is None else answer.group.in_sync
@@ -132,7 +145,33 @@ def recover(
         f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on, alone in sync; the others follow it from here"
     )
     say(next_step(after))
+
+
+def promote(
+    controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say
+) -> int:
+    """Let a learner lead, since the place of the others is lost. Raises ConfigError when it is refused. The flags as in
+    `recover`."""
+    group, heard = controllers.group(name)
+    if not replica_of(group, replica).learner:
+        raise ConfigError(f"replica {replica} is no learner: headgate cluster move {name} {replica}, or recover")
+    _give_up(controllers, (group, heard), PromoteLearner(name, replica, group.set_epoch, ""), accept_loss, ask, say)
+    say(
+        f"now take learner and remote out of the table [replication] of replica {replica}: it is no learner any more. Replicas "
+        "of the lost place that come back follow it, and set aside what it lacks"
+    )
     return DONE
+
+
+def remote_lines(heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
+    """What a remote replica has said that it lacks."""
+    return [
+        f"  replica {replica} is in {each.remote.place}: the last word of its leader came "
+        f"{each.remote.quiet_ms / 1_000:,.1f} s ago; of what was confirmed then it lacks {each.remote.lag_bytes:,} bytes, and "
+        "it lacks all that was acknowledged since"
+        for each in heard
+        if each.report.id == replica and each.remote.place
+    ]
 
 
 def ends_of(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[int, int]]:
@@ -223,11 +262,14 @@ def made(refusal: GroupRefusal | None, group: StoreGroup | None) -> StoreGroup:
     return group
 
 
-def replica_of(group: StoreGroup, replica: int) -> None:
-    if group.replica(replica) is None:
+def replica_of(group: StoreGroup, replica: int) -> StoreReplica:
+    """The replica of a group. Raises ConfigError when there is none."""
+    found = group.replica(replica)
+    if found is None:
         raise ConfigError(
             f"store group {group.name} has no replica {replica}: it has {_ids([each.id for each in group.replicas])}"
         )
+    return found
 
 
 def _ids(found: Sequence[int]) -> str:

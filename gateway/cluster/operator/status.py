@@ -203,6 +203,8 @@ def _replica(group: StoreGroup, replica: StoreReplica, word: ReplicaHeard | None
     epoch = word.report.epoch if word is not None and fresh else replica.epoch
     position = word.report.position if word is not None and fresh else replica.position
     role = "leads" if replica.id == group.leader else ("learns" if replica.learner else "follows")
+    if word is not None and word.remote.place and replica.learner:
+        role = f"remote: {word.remote.place}"
     return (
         str(replica.id),
         replica.address,

@@ -13,6 +13,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
+from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ReplicaHeard
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
@@ -51,12 +52,14 @@ class GroupListener:
     slow      called with the ids of the slow replicas of the group, as often as the controller that leads reports them
     measure   what this replica has measured since it was last called, for its heartbeats
     aside     what its data directory keeps that was set aside
+    remote    where it is and what it lacks, LOCAL: it is no remote replica
     """
 
     changed: Callable[[StoreGroup], None]
     slow: Callable[[frozenset[int]], None]
     measure: Callable[[], ReplicaFigures | None]
     aside: Callable[[], KeptAside]
+    remote: Callable[[], RemoteWord]
 
 
 class GroupWord(NamedTuple):
@@ -272,7 +275,7 @@ class GroupControllers:
         figures, aside = (None, NOTHING) if listener is None else (listener.measure(), listener.aside())
         fields = asking.heartbeat(
             self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity,
-            aside, self._parted,
+            aside, self._parted, LOCAL if listener is None else listener.remote(),
         )  # fmt: skip
         for link in self._links:
             if not link.in_flight:

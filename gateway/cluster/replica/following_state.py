@@ -12,7 +12,8 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ElectLeader
 from domain.controller.group import StoreGroup
 from domain.controller.health import UNMEASURED, ReplicaFigures
-from domain.limits import SECOND_NS
+from domain.controller.remote import LOCAL, RemoteWord
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import FollowerLog, MendableLog
 from gateway.cluster.replica.controllers import GroupControllers
@@ -143,6 +144,7 @@ class FollowingState:
     _following   follower state machine; None: no leader is followed
     _asking      True: an election is requested, and not answered
     _fence       as in ReplicaReport
+    _word        (confirmed position, time) of the last word of the leader that was followed last; 0: there was none
     """
 
     def __init__(
@@ -161,10 +163,12 @@ class FollowingState:
         self._following: Following | None = None
         self._asking = False
         self._fence = 0
+        self._word = (0, network.clock.monotonic_ns())
 
     def leave(self) -> None:
         """Stop following, and close the connection."""
         self._fence = 0
+        self._word = self._last_word
         self._controllers.part(0)
         if self._following is not None:
             self._following.close()
@@ -184,6 +188,20 @@ class FollowingState:
     def facts(self) -> LogFacts:
         """The properties of its log, for heartbeats."""
         return facts_of(self._follower)._replace(fence=self._fence)
+
+    @property
+    def _last_word(self) -> tuple[int, int]:
+        following = self._following
+        return (following.confirmed, following.word_ns) if following is not None and following.confirmed else self._word
+
+    def remote(self) -> RemoteWord:
+        """Where a remote replica is, and what it lacks; LOCAL: it is none."""
+        place = self._place.remote
+        if not place:
+            return LOCAL
+        confirmed, heard_ns = self._last_word
+        quiet_ms = max(self._network.clock.monotonic_ns() - heard_ns, 0) // MILLISECOND_NS
+        return RemoteWord(place, max(confirmed - self._follower.written, 0), quiet_ms)
 
     def measure(self) -> ReplicaFigures:
         """Its measurements since the last call."""
@@ -319,6 +337,7 @@ class FollowingState:
         if group is not None and replica is not None:
             found["replica_in_sync"] = int(group.is_in_sync(replica))
             found["replica_learner"] = int(replica.learner)
+            found["replica_remote"] = int(bool(self._place.remote))
             found["replica_members"] = len(group.members)
         if following is not None and following.confirmed:
             found["replica_confirmed_bytes"] = following.confirmed

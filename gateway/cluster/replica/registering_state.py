@@ -40,6 +40,7 @@ class ReplicaPlace(NamedTuple):
     gates     host:port at which it takes gateways when it leads
     strangers counts what is refused, since it is of another store group or history
     aside     what the data directory keeps that was set aside
+    remote    name of the place of a remote replica, which is a learner; "": it is none
     """
 
     cluster: str
@@ -51,6 +52,7 @@ class ReplicaPlace(NamedTuple):
     aside: Callable[[], KeptAside]
     serves: str = ""
     gates: str = ""
+    remote: str = ""
 
     def refused(self, group: StoreGroup | None, where: str, log: LogFacts) -> str:
         """Reason why this replica does not obey the controller at `where`, which knows `group`; "": it does.
@@ -117,6 +119,7 @@ class RegisteringState:
         self._lines = RepeatedLines(log, clock)
         self._lost_ns = 0
         self._ended = False
+        self._learner = place.learner
 
     def start(self, why: str) -> None:
         """Enter the state, again for a reason: the text `why`."""
@@ -212,7 +215,7 @@ class RegisteringState:
             self._again(f"the data directory cannot be written: {error}")
             return
         change = RegisterReplica(
-            place.group, place.cluster, own, place.address, incarnation_text(facts.incarnation), place.learner, facts.epoch,
+            place.group, place.cluster, own, place.address, incarnation_text(facts.incarnation), self._learner, facts.epoch,
             facts.position, incarnation_text(facts.continues), identity.run, identity.runs_before,
             identity.group if facts.epoch > 0 else "",
         )  # fmt: skip
@@ -221,7 +224,13 @@ class RegisteringState:
     def _registered(self, own: int, answer: GroupAnswer | None) -> None:
         if self._ended:
             return
-        if answer is None or answer.refusal is not None or answer.group is None:
+        if answer is not None and answer.refusal is GroupRefusal.LAST_MEMBER and self._learner:
+            self._learner = False  # it was promoted, and its settings have not been changed since
+            self._again(
+                "it is set to be a learner, and is the only replica that has all records: it goes on as one that leads. Take "
+                "learner and remote out of its table [replication]"
+            )
+        elif answer is None or answer.refusal is not None or answer.group is None:
             self._again(self._controllers.silence if answer is None else str(answer.refusal and answer.refusal.value))
         else:
             self.why = ""

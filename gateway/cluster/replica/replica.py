@@ -16,6 +16,7 @@ from domain.admin.replica import ReplicaState
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
+from domain.controller.remote import RemoteWord
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Timer
@@ -119,7 +120,7 @@ class ReplicaTerm:
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
-        self._controllers.attach(GroupListener(self.heard, self._told_slow, self._measure, self._place.aside))
+        self._controllers.attach(GroupListener(self.heard, self._told_slow, self._measure, self._place.aside, self._remote))
         self.meter.start()
         self._registering.start(self.why)
         self._log_repairs.begin(self._follower.parts)
@@ -293,6 +294,9 @@ class ReplicaTerm:
     def _told_slow(self, slow: frozenset[int]) -> None:
         if self._led is not None:
             self._led.heard_slow(slow)
+
+    def _remote(self) -> RemoteWord:
+        return self._following.remote() if self._led is None else RemoteWord(self._place.remote)
 
     def _measure(self) -> ReplicaFigures:
         return self._owner.measure()

@@ -18,6 +18,8 @@ class ReplicationSettings:
 
     controllers         `HOST:PORT` of every controller; empty: the store is no replica. The setting `broker` names the group
     learner             True: the replica gets the log and is never elected
+    remote              name of the place of a remote replica, as "frankfurt": a learner, which follows asynchronously. It
+                        leads by `headgate cluster promote`, when the place of the others is lost; "": it is none
     serve_readers       True: while it follows, the replica serves readers at its port `readers`, up to its confirmed position
     offload_mib         a consumer that reads this many MiB of log before its end is sent to a follower; 0: none is
     address             `HOST:PORT` at which other replicas reach this one; "": what routes carry, and port `replication`
@@ -30,6 +32,7 @@ class ReplicationSettings:
 
     controllers: tuple[str, ...] = ()
     learner: bool = False
+    remote: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{0,64}$")] = ""
     serve_readers: bool = True
     offload_mib: Annotated[int, Meta(ge=0, le=1 << 40)] = 1_024
     address: str = ""

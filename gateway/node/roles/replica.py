@@ -162,11 +162,12 @@ class ReplicaRole(SinglePurposeRole):
             config.broker,
             identity,
             self._address,
-            self._settings.learner,
+            self._settings.learner or bool(self._settings.remote),
             self.strangers,
             AsideFigure(Path(config.data), network.clock).look,
             serves,
             gates,
+            self._settings.remote,
         )
         slave = self._slave = SlaveRegistration(config, serves, self._address, network.clock, network.entropy)
 

@@ -12,6 +12,7 @@ from domain.controller.change import (
     ElectLeader,
     FoundGroup,
     GroupChange,
+    PromoteLearner,
     RecoverGroup,
     RegisterReplica,
     SetAcks,
@@ -34,6 +35,7 @@ CHANGES: Final[dict[str, type[GroupChange]]] = {
         RecoverGroup,
         FoundGroup,
         SetAcks,
+        PromoteLearner,
     )
 }
 APART: Final = frozenset({"run", "runs_before", "identity", "acks"})

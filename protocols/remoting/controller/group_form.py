@@ -17,6 +17,7 @@ from domain.controller.group import (
     StoreReplica,
 )
 from domain.controller.health import Fitness, ReplicaFigures, Standing
+from domain.controller.remote import RemoteWord
 from domain.controller.request import ReplicaHeard
 from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
@@ -77,6 +78,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "why": heard.standing.why,
             "refuses": heard.refuses,
             **({"setAside": list(heard.aside)} if heard.aside.folders else {}),
+            **({"remote": heard.remote._asdict()} if heard.remote.place else {}),
         }
         if heard.figures is not None:
             words["figures"] = list(heard.figures[:_FIGURES])
@@ -145,6 +147,7 @@ def _read_heard(found: Bean) -> ReplicaHeard:
     return ReplicaHeard(
         report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
         _read_figures(said.get("figures")), bean.text(said, "refuses"), _read_aside(said.get("setAside")),
+        _read_remote(bean.table(said, "remote")),
     )  # fmt: skip
 
 
@@ -154,6 +157,10 @@ def _read_aside(found: object) -> KeptAside:
     if not isinstance(found, list) or len(found) != 2 or not all(type(each) is int for each in found):
         raise RequestError(codes.INVALID_PARAMETER, "what was set aside is [folders, bytes]")
     return KeptAside(*found)
+
+
+def _read_remote(found: Bean) -> RemoteWord:
+    return RemoteWord(bean.text(found, "place"), bean.number(found, "lag_bytes"), bean.number(found, "quiet_ms"))
 
 
 def _read_standing(said: Bean) -> Standing:

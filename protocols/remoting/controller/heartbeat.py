@@ -10,6 +10,7 @@ from typing import Final
 
 from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, REPLICAS_MAX, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
 from domain.controller.health import UNMEASURED, ReplicaFigures
+from domain.controller.remote import LOCAL, PLACE_CHARS_MAX, RemoteWord
 from domain.controller.request import HearReplica
 from domain.event import Event
 from domain.set_aside import NOTHING, KeptAside
@@ -23,6 +24,8 @@ FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors", "wallMillis
 """Ext fields of the figures, in the order of ReplicaFigures."""
 PATHS: Final = "pathMicros"
 """Ext field of the paths, which only a leader says: `replica:microseconds`, separated by commas."""
+REMOTE: Final = "remote"
+"""Ext field of a remote replica."""
 FENCE: Final = "fence"
 """Ext field of ReplicaReport.fence."""
 
@@ -55,6 +58,7 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     heard = HearReplica(
         Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity,
         _aside(args.text("setAside", "")), max(_within(args, "parted", 0), 0),
+        _remote(args.text(REMOTE, "")),
     )  # fmt: skip
     return (heard,)
 
@@ -85,6 +89,15 @@ def _aside(text: str) -> KeptAside:
     if len(text) > _PATH_CHARS_MAX or not _is_number(folders) or not _is_number(size):
         return NOTHING
     return KeptAside(min(int(folders), NUMBER_MAX), min(int(size), NUMBER_MAX))
+
+
+def _remote(text: str) -> RemoteWord:
+    """Where the replica is, `lag bytes:quiet milliseconds:place`. A malformed text counts as none, as with figures."""
+    lag, _, rest = text.partition(":")
+    quiet, _, place = rest.partition(":")
+    if len(text) > 2 * _PATH_CHARS_MAX or not _is_number(lag) or not _is_number(quiet) or not place:
+        return LOCAL
+    return RemoteWord(place[:PLACE_CHARS_MAX], min(int(lag), NUMBER_MAX), min(int(quiet), NUMBER_MAX))
 
 
 def _is_number(text: str) -> bool:

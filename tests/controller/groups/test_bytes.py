@@ -19,6 +19,7 @@ from domain.controller.change import (
     ElectLeader,
     FoundGroup,
     GroupChange,
+    PromoteLearner,
     RecoverGroup,
     RegisterReplica,
     SetAcks,
@@ -38,6 +39,7 @@ CHANGES = [
     RecoverGroup(NAME, 2, 5, NAME, (says(2),)),
     FoundGroup(NAME, 2, (says(2),)),
     SetAcks(NAME, 2),
+    PromoteLearner(NAME, 3, 5, NAME, (says(3),)),
 ]
 
 
@@ -52,7 +54,7 @@ def test_every_change_has_a_number_of_its_own() -> None:
     assert {type(each) for each in CHANGES} | {SetControllers} == set(command.KINDS.values())
     named = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
     assert named - {GroupChange} == set(command.KINDS.values()) - {SetControllers}
-    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
 
 
 def test_the_bytes_of_a_command_do_not_change() -> None:
@@ -167,7 +169,7 @@ def test_what_a_later_version_writes_is_named() -> None:
     groups = snapshot.snapshot(some_groups())
     with pytest.raises(LaterVersionError, match="version 6: a later version has written it"):
         snapshot.restore(b"\6" + groups[1:])
-    for data in (b"\6\1", b"\1\x0b", b"\2\xff and more"):
+    for data in (b"\6\1", b"\1\x0c", b"\2\xff and more"):
         with pytest.raises(LaterVersionError, match="a command in the log has version"):
             command.decode(data)
 

@@ -8,7 +8,7 @@ import pytest
 
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import ElectLeader, FoundGroup, RecoverGroup, RegisterReplica
+from domain.controller.change import ElectLeader, FoundGroup, PromoteLearner, RecoverGroup, RegisterReplica
 from domain.controller.group import EPOCH_SAID_MAX, NUMBER_MAX
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, registered, says, start
 
@@ -147,3 +147,22 @@ def test_who_recovers_with_a_later_log_leads_above_its_epoch() -> None:
     change = RecoverGroup(NAME, 1, group_of(groups).set_epoch, NAME, (says(1, epoch=7),))
     assert groups.apply(change).refusal is None
     assert (group_of(groups).leader, group_of(groups).leader_epoch) == (1, 8)
+
+
+def test_an_operator_promotes_a_learner_when_no_member_is_there() -> None:
+    groups = led((1, 2))
+    start(groups, 3, learner=True)
+    group = group_of(groups)
+    alive = (says(3, epoch=1, position=80),)
+    promote = PromoteLearner(NAME, 3, group.set_epoch, NAME, alive)
+    assert groups.apply(replace(promote, live=(says(2), *alive))).refusal is GroupRefusal.MEMBER_COMES_BACK
+    assert groups.apply(RecoverGroup(NAME, 3, group.set_epoch, NAME, alive)).refusal is GroupRefusal.NOT_A_REPLICA
+    assert groups.apply(replace(promote, typed="other")).refusal is GroupRefusal.NOT_TYPED
+    assert groups.apply(replace(promote, replica=2, live=())).refusal is GroupRefusal.NOT_A_REPLICA, "it is no learner"
+    assert groups.apply(replace(promote, live=())).refusal is GroupRefusal.NOT_ALIVE
+    assert groups.apply(promote).refusal is None
+    group = group_of(groups)
+    assert (group.leader, group.leader_epoch, group.in_sync) == (3, 2, (3,))
+    assert not group.replicas[2].learner
+    again = RegisterReplica(NAME, CLUSTER, 3, "h3:1", incarnation(3), True)
+    assert groups.apply(again).refusal is GroupRefusal.LAST_MEMBER, "its settings are still those of a learner"

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
-from domain.controller.answer import GroupAnswer
+from controller.groups.heartbeats import Heartbeats
+from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -23,6 +24,7 @@ from domain.controller.change import (
     SetAcks,
     SetMinInSync,
 )
+from domain.controller.remote import RemoteWord
 from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
 from domain.set_aside import KeptAside
@@ -504,3 +506,33 @@ def test_a_replica_that_was_stopped_just_now_is_removed_when_it_counts_as_dead(
     code, out = headgate(here, "remove", NAME, "3")
     assert code == 0, out
     assert len(here.changes) == 4, "it was alive three times"
+
+
+def test_a_remote_replica_is_promoted_and_what_it_lacks_is_told_in_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClusterControllers, "why_not_reached", lambda self, address: "")
+    groups = led((1, 2))
+    start(groups, 3, learner=True)
+    with ScriptedControllers(groups) as found:
+        remote = RemoteWord("frankfurt", 4_096, 61_500)
+        for number, position in ((1, 5_000_000), (2, 5_000_000)):
+            found.hear(says(number, 1, position))
+        found.heartbeats.heard(NAME, says(3, 1, 4_900_000), 0, object(), NOW_MS - 120, remote=remote)
+        assert "remote: frankfurt" in headgate(found, "status")[1]
+        code, out = headgate(found, "promote", NAME, "3", "--accept-loss", "--name", NAME)
+        assert code == 2
+        assert GroupRefusal.MEMBER_COMES_BACK.value in out
+        found.heartbeats = Heartbeats(0)
+        found.heartbeats.heard(NAME, says(3, 1, 4_900_000), 0, object(), NOW_MS - 120, remote=remote)
+        code, out = headgate(found, "recover", NAME, "3", "--accept-loss")
+        assert (code, out.endswith(f"replica 3 is a learner: headgate cluster promote {NAME} 3")) == (2, True)
+        code, out = headgate(found, "promote", NAME, "3")
+        assert code == 2
+        assert "replica 3 is in frankfurt: the last word of its leader came 61.5 s ago" in out
+        assert "of what was confirmed then it lacks 4,096 bytes" in out
+        assert "give --accept-loss to go on" in out
+        code, out = headgate(found, "promote", NAME, "3", "--accept-loss", typed=f"{NAME}\n")
+        assert code == 0
+        assert f"replica 3 leads {NAME} from epoch 2 on, alone in sync" in out
+        assert "take learner and remote out of the table" in out
+        assert group_of(groups).in_sync == (3,)
+        assert headgate(found, "promote", NAME, "2")[0] == 2, "no learner"

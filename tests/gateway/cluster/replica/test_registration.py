@@ -12,8 +12,8 @@ import pytest
 from controller.groups import snapshot
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
-from domain.controller.group import StoreGroup
+from domain.controller.change import ApplyId, ElectLeader, GroupChange, PromoteLearner, RegisterReplica
+from domain.controller.group import ReplicaReport, StoreGroup
 from domain.set_aside import NOTHING
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registering_state import AGAIN_MS, LOST_MS, LogFacts, RegisteringState, ReplicaPlace
@@ -88,10 +88,10 @@ class Directory:
             copied.disk.replace(name, bytes(content.data))
         return copied
 
-    def starts(self, run: str, facts: LogFacts = EMPTY) -> str:
+    def starts(self, run: str, facts: LogFacts = EMPTY, learner: bool = False) -> str:
         """A process begins, and registers: why it may not, "" when it may."""
         identity = ReplicaIdentity(self.disk, cast(Any, FixedEntropy()), run)
-        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False, self.strangers, lambda: NOTHING)
+        place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", learner, self.strangers, lambda: NOTHING)
         enrolment = RegisteringState(place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None)
         enrolment.start(enrolment.why)
         self.clock.run_for(AGAIN_MS * 3)
@@ -266,3 +266,24 @@ def test_an_empty_directory_gets_the_id_of_its_address_back_or_the_next_one_in_t
         controllers.dead = (1,) if dies else ()
         clock.run_for(LOST_MS)
         assert again == [wanted]
+
+
+def test_a_learner_that_was_promoted_and_is_still_set_to_be_one_goes_on_alone() -> None:
+    controllers = LossyControllers()
+    directory = Directory(controllers)
+    assert directory.starts("1", learner=True) == ""
+    group = controllers.groups.group("g")
+    assert group is not None
+    assert group.replicas[0].learner
+    member = Directory(controllers)
+    member.disk.replace("replica-node", b"other 0\n")
+    assert member.starts("2") == ""
+    assert controllers.groups.apply(ElectLeader("g", asker=2)).refusal is None
+    group = controllers.groups.group("g")
+    assert group is not None
+    live = (ReplicaReport(1, "7", 1, 900),)
+    assert controllers.groups.apply(PromoteLearner("g", 1, group.set_epoch, "g", live)).refusal is None
+    assert directory.starts("3", learner=True) == ""
+    group = controllers.groups.group("g")
+    assert group is not None
+    assert (group.replicas[0].learner, group.in_sync, group.leader) == (False, (1,), 0)

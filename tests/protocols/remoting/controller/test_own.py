@@ -23,6 +23,7 @@ from domain.controller.change import (
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import REPLICAS_MAX, ReplicaReport, SetMember, StoreGroup, StoreReplica
 from domain.controller.health import Fitness, ReplicaFigures, Standing
+from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -225,3 +226,14 @@ def test_a_greeting_tells_the_book() -> None:
     assert peer.read({"node": "7"}) == (7, (), (), 0), "as a controller of an earlier version says it"
     with pytest.raises(RequestError):
         peer.read({"node": "7", "book": "nowhere"})
+
+
+def test_a_heartbeat_says_where_a_remote_replica_is_and_since_when_it_takes_no_leader() -> None:
+    word = RemoteWord("frankfurt", 4_096, 61_500)
+    report = ReplicaReport(2, "log-2b", 5, 812, fence=6)
+    fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, remote=word)
+    found = command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica)
+    assert (found.remote, found.report.fence) == (word, 6)
+    for wrong in ("", "1:2:", "x:2:a", f"{'9' * 90}:1:a"):
+        found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "remote": wrong}), HearReplica)
+        assert found.remote == LOCAL, "a heartbeat counts without it, too"
