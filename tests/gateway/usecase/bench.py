@@ -20,6 +20,7 @@ from domain.store.store_event import unheard
 from domain.topic.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.waiting.long_polls import LiveTails
 from store.engine import open_store
@@ -88,10 +89,12 @@ def open_bench(config: StoreSettings) -> Bench:
     store = open_store(MemoryDisk(clock), clock, config, unheard)
     # With late answers, what came between the answer of a read and the begin of the wait is read again.
     tails = LiveTails(lambda _topic: True, lambda _topic, _begins: None) if LATENESS.late else None
+    policy = NodePolicy()
     handler = Dispatcher(
         store=reached(store, clock), clock=clock, entropy=FixedEntropy(), cluster="DefaultCluster",
-        broker="broker-a", policy=NodePolicy(), tails=tails,
+        broker="broker-a", policy=policy, tails=tails,
     )  # fmt: skip
+    handler.add(PolicyChanging(policy, store.transactions.check_policy, store.metadata, None))
     clock.run_for(50)
     return Bench(clock, store, handler)
 
