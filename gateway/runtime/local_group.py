@@ -177,14 +177,14 @@ class LocalGroup:
             self._announce()
         elif time.monotonic() - self._said_s >= WAITS_S:
             self._said_s = time.monotonic()
-            self._say(f"waits: {reasons}")
+            self._say(f"not ready yet: {reasons}")
 
     def _reasons(self) -> str | None:
         """Why the gateway does not serve; None: it does."""
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{self._admin}/readyz", timeout=2).close()
         except urllib.error.HTTPError as error:
-            return error.read().decode("utf-8", "replace")
+            return _reasons_of(error.read())
         except (urllib.error.URLError, OSError) as error:
             return f"the gateway does not answer yet ({error})"
         return None
@@ -234,3 +234,11 @@ def _how(status: int) -> str:
 def _end_with_parent() -> None:
     """In the new process: SIGTERM when this one dies, so that no process of the group is left alone."""
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _reasons_of(answer: bytes) -> str:
+    """The reasons in an answer of /readyz, text for people; another answer as it is."""
+    try:
+        return "; ".join(map(str, json.loads(answer)["reasons"]))
+    except (ValueError, KeyError, TypeError):
+        return answer.decode("utf-8", "replace")
