@@ -96,7 +96,7 @@ class Rounds:
         """Longest waits from `since_s` until now, once all of these gateways serve: at any of them, and at each."""
         now_s = time.monotonic()
         while not set(gateways) <= self._probes.served_s(now_s).keys():
-            if time.monotonic() - since_s > SERVED_S:
+            if time.monotonic() - now_s > SERVED_S:  # `since_s` may be long ago, when the replicas came back late
                 silent = sorted(set(gateways) - self._probes.served_s(now_s).keys())
                 self.wrong.append(f"{', '.join(silent)} do not serve within {SERVED_S:g} s")
                 self._tell(f"  {self.wrong[-1]}: {self._cluster.state()}")
