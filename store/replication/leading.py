@@ -24,7 +24,7 @@ from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
 from store.replication.progress import WINDOW_BYTES, ReplicaProgress
 from store.replication.replica_log.eras import NOTHING, common_end, is_inside, parted_epoch
-from store.replication.set_review import LOST_NS, SetReview, member_of
+from store.replication.set_review import SetReview, member_of
 
 PART_BYTES: Final = 1024 * 1024
 """Bytes of one LogBytes, unless a single batch is larger."""
@@ -35,6 +35,8 @@ REST_NS: Final = 4 * MILLISECOND_NS
 CONFIRMED_NS: Final = 4 * MILLISECOND_NS
 """Time after which a confirmed position is sent to followers without log bytes: they apply up to it."""
 TICK_NS: Final = 100 * MILLISECOND_NS
+LATE_NS: Final = 200 * MILLISECOND_NS
+"""Delay of a tick from which on it counts as a pause of the leader itself."""
 SIGN_NS: Final = 200 * MILLISECOND_NS
 """Time after the last message to a follower at which it gets an empty part."""
 
@@ -321,10 +323,9 @@ class Leading:
             self._step_down(self._log.broken.text)
             return
         self._timer = self._clock.call_at(now + TICK_NS, self._tick)
-        if now - self._ticked_ns > LOST_NS:
-            for follower in self.followers.values():
-                follower.forgive(now)
-            self.review.begun_ns = now
+        late_ns = now - self._ticked_ns - TICK_NS
+        if late_ns > LATE_NS:
+            self.review.forgive(late_ns, now)
         self._ticked_ns = now
         self.fence.question()
         behind = [each for each in self.followers.values() if each.connection is not None and each.sent < self._log.recent]

@@ -111,8 +111,9 @@ class ReplicaProgress:
         self.connection = None
         self.lost_ns = now_ns
 
-    def forgive(self, now_ns: int) -> None:
-        """Restart the timeouts after a pause of the leader itself, in which it has received no reports."""
-        self.moved_ns = max(self.moved_ns, now_ns)
-        self.heard_ns = max(self.heard_ns, now_ns)
-        self.lost_ns = max(self.lost_ns, now_ns)
+    def forgive(self, late_ns: int, now_ns: int) -> None:
+        """Leave a pause of the leader itself out of the timeouts: for `late_ns` it has received no reports. What a follower had
+        used up of them before stays, or a leader that stands still again and again would wait forever."""
+        self.moved_ns = min(self.moved_ns + late_ns, now_ns)
+        self.heard_ns = min(self.heard_ns + late_ns, now_ns)
+        self.lost_ns = min(self.lost_ns + late_ns, now_ns)

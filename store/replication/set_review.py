@@ -44,11 +44,12 @@ def least_of(group: StoreGroup) -> int:
 class SetReview:
     """Asks for another set when the members are not those that should be.
 
-    slow       ids of replicas that the controllers judge slow: they do not count for the confirmed positions while
-               NOT_SLOW_MIN others do
-    begun_ns   since when an absent member is waited for, monotonic
-    absent     members that do not follow, and are kept because too few would be left
-    stalled_ns since when too many counted members do not follow for anything to be confirmed, monotonic; 0: enough do
+    slow           ids of replicas that the controllers judge slow: they do not count for the confirmed positions while
+                   NOT_SLOW_MIN others do
+    begun_ns       since when an absent member is waited for, monotonic
+    absent         members that do not follow, and are kept because too few would be left
+    stalled_ns     since when too many counted members do not follow for anything to be confirmed, monotonic; 0: enough do
+    has_confirmed  True: the members have confirmed something of this leadership's own epoch
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class SetReview:
         self.begun_ns = begun_ns
         self.absent = 0
         self.stalled_ns = 0
+        self.has_confirmed = False
         self._log = log
         self._set = members
         self._own = own
@@ -67,6 +69,7 @@ class SetReview:
 
     def review(self, now_ns: int, written: int, synced: int) -> None:
         """Ask for the members that follow, and the followers that may join. `written`, `synced`: confirmed positions."""
+        self.has_confirmed = written > self._log.begin
         counted = self._set.counted()
         all_counted = {each for one in counted for each in one.members}
         out = {each for each in all_counted if each != self._own and self._is_out(each, now_ns)}
@@ -88,6 +91,13 @@ class SetReview:
         wanted = Quorum(members, self._set.group.asked_acks)
         if wanted != self._set.committed and self._takes_over(wanted, written, synced):
             self._set.ask(wanted)
+
+    def forgive(self, late_ns: int, now_ns: int) -> None:
+        """Leave a pause of the leader itself out of the times, as ReplicaProgress.forgive does."""
+        for follower in self._followers.values():
+            follower.forgive(late_ns, now_ns)
+        self.begun_ns = min(self.begun_ns + late_ns, now_ns)
+        self.stalled_ns = min(self.stalled_ns + late_ns, now_ns) if self.stalled_ns else 0
 
     def _takes_over(self, wanted: Quorum, written: int, synced: int) -> bool:
         """True when `wanted` hold all that may be confirmed, by this leader or an earlier one, as an election would need it.

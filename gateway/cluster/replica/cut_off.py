@@ -24,7 +24,8 @@ PATIENCE_NS: Final = 1_000 * MILLISECOND_NS
 UNHEARD_NS: Final = 2_000 * MILLISECOND_NS
 """Age of the newest answer of the controllers from which on they count as lost: twice the time between two questions."""
 BEGUN_NS: Final = 5_000 * MILLISECOND_NS
-"""Least age of a leadership that hands itself over: replicas that cannot reach each other do not pass it round faster."""
+"""Least age of a leadership that hands itself over before it has confirmed anything: replicas that cannot reach each other do
+not pass it round faster."""
 _ALONE: Final = "it hears neither the controllers nor enough members of the SyncStateSet to confirm anything"
 
 
@@ -55,13 +56,16 @@ class CutOff:
         asked_ns = self._controllers.newest.asked_ns
         if now - asked_ns >= UNHEARD_NS:
             self._end(_ALONE)
-        elif asked_ns >= stalled_ns and now - self._begun_ns >= BEGUN_NS and (successor := self._successor()):
+        elif asked_ns >= stalled_ns and self._may_hand_over(now) and (successor := self._successor()):
             self._elect(successor, "does not hear enough members of the SyncStateSet to confirm anything")
 
     def stop(self) -> None:
         """End `watch`."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def _may_hand_over(self, now_ns: int) -> bool:
+        return self._leading.review.has_confirmed or now_ns - self._begun_ns >= BEGUN_NS
 
     def _successor(self) -> int:
         """The member that should lead instead, by the controllers' word: the fittest with the longest log. 0: there is none, or

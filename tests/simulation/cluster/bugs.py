@@ -16,7 +16,7 @@ from gateway.usecase.sessions.snapshot import PARTS
 from store.deletion import rewriting
 from store.lease import confirmed_floors
 from store.log import confirmation
-from store.replication import fence, leading, set_review
+from store.replication import fence, leading, progress, set_review
 from tests.gateway.cluster.replica.bugs import applies_at_once, counts_the_connected, forgets_the_asked, shrinks_early
 from tests.simulation.cluster import breaks, partings, readers, store_node
 from tests.simulation.cluster.scene import run
@@ -139,6 +139,18 @@ def lost_mark(patch: Patch) -> None:
 def leads_on_alone(patch: Patch) -> None:
     """A leader that hears nobody, or nobody who could confirm, leads on and keeps its clients."""
     patch.setattr(cut_off.CutOff, "watch", lambda self: None)
+
+
+@BUGS.found_by(partings.run_jolted, 4)
+def forgives_all(patch: Patch) -> None:
+    """Each pause of a leader gives its followers their whole time again."""
+
+    def forgive(self: Any, _late_ns: int, now_ns: int) -> None:
+        self.moved_ns, self.heard_ns, self.lost_ns = (
+            max(each, now_ns) for each in (self.moved_ns, self.heard_ns, self.lost_ns)
+        )
+
+    patch.setattr(progress.ReplicaProgress, "forgive", forgive)
 
 
 @BUGS.found_by(partings.run, 4)

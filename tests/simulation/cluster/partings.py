@@ -31,6 +31,8 @@ WHOLE_MS: Final = 40_000
 """Time after the end of a parting within which all replicas are in sync."""
 ROUNDS: Final = 3
 TOPIC: Final = "sent"
+JOLT_MS: Final = (1_000, 350)
+"""How often a leader stands still that is short of processor time, and for how long."""
 ENOUGH: Final = 3
 """Messages that a gateway has to store: one may have been under way when the parting began."""
 
@@ -62,11 +64,12 @@ class AtGateway:
 class Partings:
     """A run of ROUNDS partings of kinds that the seed chooses."""
 
-    def __init__(self, seed: int, before: bool = False, stores: int = 0) -> None:
+    def __init__(self, seed: int, before: bool = False, stores: int = 0, jolted: bool = False) -> None:
         """`before`: leaders are of the version that does not give up, as in a rolling upgrade. `stores`: number of replicas, 0:
-        by the seed."""
+        by the seed. `jolted`: a parted leader stands still again and again (JOLT_MS)."""
         Cluster.made.clear()
         self._before = before
+        self._jolted = jolted
         self.cluster = Cluster(seed, stores=stores or (3, 3, 4, 5)[seed % 4], gateways=2)
         self.nets = [AtGateway(self.cluster, each) for each in self.cluster.gateways]
         self.kinds: list[Callable[[StoreNode], set[tuple[Machine, Machine]]]] = [
@@ -160,10 +163,17 @@ class Partings:
         cluster.timeline.note("weather", f"{leader.name} is parted: {kind}")
         began_ms = self._now_ms()
         cluster.net.blocked |= {(origin.host, to.host) for origin, to in pairs}
+        if self._jolted:
+            self._jolt(leader)
         self._serves(kind)
         cluster.clock.run_for(max(LEFT_MS - (self._now_ms() - began_ms), 0))
-        if kind == "all_but_clients" and not self._before and leader.parts is not None:
+        if kind == "all_but_clients" and not (self._before or self._jolted) and leader.parts is not None:
             raise self._wrong(f"{leader.name} hears nobody and serves clients after {LEFT_MS} ms")
+
+    def _jolt(self, leader: StoreNode) -> None:
+        if self.cluster.net.blocked:
+            leader.pause(JOLT_MS[1])
+            self.cluster.after(JOLT_MS[0], lambda: self._jolt(leader))
 
     def _kill(self, leader: StoreNode) -> None:
         leader.end("killed")
@@ -208,6 +218,11 @@ def run(seed: int) -> Partings:
 def run_before(seed: int) -> Partings:
     """One run with leaders of the version before. Raises HistoryError."""
     return Partings(seed, before=True).run()
+
+
+def run_jolted(seed: int) -> Partings:
+    """One run with leaders that stand still again and again while they are parted. Raises HistoryError."""
+    return Partings(seed, stores=3, jolted=True).run()
 
 
 def run_last(seed: int) -> Partings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.cluster.partings import run, run_before, run_last
+from tests.simulation.cluster.partings import run, run_before, run_jolted, run_last
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -16,6 +16,11 @@ def test_the_group_serves_within_ten_seconds(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_gateways_leave_a_leader_of_the_version_before_that_keeps_them(seed: int) -> None:
     assert run_before(seed).cluster.checkers.serving > 1, "another replica has led"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_parted_leader_that_stands_still_again_and_again_is_replaced(seed: int) -> None:
+    assert run_jolted(seed).cluster.checkers.serving > 1, "another replica has led"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -24,7 +24,7 @@ class Watched:
         self.clock = VirtualClock()
         found = tuple(StoreReplica(each, f"node {each}", "", f"log {each}") for each in range(1, replicas + 1))
         group = StoreGroup("c", "g", replicas + 1, found, 1, 4, tuple(each.member for each in found), 7, least)
-        self.review = SimpleNamespace(stalled_ns=0, absent=0)
+        self.review = SimpleNamespace(stalled_ns=0, absent=0, has_confirmed=False)
         self.alive = {each.id: 100 for each in found}
         self.hears = True
         self.elected: list[int] = []
@@ -108,6 +108,15 @@ def test_a_leadership_that_has_just_begun_is_not_handed_over() -> None:
     assert not group.elected
     group.run_for(600)
     assert group.elected
+
+
+def test_a_leadership_that_has_confirmed_something_is_handed_over_at_once() -> None:
+    group = Watched()
+    group.review.has_confirmed = True
+    group.run_for(100)
+    group.stall()
+    group.run_for(PATIENCE_NS // 1_000_000 + 300)
+    assert set(group.elected) == {2}, "its members were reached: it is not one that is passed round"
 
 
 def test_a_set_that_the_controllers_can_change_is_waited_for(group: Watched) -> None:
