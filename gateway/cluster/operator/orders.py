@@ -34,7 +34,7 @@ def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> 
         say(f"replica {replica} leads {name} already, in epoch {group.leader_epoch}")
         return DONE
     if replica not in group.in_sync:
-        raise ConfigError(f"replica {replica} is not in sync, and would lack records: in sync are {_ids(group.in_sync)}")
+        raise ConfigError(_not_in_sync(group, replica))
     answer = controllers.change(ElectLeader(name, designated=replica))
     if answer.refusal is GroupRefusal.ELECTION_FAILED:
         alive = _ids([each.report.id for each in heard if each.alive])
@@ -44,6 +44,14 @@ def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> 
     say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; replica {group.leader or 'none'} led before")
     say(next_step(after))
     return DONE
+
+
+def _not_in_sync(group: StoreGroup, replica: int) -> str:
+    why = f"replica {replica} is not in sync, and would lack records: in sync are {_ids(group.in_sync)}"
+    others = [each for each in group.in_sync if each != group.leader]
+    if not others:
+        return f"{why}. Wait until it is: headgate cluster repair {group.name}"
+    return f"{why}. Move to {others[0]} first, if the leader does not reach replica {replica}: the next one takes it in"
 
 
 def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], even_living: bool, say: Say) -> int:

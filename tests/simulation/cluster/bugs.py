@@ -153,6 +153,12 @@ def forgives_all(patch: Patch) -> None:
     patch.setattr(progress.ReplicaProgress, "forgive", forgive)
 
 
+@BUGS.found_by(partings.run_moved, 4)
+def leaves_nobody_to_move_to(patch: Patch) -> None:
+    """The same as `shrinks_below_the_least`, met by an operator: no other replica is in the set."""
+    patch.setattr(set_review, "least_of", lambda group: 1)
+
+
 @BUGS.found_by(partings.run, 4)
 def shrinks_below_the_least(patch: Patch) -> None:
     """A SyncStateSet shrinks below `min_in_sync`: nobody else may lead."""

@@ -30,6 +30,25 @@ HAND_OVER_MS: Final = 3_000
 """How long a node that stops waits for the election of another one, as in gateway.node.roles.replica."""
 
 
+def change_group(cluster: Cluster, change: GroupChange) -> None:
+    """Have the controller that leads make a change, as the commands of `headgate cluster` do. Its outcome is not told."""
+    leading = _leading(cluster)
+    if leading is not None and leading[1].member is not None:
+        node, controlling = leading
+        now_ms = node.clock.monotonic_ns() // MILLISECOND_NS
+        group = leading[1].member.groups.group(change.group)
+        leading[1].member.change(informed(change, group, controlling.heartbeats, now_ms), _unread)
+
+
+def _leading(cluster: Cluster) -> tuple[ControllerNode, ControllerRequests] | None:
+    """The controller that leads, as far as it knows."""
+    for node in cluster.controllers:
+        found = node.requests
+        if found is not None and found.member is not None and found.member.leads and not node.clock.paused:
+            return node, found
+    return None
+
+
 class Operators:
     """They are as busy as the weather is bad, and put everything right at its end."""
 
@@ -66,7 +85,7 @@ class Operators:
                 self._become(store, False)
         found = group.checkers.group()
         if found is None or found.least or any(each.learner for each in found.replicas):
-            self._change(SetMinInSync(group.name, 0))
+            change_group(self._cluster, SetMinInSync(group.name, 0))
             self._cluster.after(500, lambda: self._put_right(group))
 
     def set_acks(self, count: int) -> None:
@@ -76,27 +95,11 @@ class Operators:
         def is_set() -> bool:
             found = group.checkers.group()
             if found is not None and found.wanted_acks != count:
-                self._change(SetAcks(group.name, count))
+                change_group(self._cluster, SetAcks(group.name, count))
                 self._cluster.clock.run_for(100)
             return found is not None and found.acks == count
 
         self._cluster.clock.run_until(is_set, 10_000)
-
-    def _leading(self) -> tuple[ControllerNode, ControllerRequests] | None:
-        """The controller that leads, as far as it knows."""
-        for node in self._cluster.controllers:
-            found = node.requests
-            if found is not None and found.member is not None and found.member.leads and not node.clock.paused:
-                return node, found
-        return None
-
-    def _change(self, change: GroupChange) -> None:
-        leading = self._leading()
-        if leading is not None and leading[1].member is not None:
-            node, controlling = leading
-            now_ms = node.clock.monotonic_ns() // MILLISECOND_NS
-            group = leading[1].member.groups.group(change.group)
-            leading[1].member.change(informed(change, group, controlling.heartbeats, now_ms), _unread)
 
     def _did(self, name: str, what: str) -> None:
         self._weather.counts[name] = self._weather.counts.get(name, 0) + 1
@@ -108,7 +111,7 @@ class Operators:
         if found is not None and found.replicas:
             wanted = self._chance.choice(found.replicas).id
             self._did("move", f"replica {wanted} of {group.name} should lead")
-            self._change(ElectLeader(group.name, designated=wanted, leader_epoch=found.leader_epoch))
+            change_group(self._cluster, ElectLeader(group.name, designated=wanted, leader_epoch=found.leader_epoch))
 
     def stop(self, group: SimGroup) -> None:
         """Stop a node in order: it hands over, if it leads. It is started again."""
@@ -153,11 +156,11 @@ class Operators:
         """Ask for another number of members in sync."""
         least = self._chance.choice((0, 1, 2, 2))
         self._did("least", f"min_in_sync of {group.name} is to be {least}")
-        self._change(SetMinInSync(group.name, least))
+        change_group(self._cluster, SetMinInSync(group.name, least))
 
     def cut_off_controller(self, _group: SimGroup) -> None:
         """All connections of the controller that leads break."""
-        leading = self._leading()
+        leading = _leading(self._cluster)
         if leading is not None:
             self._did("cut off", f"all connections of {leading[0].name} break")
             self._cluster.net.reset(leading[0].host, 1.0)

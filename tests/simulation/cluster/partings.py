@@ -11,11 +11,13 @@ from typing import Any, Final, final
 
 import pytest
 
+from domain.controller.change import ElectLeader
 from domain.topic.topic import Durability, Topic
 from gateway.cluster.replica import cut_off
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.cluster.gateway_node import GatewayNode
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.operators import change_group
 from tests.simulation.cluster.store_node import StoreNode
 from tests.simulation.kit.bugs import HistoryError
 from tests.simulation.kit.clock import VirtualClock
@@ -151,6 +153,40 @@ class Partings:
             self._serves("two of three are back")
         return self
 
+    def run_moved(self) -> Partings:
+        """A leader that only an operator replaces is parted from its followers: each other member of the set can be made to
+        lead, so that the group serves. Raises HistoryError."""
+        cluster = self.cluster
+        with cluster.timeline.with_logs(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cut_off.CutOff, "watch", lambda self: None)
+            self._begin()
+            for _ in range(ROUNDS):
+                leader = cluster.leader()
+                assert leader is not None
+                cluster.net.blocked |= {(origin.host, to.host) for origin, to in self.followers(leader)}
+                cluster.clock.run_for(cluster.chance.randrange(2_000, 6_000))
+                self._move()
+                self._serves("the move to a member")
+                cluster.net.heal()
+                self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
+        return self
+
+    def _move(self) -> None:
+        """What `headgate cluster move` does, with a member that the seed chooses."""
+        found = self.cluster.checkers.group()
+        assert found is not None
+        others = [each.id for each in found.members if each.id != found.leader]
+        if not others:
+            raise self._wrong(f"nobody but replica {found.leader} may lead: {found}")
+        wanted = self.cluster.chance.choice(others)
+        self.cluster.timeline.note("operator", f"replica {wanted} should lead")
+        change_group(self.cluster, ElectLeader(found.name, designated=wanted))
+        self._wait(f"replica {wanted} to lead", 2_000, lambda: self._leads(wanted))
+
+    def _leads(self, replica: int) -> bool:
+        found = self.cluster.checkers.group()
+        return found is not None and found.leader == replica
+
     def _elected(self) -> StoreNode | None:
         """The leader by the word of the controllers, while it runs."""
         found = self.cluster.checkers.group()
@@ -223,6 +259,11 @@ def run_before(seed: int) -> Partings:
 def run_jolted(seed: int) -> Partings:
     """One run with leaders that stand still again and again while they are parted. Raises HistoryError."""
     return Partings(seed, stores=3, jolted=True).run()
+
+
+def run_moved(seed: int) -> Partings:
+    """One run in which an operator moves the leadership away from a parted leader. Raises HistoryError."""
+    return Partings(seed, stores=3).run_moved()
 
 
 def run_last(seed: int) -> Partings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.cluster.partings import run, run_before, run_jolted, run_last
+from tests.simulation.cluster.partings import run, run_before, run_jolted, run_last, run_moved
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -26,3 +26,8 @@ def test_a_parted_leader_that_stands_still_again_and_again_is_replaced(seed: int
 @pytest.mark.parametrize("seed", range(4))
 def test_two_of_three_serve_though_the_third_was_the_last_to_lead(seed: int) -> None:
     assert run_last(seed).cluster.checkers.serving > 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_operator_can_move_the_leadership_away_from_a_parted_leader(seed: int) -> None:
+    assert run_moved(seed).cluster.checkers.serving > 1
