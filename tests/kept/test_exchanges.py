@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kept.exchanges.acks import ACKS
 from tests.kept.exchanges.aside import KEPT_ASIDE
 from tests.kept.exchanges.epochs import EPOCHS
 from tests.kept.exchanges.exchange import Exchanges
@@ -12,6 +13,8 @@ from tests.kept.exchanges.identities import IDENTITIES
 from tests.kept.exchanges.keeping import KEEPING
 from tests.kept.exchanges.orders import ORDERS
 from tests.kept.exchanges.questions import QUESTIONS
+from tests.kept.exchanges.remotes import REMOTES
+from tests.kept.exchanges.reports import REPORTED
 from tests.kept.exchanges.since import LONGER, SINCE
 from tests.kept.exchanges.witnesses import WITNESSES
 from tests.kept.shown import differences, shown
@@ -48,6 +51,9 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-questions", QUESTIONS),
         ("since-witnesses", WITNESSES),
         ("since-keeping", KEEPING),
+        ("since-acks", ACKS),
+        ("since-remotes", REMOTES),
+        ("since-reports", REPORTED),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:
