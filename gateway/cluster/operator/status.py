@@ -52,7 +52,8 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
         if not group.leader:
             found.append(f"store group {group.name}: nobody leads{_why_nobody(group, alive)}")
         elif group.leader not in alive:
-            found.append(f"store group {group.name}: its leader, replica {group.leader}, is not heard")
+            why = "" if alive.intersection(group.in_sync) else _why_nobody(group, alive)
+            found.append(f"store group {group.name}: its leader, replica {group.leader}, is not heard{why}")
         elif len(group.members) < group.min_in_sync:
             found.append(
                 f"store group {group.name}: {len(group.members)} in sync, at least {group.min_in_sync} wanted: sends above "
@@ -101,6 +102,7 @@ def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
     ]  # fmt: skip
     parts = [f"; waits for replica {' or '.join(gone)}"] if gone else []
     parts += [f"; replica {', '.join(other)} has lost the log that it had in the set"] if other else []
+    parts += [". If none comes back: headgate cluster recover"] if len(gone) == len(group.members) else []
     return "".join(parts)
 
 

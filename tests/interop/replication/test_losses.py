@@ -49,7 +49,16 @@ def number(group: StoreGroupNodes, node: Node) -> str:
 
 def await_status(controllers: Controllers, text: str, times: int = 1) -> None:
     """Wait until `headgate cluster status` reports a problem `times` times: the controllers learn of it by heartbeats."""
-    until(lambda: cluster(controllers, "status")[1].count(text) == times, f"the status has: {text}")
+    seen = [""]
+
+    def has() -> bool:
+        seen[0] = cluster(controllers, "status")[1]
+        return seen[0].count(text) == times
+
+    try:
+        until(has, f"the status has: {text}", 60)
+    except AssertionError as missing:
+        raise AssertionError(f"{missing}; it is: {seen[0]}") from missing
     assert cluster(controllers, "status")[0] == 1
 
 

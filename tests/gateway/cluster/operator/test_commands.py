@@ -99,6 +99,12 @@ def test_status_for_programs(here: ScriptedControllers) -> None:
     assert len(found["faults"]) == 1
 
 
+def test_a_leader_that_is_not_heard_is_waited_for_only_when_no_other_member_is_alive(here: ScriptedControllers) -> None:
+    here.heartbeats = Heartbeats(0)
+    here.hear(says(2, 1, 5_000_000))
+    assert f"store group {NAME}: its leader, replica 1, is not heard\n" in headgate(here, "status")[1]
+
+
 def test_a_silent_controller_and_a_group_without_a_leader_are_named(here: ScriptedControllers) -> None:
     here.addresses[2] = "127.0.0.1:1"
     start(here.groups, 1, life=2)
@@ -523,6 +529,8 @@ def test_a_remote_replica_is_promoted_and_what_it_lacks_is_told_in_figures(monke
         assert GroupRefusal.MEMBER_COMES_BACK.value in out
         found.heartbeats = Heartbeats(0)
         found.heartbeats.heard(NAME, says(3, 1, 4_900_000), 0, object(), NOW_MS - 120, remote=remote)
+        left = "its leader, replica 1, is not heard; waits for replica 1 or 2. If none comes back: headgate cluster recover"
+        assert left in headgate(found, "status")[1]
         code, out = headgate(found, "recover", NAME, "3", "--accept-loss")
         assert (code, out.endswith(f"replica 3 is a learner: headgate cluster promote {NAME} 3")) == (2, True)
         code, out = headgate(found, "promote", NAME, "3")
