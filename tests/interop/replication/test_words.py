@@ -111,7 +111,10 @@ def test_what_replicas_do_not_confirm_in_time_is_told_as_stored_and_unsure(scene
 
 
 def test_what_a_leader_that_is_replaced_has_not_answered_is_told_as_unknown(scene: Scene) -> None:
-    """At a gateway: connections to the leader itself end, or are refused at once by its kernel."""
+    """At a gateway: connections to the leader itself end, or are refused at once by its kernel.
+
+    The next leader is alone, and two are wanted: it confirms nothing and takes nobody, so that the gateway says it after 10 s.
+    """
     scene.whole()
     leader, each = scene.leader(), senders(scene.gateway, TOPIC)
     leader.signal(signal.SIGSTOP)

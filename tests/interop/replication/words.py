@@ -69,7 +69,8 @@ def grpc_sender(node: Ports, topic: str) -> Send:
         message.system_properties.message_id = f"ID-{body.decode()}"
         message.system_properties.message_type = pb.NORMAL
         with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
-            answer = method(channel, "SendMessage", pb.SendMessageResponse)(pb.SendMessageRequest(messages=[message]))
+            send_message = method(channel, "SendMessage", pb.SendMessageResponse)
+            answer = send_message(pb.SendMessageRequest(messages=[message]), timeout=WAIT_S)
         return pb.Code.Name(answer.entries[0].status.code if answer.entries else answer.status.code), None
 
     return send
