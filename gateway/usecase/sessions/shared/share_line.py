@@ -55,7 +55,8 @@ class ShareLine:
         while heap:
             place = heap[0]
             session = place[2]
-            if self._places.get(session) is not place:
+            now = self._places.get(session)
+            if now is None or now[0] != place[0] or now[1] != place[1]:  # compiled, a tuple of these types has no identity
                 heappop(heap)
                 continue
             rank = self._rank(session)
