@@ -12,12 +12,15 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
+from itertools import cycle
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 NOBODY: Final = "02:00:00:00:00:dd"
-_NAMES: Final = re.compile(r"^hg(\d+)(?:b$|-)")
+_NAMES: Final = re.compile(r"^hg(\d+)[a-z]?(?:b$|-)")
+_LETTERS: Final = cycle("acdefghijklmnopqrstuvwxyz")
+"""Letters of the networks of this process: links of one are still there for a moment when the next one begins."""
 
 
 def missing() -> str:
@@ -44,7 +47,7 @@ class Network:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(names)
-        self._tag = f"hg{os.getpid()}"
+        self._tag = f"hg{os.getpid()}{next(_LETTERS)}"
         net = f"10.{64 + os.getpid() // 250 % 64}.{os.getpid() % 250}"
         self.own = f"{net}.1"
         self.address = {name: f"{net}.{at + 10}" for at, name in enumerate(self.names)}
