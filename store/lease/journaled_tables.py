@@ -227,7 +227,7 @@ class JournaledTables:
         flushed, self._when_synced = self._when_synced, []
         self._writer.journal(changes, self._answers(page) if page else None, self._answers(flushed) if flushed else None)
         for table in moved:
-            self.appended(table)
+            self.confirmed.journaled(table, self._writer.newest(), bool(flushed) and self._index.flushed(table.topic))
 
     def omit(self, table: LeaseTable) -> None:
         """Omit `table`, which is being removed, from the journal of this turn."""
@@ -240,8 +240,8 @@ class JournaledTables:
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
 
     def appended(self, table: LeaseTable) -> None:
-        """The newest append has the floor of `table`, which readers get once the log has reached that append."""
-        self.confirmed.journaled(table, self._writer.newest(), self._index.flushed(table.topic))
+        """The newest append has the floor of `table`, which readers get once that append is written: nobody waits for it."""
+        self.confirmed.journaled(table, self._writer.newest(), False)
 
     def anchor(self, table: LeaseTable, base: int) -> None:
         """Record that the segment at `base` holds the newest whole value of `table`; packs an idle table."""

@@ -66,8 +66,9 @@ def test_a_position_is_readable_when_it_could_be_acknowledged() -> None:
     driver = Driver.with_topics("flushed")
     driver.send("flushed", *[b"m"] * 9)
     driver.disk.hold_syncs = True
+    answers: list[None | Failure] = []
     commit = driver.store.positions.commit
-    commit("g", [("flushed", 0, 2)], None)
+    commit("g", [("flushed", 0, 2)], answers.append)
     assert position(driver) == -1
     driver.clock.run_for(2_000)
     assert position(driver) == -1
@@ -76,11 +77,22 @@ def test_a_position_is_readable_when_it_could_be_acknowledged() -> None:
     assert position(driver) == 2
     driver.disk.hold_syncs = True
     for offset in (5, 7, 1):
-        commit("g", [("flushed", 0, offset)], None)
+        commit("g", [("flushed", 0, offset)], answers.append)
         driver.clock.run_for(10)
         assert position(driver) == 2
     driver.disk.release()
     driver.clock.run_for(2_000)
+    assert position(driver) == 1
+
+
+def test_a_position_for_which_nobody_waits_is_readable_when_it_is_written() -> None:
+    """A client that commits without an answer, as RocketMQ's do, is followed by one that reads: it goes on there."""
+    driver = Driver.with_topics("flushed")
+    driver.send("flushed", b"a", b"b")
+    driver.disk.hold_syncs = True
+    driver.store.positions.commit("g", [("flushed", 0, 1)], None)
+    assert position(driver) == -1
+    driver.clock.run_turn()
     assert position(driver) == 1
 
 
@@ -121,7 +133,7 @@ def test_a_readable_position_is_never_one_that_a_power_failure_takes_back(seed: 
         if not driver.disk.hold_syncs:
             driver.disk.release()
         group = chance.choice("gh")
-        driver.store.positions.commit(group, [("flushed", 0, number)], None)
+        driver.store.positions.commit(group, [("flushed", 0, number)], lambda _: None)
         driver.clock.run_for(chance.choice((0, 1, 10, 700)))
     read = {group: position(driver, group=group) for group in "gh"}
     after = driver.powered_off()

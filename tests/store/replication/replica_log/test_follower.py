@@ -84,8 +84,8 @@ def test_a_position_is_readable_when_all_members_have_it() -> None:
     assert leader.call(leader.store.positions.commit, "g", [("orders", 0, 3)]) is None
     two.leader.confirming = False
     confirmed = two.leader.replica.written
-    leader.store.positions.commit("g", [("orders", 0, 8)], None)
-    leader.store.positions.commit("other", [("orders", 0, 8)], None)
+    leader.store.positions.commit("g", [("orders", 0, 8)], lambda _: None)
+    leader.store.positions.commit("other", [("orders", 0, 8)], lambda _: None)
     two.clock.run_for(2_000)
     assert position() == 3
     assert isinstance(leader.call(leader.store.positions.offset, "other", "orders", 0), Failure)
