@@ -10,6 +10,7 @@ import pytest
 from tests.interop.controller.controllers import until
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, post
+from tests.interop.replication.test_losses import cluster
 from tests.store.faults.soak import SOAK
 
 pytestmark = pytest.mark.interop
@@ -69,5 +70,7 @@ def test_a_single_node_becomes_a_group_and_one_with_a_log_of_its_own_does_not_gi
         group.start(third)
         until(lambda: "was never replicated" in third.text(), "the node says why it ends")
         assert (third.data / "log").exists()
+        # The third one is registered, so that two are wanted by default; one alone would confirm nothing, and not serve.
+        assert cluster(group.controllers, "set", "broker-a", "--min-in-sync", "1")[0] == 0
         group.kill(first)
         assert set(group.bodies("orders")) == {*before, "as a group"}
