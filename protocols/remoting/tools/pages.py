@@ -2,7 +2,8 @@
 
 A client asks for at most `maxTopicNum` topics from number `topicSeq` on (`maxGroupNum`, `groupSeq`), by name, until it has
 `totalTopicNum` of them, or all but one: it takes a single one that is left for none. A page has one more then. It begins again
-when the data version changes, so pages have a fixed one.
+when the data version changes, so pages have a fixed one. Where one page has all, it has the version of the newest: tools notice
+changes by it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
     if found:
         client.listed = (first + count, found[-1].name)
     total = first + count + (2 if count < left else 0)
-    return admin.topic_table(ticket, found, 0, total)
+    newest_ms = max((each.created_ms for each in found), default=0) if first == 0 and count == left else 0
+    return admin.topic_table(ticket, found, newest_ms, total)
 
 
 def groups(_client: Client, frame: Frame) -> Outcome:
@@ -76,7 +78,8 @@ def _groups(_client: Client, ticket: Ticket, event: GroupList) -> Rendering:
     total = len(event.groups)
     found = event.groups[first : first + most + (first + most + 1 == total)]
     forbidden = {each.name: event.forbidden[each.name] for each in found if each.name in event.forbidden}
-    return admin.group_table(ticket, GroupList(None, found, forbidden), 0, total)
+    newest_ms = max((each.created_ms for each in found), default=0) if len(found) == total else 0
+    return admin.group_table(ticket, GroupList(None, found, forbidden), newest_ms, total)
 
 
 def system_topics(client: Client, frame: Frame) -> Outcome:

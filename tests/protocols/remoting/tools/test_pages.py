@@ -134,3 +134,14 @@ def test_system_topics_are_looked_up_by_name(conn: RemotingConnection) -> None:
     for command in refused:
         conn.answer(Refused(getattr(command, "ticket", None), Failure(ErrorCode.NOT_ALLOWED, "not you")), 1)
     assert reply(conn).remark == "not you"
+
+
+def test_a_page_with_all_of_them_has_the_version_of_the_newest() -> None:
+    """Tools notice by it that something has changed; Apache's own tests wait for that."""
+    conn = connection()
+    for most, newest_ms in ((3, 7), (1, 0)):
+        command = one(conn, request(codes.GET_ALL_TOPICS, {"topicSeq": "0", "maxTopicNum": str(most)}))
+        assert isinstance(command, ListTopics)
+        listed = [Topic("a", created_ms=5), Topic("b", created_ms=7), Topic("c", created_ms=6)]
+        conn.answer(TopicList(command.ticket, listed), 1)
+        assert json.loads(reply(conn).body)["dataVersion"] == json.loads(fastjson.dumps(fastjson.data_version(newest_ms)))
