@@ -11,7 +11,11 @@ ASIDE: Final = "set-aside"
 
 
 class KeptAside(NamedTuple):
-    """Folders in the folder `set-aside` of a data directory, and bytes in all of them."""
+    """Content of the folder `set-aside` of a data directory.
+
+    folders   number of its folders
+    size      bytes of all files in them
+    """
 
     folders: int = 0
     size: int = 0

@@ -120,12 +120,12 @@ def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaRepor
     confirmed, the set stays as it is: of fewer members an election could need one that has not all. The leader leaves the dead
     out when the others hold it. With a log that only continues the one of a member, the winner is alone: it has all.
     """
-    members = {SetMember(each.id, each.incarnation) for each in voters} if group.members else set()
+    members = {each.member for each in voters} if group.members else set()
     if group.electing > 1 and _kept(group) >= group.electing:
         members = set(group.members)
     elif keeps_dead and len(members) < group.min_in_sync:
         members.update(each for each in group.members if _has_kept_its_log(group, each))
-    members.add(SetMember(winner.id, winner.incarnation))
+    members.add(winner.member)
     return replace(
         group,
         leader=winner.id,

@@ -58,6 +58,6 @@ def _unfit(group: StoreGroup, change: RecoverGroup | PromoteLearner | FoundGroup
     replica = group.replica(change.replica)
     if replica is None or replica.learner != isinstance(change, PromoteLearner) or not replica.incarnation:
         return GroupRefusal.NOT_A_REPLICA
-    if all((each.id, each.incarnation) != replica.member for each in change.live):
+    if all(each.member != replica.member for each in change.live):
         return GroupRefusal.NOT_ALIVE
     return None

@@ -31,7 +31,7 @@ class RaftLogWriter:
     """
 
     def __init__(self, storage: RaftStorage, clock: Clock, failed: Callable[[str], None]) -> None:
-        """`failed(reason)` is called for an error that does not end by itself; nothing is written afterwards."""
+        """`failed(reason)` is called after any error but a lack of room. The caller writes nothing afterwards."""
         self.waits = ""
         self.is_busy = False
         self._storage = storage

@@ -57,6 +57,11 @@ class ReplicaReport:
     priority: int = PRIORITY_LAST
     fence: int = UNKNOWN
 
+    @property
+    def member(self) -> SetMember:
+        """The replica, with the log that it reports, as a member of a SyncStateSet."""
+        return SetMember(self.id, self.incarnation)
+
 
 @dataclass(frozen=True, slots=True)
 class StoreReplica:
@@ -145,14 +150,19 @@ class StoreGroup:
         return tuple(each.id for each in self.members)
 
     @property
+    def strength(self) -> int:
+        """Number of replicas that can be in sync: those that are no learners."""
+        return sum(not each.learner for each in self.replicas)
+
+    @property
     def min_in_sync(self) -> int:
         """Members that a send above `flushed` needs: 1 of two replicas, 2 of three and more, unless set otherwise."""
-        return self.least or (1 if sum(not each.learner for each in self.replicas) <= 2 else 2)
+        return self.least or (1 if self.strength <= 2 else 2)
 
     @property
     def one_disk_note(self) -> str:
         """What the default of two replicas costs, text for people; "": it is another number, or set by an operator."""
-        if self.least or sum(not each.learner for each in self.replicas) != 2:
+        if self.least or self.strength != 2:
             return ""
         return (
             "of two replicas one in sync is enough for sends (min_in_sync 1, the default): while the other one is away, what "
@@ -163,7 +173,7 @@ class StoreGroup:
     @property
     def acks_are_possible(self) -> bool:
         """True when the wanted number of members is 0, or from `min_in_sync` to the number of replicas that are no learners."""
-        return not self.wanted_acks or self.min_in_sync <= self.wanted_acks <= sum(not each.learner for each in self.replicas)
+        return not self.wanted_acks or self.min_in_sync <= self.wanted_acks <= self.strength
 
     @property
     def asked_acks(self) -> int:
@@ -191,7 +201,7 @@ class StoreGroup:
     def lacks_election(self, live: Iterable[ReplicaReport]) -> bool:
         """True when it is forgotten, or a live replica reports such a log."""
         logs = {each.member: each for each in self.replicas}
-        found = ((logs.get(SetMember(each.id, each.incarnation)), each.epoch) for each in live)
+        found = ((logs.get(each.member), each.epoch) for each in live)
         return self.is_forgotten or any(replica is not None and self.is_newer(replica, epoch) for replica, epoch in found)
 
     def is_newer(self, replica: StoreReplica, epoch: int) -> bool:

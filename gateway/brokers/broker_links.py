@@ -85,7 +85,7 @@ class Brokers:
         return "" if broker in self._refused else self._addresses.get(broker, "")
 
     def serve(self, code: int, requested: Requested) -> None:
-        """Carry out the requests of brokers that have this code."""
+        """Have `requested` carry out the requests of brokers with this code."""
         self._served[code] = requested
 
     def ask(self, broker: str, request: Request, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:

@@ -78,7 +78,7 @@ class Lingering:
         self._waits = False
 
     def start(self, socket: Any, now_ns: int) -> None:
-        """Call `overdue` of `socket` after LINGER_NS, in place of an earlier time."""
+        """Call `overdue` of `socket` LINGER_NS after `now_ns`. An earlier call of `start` for it counts no more."""
         self._sockets.pop(socket, None)
         self._sockets[socket] = now_ns + LINGER_NS
         if not self._waits:

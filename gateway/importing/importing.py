@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from domain.admin.text_table import aligned
 from gateway.client.connections import ServerConnections
 from gateway.client.security import KeyPlace, Tls
 from gateway.importing.cluster import read_cluster
@@ -63,9 +64,7 @@ def run(
 
 def _lines(rows: Sequence[Row], cluster: str, brokers: Sequence[str], dry: bool) -> list[str]:
     shown = [row for row in rows if row.outcome not in QUIET or row.detail]
-    table = [(row.kind, row.name, row.outcome.value, row.detail) for row in shown]
-    widths = [max(len(line[column]) for line in table) if table else 0 for column in range(3)]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, [*widths, 0], strict=True)).rstrip() for line in table]
+    lines = aligned([(row.kind, row.name, row.outcome.value, row.detail) for row in shown])
     if lines:
         lines.append("")
     lines.append(f"cluster {cluster}, brokers {', '.join(brokers)}")

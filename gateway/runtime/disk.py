@@ -11,7 +11,7 @@ from typing import Final, final
 
 from domain.errors import ConfigError, lacks_descriptor
 from domain.ports import File
-from gateway.runtime.flusher import Flusher, Synced, sync_folder, write_small
+from gateway.runtime.flusher import Flusher, Synced, replace_small, sync_folder
 from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
 from gateway.runtime.spare_descriptors import SPARE
 
@@ -161,14 +161,8 @@ class DataDirectory:
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file atomically: write a new file, flush, rename, flush the folder."""
-        path = self._path(name)
-        folders = made_folders(path.parent)
-        fresh = path.with_name(path.name + ".new")
         try:
-            write_small(fresh, data, os.O_TRUNC, FILE_MODE)
-            os.replace(fresh, path)
-            for folder in (*folders, path.parent):
-                sync_folder(folder)
+            replace_small(self._path(name), data)
         except OSError as error:
             error.filename = name
             raise

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from domain.errors import lacks_descriptor
+from gateway.runtime.owner_only import FILE_MODE, made_folders
 from gateway.runtime.spare_descriptors import SPARE
 
 AGAIN_S: Final = 0.1
@@ -116,6 +117,16 @@ def write_small(path: Path, data: bytes, flags: int, mode: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def replace_small(path: Path, data: bytes) -> None:
+    """Replace a whole file atomically and durably, for its owner alone; folders on the way to it are made. Raises OSError."""
+    fresh = path.with_name(path.name + ".new")
+    folders = made_folders(path.parent)
+    write_small(fresh, data, os.O_TRUNC, FILE_MODE)
+    os.replace(fresh, path)
+    for folder in (*folders, path.parent):
+        sync_folder(folder)
 
 
 def _flush(handle: int, waiting: list[_Flush], ends: threading.Event) -> OSError | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import final
 
-from gateway.runtime.flusher import sync_folder, write_small
-from gateway.runtime.owner_only import FILE_MODE, made_folders
+from gateway.runtime.flusher import replace_small
 
 
 @final
@@ -26,9 +24,4 @@ class SmallFile:
 
     def replace(self, data: bytes) -> None:
         """Replace it atomically and durably. Raises OSError."""
-        fresh = self._path.with_name(self._path.name + ".new")
-        folders = made_folders(self._path.parent)
-        write_small(fresh, data, os.O_TRUNC, FILE_MODE)
-        os.replace(fresh, self._path)
-        for folder in (*folders, self._path.parent):
-            sync_folder(folder)
+        replace_small(self._path, data)

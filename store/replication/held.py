@@ -42,12 +42,12 @@ class HeldPositions:
         if member == self._own:
             return self._log.written, self._log.synced
         follower = self._followers.get(member.id)
-        if follower is None or str(follower.incarnation) != member.incarnation:
+        if follower is None or follower.member != member:
             return 0, 0
         return follower.written, follower.synced
 
     def by(self, counted: Quorum) -> tuple[int, int]:
-        """(written, synced) up to which `counted` hold the log: the number of them that `acks` says, the leader included.
+        """(written, synced) up to which as many members of `counted` hold the log as its `acks` asks for; one is the leader.
 
         Fewer than all prove a position only together with a record of this epoch behind the end of the log at the election.
         Else a member with a record of an older leader, but of a newer epoch than that at this position, would win the next

@@ -22,9 +22,9 @@ from store.replication.held import HeldPositions
 from store.replication.members import SyncStateSet
 from store.replication.pace import Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
-from store.replication.progress import WINDOW_BYTES, ReplicaProgress
+from store.replication.progress import WINDOW_BYTES, ReplicaProgress, member_of
 from store.replication.replica_log.eras import NOTHING, common_end, is_inside, parted_epoch
-from store.replication.set_review import SetReview, member_of
+from store.replication.set_review import SetReview
 
 PART_BYTES: Final = 1024 * 1024
 """Bytes of one LogBytes, unless a single batch is larger."""
@@ -188,7 +188,7 @@ class Leading:
             self._lose(follower, now)
             connection.close("what this replica says it has cannot be")
             return
-        self.fence.answered(member_of(follower.id, follower.incarnation), command.answers)
+        self.fence.answered(follower.member, command.answers)
         self._acks.held(follower.written)
         self.paths.held(follower.id, follower.written)
         self._mark()

@@ -107,7 +107,7 @@ class SyncStateSet:
             self._changed()
 
     def _is_older(self, group: StoreGroup) -> bool:
-        """True for a state from before the known one. A controller of a version before reports no `order`: its state counts."""
+        """True when a controller sent `group` before the known state. Controllers of the version before send no `order`."""
         return 0 < group.order < self.group.order
 
     def _settle(self, group: StoreGroup) -> None:

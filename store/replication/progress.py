@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from domain.controller.group import SetMember
 from domain.limits import MILLISECOND_NS
 from store.replication.ports import FollowerConnection
 
@@ -13,6 +14,11 @@ RATE_BEGIN: Final = 16 * 1024 * 1024
 """Rate of a new connection from the leader's disk until the first `Pace.poll`, in bytes a second."""
 AWAY_NS: Final = 1_000 * MILLISECOND_NS
 """Time without a connection after which a new one resets `moved_ns`: the follower gets time to catch up."""
+
+
+def member_of(replica: int, incarnation: int) -> SetMember:
+    """Member with the incarnation of its log, in the form of the controllers."""
+    return SetMember(replica, str(incarnation))
 
 
 @final
@@ -59,6 +65,11 @@ class ReplicaProgress:
         self.gates = ""
         self.rate = RATE_BEGIN
         self.due_ns = now_ns
+
+    @property
+    def member(self) -> SetMember:
+        """The follower, with its log, as a member of a SyncStateSet."""
+        return member_of(self.id, self.incarnation)
 
     def connected(self, connection: FollowerConnection, position: int, now_ns: int, proven: int) -> None:
         """Begin a connection that follows from `position` on. The log before counts with the first report, since the follower

@@ -30,11 +30,6 @@ NOT_SLOW_MIN: Final = 2
 """Least number of members, with the leader, that remain when slow ones are left out; `min_in_sync` if that is larger."""
 
 
-def member_of(replica: int, incarnation: int) -> SetMember:
-    """Member with the incarnation of its log, in the form of the controllers."""
-    return SetMember(replica, str(incarnation))
-
-
 def least_of(group: StoreGroup) -> int:
     """Members that the SyncStateSet of a group keeps, whether they follow or not."""
     return min(group.min_in_sync, len(group.members))
@@ -76,9 +71,9 @@ class SetReview:
         self.stalled_ns = (self.stalled_ns or now_ns) if any(one.lacks(out) for one in counted) else 0
         kept = [member for member in self._set.members if member not in out]
         joined = [
-            member_of(each.id, each.incarnation)
+            each.member
             for each in self._followers.values()
-            if self._may_join(each, now_ns, written, synced) and member_of(each.id, each.incarnation) not in kept
+            if self._may_join(each, now_ns, written, synced) and each.member not in kept
         ]
         if self.slow:
             kept, joined = self._without_slow(kept, joined)

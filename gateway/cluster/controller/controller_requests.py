@@ -203,7 +203,7 @@ class ControllerRequests:
         return agreed or tuple(self._addresses)
 
     def _dated(self, group: StoreGroup) -> StoreGroup:
-        """The group as this controller knows it now, with its `order`: answers overtake each other."""
+        """The group with its present `order`. Answers may arrive in another order, and the receiver keeps the newest state."""
         return group if self.member is None else replace(group, order=self.member.applied_index)
 
     def _alive(self, group: StoreGroup) -> frozenset[int]:

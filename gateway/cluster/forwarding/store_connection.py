@@ -97,7 +97,7 @@ class StoreConnection:
         return self._stream.attempts
 
     def follow(self, endpoints: Sequence[tuple[str, int]], dialer: Dialer, patience_s: tuple[float, float]) -> None:
-        """Look for the store at these addresses from now on; the arguments are those at the start. A connection stays."""
+        """Use other addresses for the next connections; the present one stays open. Arguments as of `__init__`."""
         self._answer_s, self._silence_s = patience_s
         self._stream.follow(endpoints, dialer, _longest_ms(endpoints))
 

@@ -31,6 +31,8 @@ KEY = Annotated[str, typer.Option("--key-file", help="File with NAME:PASSWORD of
 CA = Annotated[str, typer.Option("--ca", help="PEM file: connections use TLS.")]
 GROUP = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the store group, as broker-a.")]
 REPLICA = Annotated[int, typer.Argument(metavar="REPLICA", min=1, help="Number of the replica, as in the table of status.")]
+ACCEPT_LOSS = Annotated[bool, typer.Option("--accept-loss", help="Without it, only tell what would be lost.")]
+TYPED = Annotated[str, typer.Option(help="Name of the group once more (default: it is asked for).")]
 CONTROLLER = Annotated[
     str, typer.Option("--controller-address", metavar="HOST:PORT", help="A controller that is added or removed.")
 ]
@@ -237,8 +239,7 @@ cluster.command("found", hidden=True)(restore_controllers)
 @cluster.command()
 def promote(
     group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "",
-    accept_loss: Annotated[bool, typer.Option("--accept-loss", help="Without it, only tell what would be lost.")] = False,
-    name: Annotated[str, typer.Option(help="Name of the group once more (default: it is asked for).")] = "",
+    accept_loss: ACCEPT_LOSS = False, name: TYPED = "",
 ) -> None:  # fmt: skip
     """Let a remote replica, or another learner, lead, since all others are lost. WHAT IT LACKS IS LOST: it says how much.
 
@@ -249,18 +250,13 @@ def promote(
     from gateway.cluster.operator import orders
 
     with asked_controllers(at, key_file, ca) as controllers:
-
-        def ask() -> str:
-            return name or str(typer.prompt(f"Type the name of the store group to lose these records ({group})"))
-
-        raise typer.Exit(orders.promote(controllers, group, replica, accept_loss, ask, typer.echo))
+        raise typer.Exit(orders.promote(controllers, group, replica, accept_loss, lambda: _typed(name, group), typer.echo))
 
 
 @cluster.command()
 def recover(
     group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "",
-    accept_loss: Annotated[bool, typer.Option("--accept-loss", help="Without it, only tell what would be lost.")] = False,
-    name: Annotated[str, typer.Option(help="Name of the group once more (default: it is asked for).")] = "",
+    accept_loss: ACCEPT_LOSS = False, name: TYPED = "",
 ) -> None:  # fmt: skip
     """Give up replicas that do not come back: another one, which is not in sync, leads. ACKNOWLEDGED RECORDS ARE LOST.
 
@@ -271,8 +267,9 @@ def recover(
     from gateway.cluster.operator import orders
 
     with asked_controllers(at, key_file, ca) as controllers:
+        raise typer.Exit(orders.recover(controllers, group, replica, accept_loss, lambda: _typed(name, group), typer.echo))
 
-        def ask() -> str:
-            return name or str(typer.prompt(f"Type the name of the store group to lose these records ({group})"))
 
-        raise typer.Exit(orders.recover(controllers, group, replica, accept_loss, ask, typer.echo))
+def _typed(name: str, group: str) -> str:
+    """The name of a store group as the operator types it, who gives records up: `name`, or the answer to a question."""
+    return name or str(typer.prompt(f"Type the name of the store group to lose these records ({group})"))

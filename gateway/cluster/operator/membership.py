@@ -52,7 +52,7 @@ def add_replica(controllers: ClusterControllers, name: str, address: str, learne
 
 def _wanted(group: StoreGroup, learner: bool) -> str:
     """The option of `repair` that waits for one more replica."""
-    return "" if learner else f" --replicas {sum(not each.learner for each in group.replicas) + 1}"
+    return "" if learner else f" --replicas {group.strength + 1}"
 
 
 def add_controller(

@@ -82,7 +82,7 @@ def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], 
 def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) -> int:
     """Change `min_in_sync` of a group; 0: as follows from its replicas. Raises ConfigError for more than it has replicas."""
     group, _ = controllers.group(name)
-    full = sum(not each.learner for each in group.replicas)
+    full = group.strength
     if least > full:
         raise ConfigError(
             f"store group {name} has {full} replicas that can be in sync: with {least} wanted sends above flushed are refused"
@@ -97,7 +97,7 @@ def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) 
 def set_acks(controllers: ClusterControllers, name: str, acks: int, say: Say) -> int:
     """Change how many members of the SyncStateSet confirm a record; 0: all. Raises ConfigError for a number that cannot be."""
     group, _ = controllers.group(name)
-    full = sum(not each.learner for each in group.replicas)
+    full = group.strength
     if acks and not group.min_in_sync <= acks <= full:
         raise ConfigError(
             f"acks of store group {name} is {group.min_in_sync} (min_in_sync) to {full} (its replicas that can be in sync), or "
@@ -223,9 +223,8 @@ def await_strength(controllers: ClusterControllers, names: Sequence[str], wanted
         lacking: list[str] = []
         groups = controllers.groups(names)
         for group, heard in groups:
-            found = sum(not each.learner for each in group.replicas)
-            if found < wanted:
-                lacking.append(f"{group.name}: {wanted - found} of {wanted} replicas have not registered yet")
+            if group.strength < wanted:
+                lacking.append(f"{group.name}: {wanted - group.strength} of {wanted} replicas have not registered yet")
             if group.leader and not group.is_below_strength:
                 continue
             goal = end_of_leader(group, heard)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.admin.text_table import aligned
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import FoundGroup
 from domain.controller.group import StoreGroup
@@ -16,7 +17,7 @@ from domain.errors import ConfigError
 from gateway.cluster.operator.controllers import ClusterControllers
 from gateway.cluster.operator.next_steps import next_step
 from gateway.cluster.operator.orders import DONE, Say, ends_of, made, replica_of, said
-from gateway.cluster.operator.status import REPLICA_TITLES, headline, replica_rows, table
+from gateway.cluster.operator.status import REPLICA_TITLES, headline, replica_rows
 
 
 def restore(controllers: ClusterControllers, name: str, replica: int, replicas: int, accept_loss: bool, say: Say) -> int:
@@ -62,7 +63,7 @@ def restore(controllers: ClusterControllers, name: str, replica: int, replicas: 
 
 def logs(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> list[str]:
     """The logs of all replicas that have registered, which is the longest, and whether they are of several groups."""
-    lines = [headline(group), *table([REPLICA_TITLES, *replica_rows(group, heard)])]
+    lines = [headline(group), *aligned([REPLICA_TITLES, *replica_rows(group, heard)])]
     ends = ends_of(group, heard)
     longest = max((each.id for each in group.replicas if not each.learner), key=lambda each: ends[each], default=0)
     if longest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from domain.admin.text_table import aligned
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
 from domain.controller.health import Fitness
@@ -135,10 +136,10 @@ def _why_out(group: StoreGroup, replica: StoreReplica, alive: set[int], slow: se
 
 def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], found: Sequence[str]) -> list[str]:
     """The whole page. `found`: the faults."""
-    out = table([_CONTROLLERS, *(_controller(each) for each in controllers)])
+    out = aligned([_CONTROLLERS, *(_controller(each) for each in controllers)])
     for group, heard in groups:
         out += ["", headline(group)]
-        out += table([REPLICA_TITLES, *replica_rows(group, heard)])
+        out += aligned([REPLICA_TITLES, *replica_rows(group, heard)])
         out += aside_lines(group, heard)
         out += [f"note: {group.one_disk_note}"] if group.one_disk_note else []
     out += ["", *(f"! {each}" for each in found)] if found else ["", "all is well"]
@@ -158,10 +159,9 @@ def aside_lines(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> list[str]:
 def headline(group: StoreGroup) -> str:
     """One line about a group."""
     leads = f"replica {group.leader} leads in epoch {group.leader_epoch}" if group.leader else "nobody leads"
-    full = sum(not each.learner for each in group.replicas)
     return (
-        f"store group {group.name} of cluster {group.cluster}: {leads}; {len(group.members)} of {full} in sync, at least "
-        f"{group.min_in_sync} wanted for sends above flushed{_confirming(group)}"
+        f"store group {group.name} of cluster {group.cluster}: {leads}; {len(group.members)} of {group.strength} in sync, "
+        f"at least {group.min_in_sync} wanted for sends above flushed{_confirming(group)}"
     )
 
 
@@ -228,12 +228,6 @@ def _number(value: int) -> str:
 
 def _bytes(value: int) -> str:
     return f"{value:,} bytes" if value < 10_000_000 else f"{value / 1_000_000:,.0f} MB"
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows with columns of equal width, the first of them the titles."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def as_json(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], faults: Sequence[str]) -> dict[str, object]:

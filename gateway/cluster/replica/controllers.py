@@ -63,7 +63,7 @@ class GroupListener:
 
 
 class GroupWord(NamedTuple):
-    """The newest answer of the controllers about the group. Who leads them answers when a majority of them has confirmed that.
+    """The newest answer of the controllers about the group. A controller answers once a majority has confirmed that it leads.
 
     asked_ns   when the question was sent, monotonic
     replicas   last reports of the replicas of the group; empty: they know no such group

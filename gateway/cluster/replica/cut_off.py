@@ -71,14 +71,14 @@ class CutOff:
         """The member that should lead instead, by the controllers' word: the fittest with the longest log. 0: there is none, or
         too few others are alive for it to confirm anything."""
         group, own = self._leading.group, self._leading.own_id
-        registered = {(each.id, each.incarnation) for each in group.replicas if not each.learner and each.id != own}
+        registered = {each.member for each in group.replicas if not each.learner and each.id != own}
         alive = [
             each for each in self._controllers.newest.replicas
-            if each.alive and not each.refuses and (each.report.id, each.report.incarnation) in registered
+            if each.alive and not each.refuses and each.report.member in registered
         ]  # fmt: skip
         if not self._leading.review.absent or len(alive) < group.min_in_sync:
             return 0
-        members = [each for each in alive if (each.report.id, each.report.incarnation) in group.members]
+        members = [each for each in alive if each.report.member in group.members]
         best = min(members, key=lambda each: (each.standing.fitness, _rank(each.report)), default=None)
         return 0 if best is None else best.report.id
 

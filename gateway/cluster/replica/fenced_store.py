@@ -22,6 +22,14 @@ from store.replication.fence import ReadFence
 Read = Callable[[ReadResult | Failure], None]
 
 
+def _fenced(fence: ReadFence, ask: Callable[[Callable[[Any], None]], None], done: Callable[[Any], None]) -> None:
+    """Carry out the read `ask(done)`, now or when the fence opens."""
+    if fence.passes():
+        ask(done)
+    else:
+        fence.wait(partial(ask, done), done)
+
+
 @final
 class BoundedReads:
     """Reads of messages, of which only those beyond the end of their queue wait for the fence."""
@@ -62,24 +70,15 @@ class FencedLog:
 
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """MessageLog.bounds."""
-        if self._fence.passes():
-            self._log.bounds(topic, queue_id, done)
-        else:
-            self._fence.wait(partial(self._log.bounds, topic, queue_id, done), done)
+        _fenced(self._fence, partial(self._log.bounds, topic, queue_id), done)
 
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """MessageLog.is_hot."""
-        if self._fence.passes():
-            self._log.is_hot(topic, queue_id, done)
-        else:
-            self._fence.wait(partial(self._log.is_hot, topic, queue_id, done), done)
+        _fenced(self._fence, partial(self._log.is_hot, topic, queue_id), done)
 
     def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
         """MessageLog.search."""
-        if self._fence.passes():
-            self._log.search(topic, queue_id, timestamp_ms, upper, done)
-        else:
-            self._fence.wait(partial(self._log.search, topic, queue_id, timestamp_ms, upper, done), done)
+        _fenced(self._fence, partial(self._log.search, topic, queue_id, timestamp_ms, upper), done)
 
 
 @final
@@ -95,10 +94,7 @@ class FencedPositions:
 
     def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
         """GroupPositions.offset."""
-        if self._fence.passes():
-            self._positions.offset(group, topic, queue_id, done)
-        else:
-            self._fence.wait(partial(self._positions.offset, group, topic, queue_id, done), done)
+        _fenced(self._fence, partial(self._positions.offset, group, topic, queue_id), done)
 
 
 @final
@@ -129,25 +125,19 @@ class FencedState:
 
     def get(self, space: str, key: bytes, done: Callable[[bytes | None | Failure], None]) -> None:
         """State.get."""
-        self._wait(partial(self._state.get, space, key), done)
+        _fenced(self._fence, partial(self._state.get, space, key), done)
 
     def pairs(self, space: str, prefix: bytes, start: bytes, limit: int, done: Callable[[StatePairs | Failure], None]) -> None:
         """State.pairs."""
-        self._wait(partial(self._state.pairs, space, prefix, start, limit), done)
+        _fenced(self._fence, partial(self._state.pairs, space, prefix, start, limit), done)
 
     def keys(self, space: str, prefix: bytes, start: bytes, limit: int, done: Callable[[list[bytes] | Failure], None]) -> None:
         """State.keys."""
-        self._wait(partial(self._state.keys, space, prefix, start, limit), done)
+        _fenced(self._fence, partial(self._state.keys, space, prefix, start, limit), done)
 
     def size(self, space: str, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """State.size."""
-        self._wait(partial(self._state.size, space), done)
-
-    def _wait(self, ask: Callable[[Callable[[Any], None]], None], done: Callable[[Any], None]) -> None:
-        if self._fence.passes():
-            ask(done)
-        else:
-            self._fence.wait(partial(ask, done), done)
+        _fenced(self._fence, partial(self._state.size, space), done)
 
 
 @final

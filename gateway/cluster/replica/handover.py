@@ -13,7 +13,6 @@ from domain.ports import Clock, Timer
 from domain.replication.ports import LeaderLog
 from gateway.cluster.replica.controllers import GroupControllers
 from store.replication.leading import Leading
-from store.replication.set_review import member_of
 
 log: Final = logging.getLogger("headgate.replica")
 POLL_MS: Final = 500
@@ -95,9 +94,7 @@ class Handover:
         heirs = [
             (each.written, number)
             for number, each in leading.followers.items()
-            if each.connection is not None
-            and (each.has_room or not with_room)
-            and member_of(each.id, each.incarnation) in leading.group.members
+            if each.connection is not None and (each.has_room or not with_room) and each.member in leading.group.members
         ]
         return max(heirs)[1] if heirs else 0
 

@@ -23,7 +23,6 @@ from gateway.cluster.replica.registering_state import LogFacts
 from gateway.cluster.replica.term_owner import TermOwner
 from store.replication.leading import Leading
 from store.replication.pace import ProcessorTime
-from store.replication.set_review import member_of
 
 log: Final = logging.getLogger("headgate.replica")
 
@@ -195,7 +194,7 @@ class LeadingState:
         found = [
             FollowerFound(
                 each.id, each.serves or group.address(each.id), each.written,
-                member_of(each.id, each.incarnation) in group.members,
+                each.member in group.members,
             )
             for _, each in sorted(leading.followers.items())
             if each.connection is not None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.member.identity import set_aside
+from domain.admin.text_table import aligned
 from domain.errors import ConfigError
 from gateway.node.data_directory.set_aside import folders
 from gateway.runtime.disk import DataDirectory
@@ -126,8 +127,7 @@ def _table(findings: list[CheckFinding]) -> list[str]:
         records = "-" if found.records < 0 else f"{found.records:,}" if found.exact else f"<= {found.records:,}"
         span = f"{found.begin:,}-{found.end:,}"
         rows.append((found.severity.value, found.file, span, records, found.cause, found.remedy))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return aligned(rows)
 
 
 def _summary(folder: str, findings: list[CheckFinding], serious: list[CheckFinding]) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from domain.admin.text_table import aligned
 from domain.errors import ConfigError
 from domain.message import property as properties
 from domain.message.record import Record
@@ -53,9 +54,8 @@ def list_folders(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
         return DONE
     if found:
         rows = [_TITLES, *(tuple(f"{each:,}" if isinstance(each, int) else each for each in one) for one in found)]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(_TITLES))]
-        for row in rows:
-            say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        for line in aligned(rows):
+            say(line)
         say(f"next: headgate set-aside export {folder} FOLDER prints the messages; delete a folder that nobody needs")
     else:
         say(f"{folder}: nothing was set aside")

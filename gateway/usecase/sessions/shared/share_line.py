@@ -50,7 +50,7 @@ class ShareLine:
             self._trim()
 
     def first(self) -> Place | None:
-        """The first place, None when nobody is in the line."""
+        """The place of the member that is first; None: the line is empty."""
         heap = self._heap
         while heap:
             place = heap[0]
