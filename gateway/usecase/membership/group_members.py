@@ -45,22 +45,25 @@ class Member:
 class TopicSubscriptions:
     """The subscriptions of the members of a group to one topic.
 
-    Invariant: `_order` is a heap with an entry for each value of `_by`, and at most as many again, and SPARE, that are gone.
+    _by      client id -> number of its entry, subscription
+    _order   heap with an entry for each value of `_by`, and at most as many again, and SPARE, that are gone
     """
 
     __slots__ = ("_by", "_number", "_order")
 
     def __init__(self) -> None:
-        self._by: dict[str, Subscription] = {}
-        self._order: list[tuple[int, int, str, Subscription]] = []
+        self._by: dict[str, tuple[int, Subscription]] = {}
+        self._order: list[tuple[int, int, str]] = []
         self._number = 0
 
     def put(self, client_id: str, subscription: Subscription) -> None:
-        """Add the subscription of a client, or replace it."""
-        self._by[client_id] = subscription
-        self._number += 1
-        heappush(self._order, (-subscription.version, self._number, client_id, subscription))
-        self._trim()
+        """Add the subscription of a client, or replace it; with each heartbeat it comes again."""
+        known = self._by.get(client_id)
+        if known is None or known[1] != subscription:
+            self._number += 1
+            self._by[client_id] = self._number, subscription
+            heappush(self._order, (-subscription.version, self._number, client_id))
+            self._trim()
 
     def remove(self, client_id: str) -> bool:
         """Remove the subscription of a client. True when none is left."""
@@ -70,15 +73,16 @@ class TopicSubscriptions:
 
     def _trim(self) -> None:
         if len(self._order) > 2 * len(self._by) + SPARE:
-            self._order = [entry for entry in self._order if self._by.get(entry[2]) is entry[3]]
+            self._order = [(-each.version, number, client_id) for client_id, (number, each) in self._by.items()]
             heapify(self._order)
 
     def newest(self) -> Subscription:
         """The one with the newest version; of equal ones, the oldest."""
         while True:
-            _, _, client_id, subscription = self._order[0]
-            if self._by.get(client_id) is subscription:
-                return subscription
+            _, number, client_id = self._order[0]
+            known = self._by.get(client_id)
+            if known is not None and known[0] == number:
+                return known[1]
             heappop(self._order)
 
 

@@ -117,3 +117,16 @@ def test_the_newest_subscription_is_known_after_any_changes() -> None:
             found.put(client, Subscription("T", version=versions[client]))
         assert found.newest().version == max(versions.values())
         assert len(found._order) <= 2 * len(found._by) + SPARE
+
+
+def test_heartbeats_with_one_subscription_do_not_add_up() -> None:
+    """A gRPC client's session gives the same object each time."""
+    found, mine, next_one = TopicSubscriptions(), Subscription("T", version=3), Subscription("T", version=4)
+    for _ in range(100):
+        found.put("c", mine)
+    assert len(found._order) == 1
+    for _ in range(100):
+        found.put("c", mine)
+        found.put("c", next_one)
+        assert found.newest() is next_one
+        assert len(found._order) <= 2 + SPARE
