@@ -49,6 +49,7 @@ class JournaledTables:
     _changed_before tables changed between the last two calls of `rest`
     _when_written   (callback, result) to call when the journal of this turn is written
     _when_synced    (callback, result) to call when it is durable
+    _awaited        (group, topic) of the tables for which one of them waits
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class JournaledTables:
         self._changed_before: dict[LeaseTable, None] = {}
         self._when_written: list[tuple[Callable[[Any], None], Any]] = []
         self._when_synced: list[tuple[Callable[[Any], None], Any]] = []
+        self._awaited: set[tuple[str, str]] = set()
 
     def broken(self) -> Failure | None:
         """Failure because of which the store takes no more writes; None while it takes them."""
@@ -225,9 +227,10 @@ class JournaledTables:
         self._dirty.clear()
         page, self._when_written = self._when_written, []
         flushed, self._when_synced = self._when_synced, []
+        awaited, self._awaited = self._awaited, set()
         self._writer.journal(changes, self._answers(page) if page else None, self._answers(flushed) if flushed else None)
         for table in moved:
-            self.confirmed.journaled(table, self._writer.newest(), bool(flushed) and self._index.flushed(table.topic))
+            self.confirmed.journaled(table, self._writer.newest(), (table.group, table.topic) in awaited)
 
     def omit(self, table: LeaseTable) -> None:
         """Omit `table`, which is being removed, from the journal of this turn."""
@@ -290,11 +293,14 @@ class JournaledTables:
         """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed."""
         self._when_written.append((done, result))
 
-    def when_durable(self, topics: Iterable[str], done: Callable[[Any], None], result: object) -> None:
-        """Call `done(result)` when the journal of this turn has reached the strictest durability level among `topics`."""
+    def when_durable(self, group: str, topics: Iterable[str], done: Callable[[Any], None], result: object) -> None:
+        """Call `done(result)` when the journal of this turn has reached the strictest durability level among `topics`, on
+        which tables of `group` have changed."""
         flushed = False
         for topic in topics:
-            flushed = flushed or self._index.flushed(topic)
+            if self._index.flushed(topic):
+                self._awaited.add((group, topic))
+                flushed = True
         (self._when_synced if flushed else self._when_written).append((done, result))
         self._writer.schedule_journal()
 

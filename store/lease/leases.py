@@ -212,7 +212,7 @@ class StoredLeases:
             outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
             self._ledger.mark_changed(table)
             unblocked = unblocked or receipt.revive_queue == ORDERED_REVIVE_QUEUE
-        self._ledger.when_durable((topic,), done, outcomes)
+        self._ledger.when_durable(group, (topic,), done, outcomes)
         if unblocked:
             self._ledger.freed(group, topic)
 
@@ -256,7 +256,7 @@ class StoredLeases:
                     receipt.physical_offset,
                 )
             )
-        self._ledger.when_durable((topic,), done, outcomes)
+        self._ledger.when_durable(group, (topic,), done, outcomes)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
         """Leases.withdraw. No caller waits for the journal: if it is lost, the leases end at their `end_ms`."""

@@ -172,7 +172,7 @@ class StoredMemberPulls:
         if plain:
             self._positions.commit(group, plain, None)
         if done is not None:
-            ledger.when_durable([place[0] for place in offsets], done, None)
+            ledger.when_durable(group, [place[0] for place in offsets], done, None)
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)

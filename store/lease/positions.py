@@ -142,7 +142,7 @@ class StoredPositions:
                 table.commit(max(offset, 0))
             self._ledger.mark_changed(table)
         if done is not None:
-            self._ledger.when_durable([place[0] for place in offsets], done, None)
+            self._ledger.when_durable(group, [place[0] for place in offsets], done, None)
 
     def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.reset."""

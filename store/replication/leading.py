@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.controller.group import REPLICAS_MAX, StoreGroup
+from domain.controller.group import REPLICAS_MAX, StoreGroup, differ
 from domain.errors import StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
@@ -169,9 +169,9 @@ class Leading:
         if known is None or known.incarnation != str(command.incarnation) or command.replica == self._own.id:
             self._keeper.poll()
             return FollowRefusal.UNKNOWN_REPLICA
-        if "" not in (self.group.identity, command.identity) and self.group.identity != command.identity:
+        if differ(self.group.identity, command.identity):
             return FollowRefusal.OTHER_GROUP
-        if "" not in (known.run, command.run) and known.run != command.run:
+        if differ(known.run, command.run):
             self._keeper.poll()
             return FollowRefusal.OTHER_PROCESS
         if command.replica not in self.followers and len(self.followers) >= REPLICAS_MAX:

@@ -91,9 +91,11 @@ def test_a_position_for_which_nobody_waits_is_readable_when_it_is_written() -> N
     driver.send("flushed", b"a", b"b")
     driver.disk.hold_syncs = True
     driver.store.positions.commit("g", [("flushed", 0, 1)], None)
+    driver.store.positions.commit("other", [("flushed", 0, 2)], lambda _: None)
     assert position(driver) == -1
     driver.clock.run_turn()
-    assert position(driver) == 1
+    assert position(driver) == 1, "it is another group for which somebody waits"
+    assert position(driver, group="other") == -1
 
 
 def test_a_position_of_a_page_topic_is_readable_when_it_is_written() -> None:
