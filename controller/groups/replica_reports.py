@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from controller.groups.heartbeats import Heartbeats
@@ -19,7 +20,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetAcks,
 )
-from domain.controller.group import UNKNOWN, StoreGroup
+from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 
 
 def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupChange:
@@ -67,9 +68,17 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
         return GroupRefusal.RUNS_ELSEWHERE
     if isinstance(change, RegisterReplica) and change.incarnation and change.incarnation == _continued_by(group, change.id):
         return GroupRefusal.COPIED  # late, from a process before: the registered log continues this one
+    if isinstance(change, AlterSet) and _is_too_small(change, group, heartbeats.live(group, now_ms)):
+        return GroupRefusal.OLD_SET_EPOCH
     if isinstance(change, SetAcks) and change.wanted and any(each.fence == UNKNOWN for each in heartbeats.live(group, now_ms)):
         return GroupRefusal.OLD_VERSION
     return None
+
+
+def _is_too_small(change: AlterSet, group: StoreGroup, live: Iterable[ReplicaReport]) -> bool:
+    """True for a set below `min_in_sync` of a leader that has not heard of it yet; leaders of versions before know no bound."""
+    knows_bound = any(each.id == change.leader and each.fence != UNKNOWN for each in live)
+    return knows_bound and len(change.members) < min(group.min_in_sync, len(group.members))
 
 
 def _continued_by(group: StoreGroup, replica_id: int) -> str:
