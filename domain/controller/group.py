@@ -29,6 +29,11 @@ def quorum(acks: int, members: int) -> int:
     return min(acks or members, members)
 
 
+def differ(one: str, other: str) -> bool:
+    """True for two identities, of groups or of processes, that are known and not the same; "": an earlier version says none."""
+    return one != other and "" not in (one, other)
+
+
 class SetMember(NamedTuple):
     """A member of a SyncStateSet.
 

@@ -30,7 +30,7 @@ from domain.controller.change import (
     SetAcks,
 )
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
-from domain.controller.group import StoreGroup
+from domain.controller.group import StoreGroup, differ
 from domain.controller.peer import (
     ACKS_LEVEL,
     IDENTITY_LEVEL,
@@ -286,9 +286,8 @@ class ControllerRequests:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
         else:
             is_news = command.parted or not self.heartbeats.is_alive(command.group, command.report.id, now_ms)
-            if self.elections is not None and is_news:
-                self.elections.hurry()
-            if self.elections is not None and not group.leader and command.report.fence > 0:
+            is_awaited = not group.leader and command.report.fence > 0
+            if self.elections is not None and (is_news or is_awaited):
                 self.elections.hurry()
             self.heartbeats.heard(
                 command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses,
@@ -300,7 +299,7 @@ class ControllerRequests:
 
     def _is_stranger(self, group: StoreGroup | None, command: HearReplica) -> GroupRefusal | None:
         """Refusal of a heartbeat of another store group, or of a second process of a live replica; None: neither."""
-        if group is not None and "" not in (command.identity, group.identity) and command.identity != group.identity:
+        if group is not None and differ(group.identity, command.identity):
             return GroupRefusal.OTHER_GROUP
         is_second = self.heartbeats.runs_elsewhere(command.group, command.report.id, command.run, self._now_ms())
         return GroupRefusal.RUNS_ELSEWHERE if is_second else None

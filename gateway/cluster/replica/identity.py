@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.address import endpoint_of, endpoint_text
-from domain.controller.group import REPLICAS_MAX, TEXT_BYTES_MAX
+from domain.controller.group import REPLICAS_MAX, TEXT_BYTES_MAX, differ
 from domain.errors import StoreError
 from domain.message.crc32 import crc32
 from domain.ports import Disk, Entropy
@@ -57,7 +57,7 @@ class ReplicaIdentity:
 
     def is_of_other(self, identity: str) -> bool:
         """True when the store group of the log is known not to be the one of `identity`; "": unknown."""
-        return "" not in (self.group, identity) and self.group != identity
+        return differ(self.group, identity)
 
     def keep_group(self, identity: str) -> None:
         """Store the identity of the store group durably; "" and the one that is stored change nothing. Raises OSError."""
