@@ -40,18 +40,18 @@ def illegal(message: Message) -> Failure | None:
     A broker reads the properties of a single send as text, and replaces what is not UTF-8. Those of a batch are bytes for it:
     such a message goes as a batch of one, which can hold neither half nor delayed messages.
     """
-    if _is_utf8(message.properties) or _is_plain(message):
+    if _text(message.properties) is not None or _is_plain(message):
         return None
     text = "properties that are not UTF-8 cannot be sent to Apache RocketMQ with a delayed, half, compressed or retried message"
     return Failure(ErrorCode.MESSAGE_ILLEGAL, text)
 
 
-def _is_utf8(stored: bytes) -> bool:
+def _text(stored: bytes) -> str | None:
+    """Properties as text; None: they are not UTF-8."""
     try:
-        stored.decode()
+        return stored.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return None
 
 
 def batched(messages: Sequence[Message]) -> list[list[Message]]:
@@ -92,9 +92,9 @@ def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
     first = messages[0]
     stored = first.properties
     group = properties.text(stored, properties.PGROUP) or PRODUCER_GROUP
-    one = len(messages) == 1 and _is_utf8(stored)
     if first.sys_flag & SYS_PREPARED and not properties.has(stored, properties.TRAN_MSG_START):
         stored = properties.terminated(stored) + properties.TRAN_MSG_START + b"true" + properties.ENTRY_END
+    text = _text(stored) if len(messages) == 1 else None
     fields = {
         "a": group,
         "b": first.topic,
@@ -104,13 +104,13 @@ def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
         "f": str(first.sys_flag & (SYS_COMPRESSED | SYS_COMPRESSION_MASK)),
         "g": str(first.born_ms),
         "h": str(first.flag),
-        "i": stored.decode() if one else "",
+        "i": text or "",
         "j": str(first.reconsume_times),
         "k": "false",
-        "m": "false" if one else "true",
+        "m": "true" if text is None else "false",
         "n": queue.broker,
     }
-    if one:
+    if text is not None:
         return Request(codes.SEND_V2, fields, first.body)
     return Request(codes.SEND_BATCH, fields, b"".join(_entry(message) for message in messages))
 
