@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,10 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-PORTS: Final = (
-    "nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "coap", "coap-tcp", "coaps",
-    "coaps-tcp", "admin",
-)  # fmt: skip
+from examples.ports import free_ports
+
 READY_S: Final = 120.0
 
 
@@ -24,10 +21,7 @@ class NodeProcess:
     """One process. `ports`: listener -> port."""
 
     def __init__(self, folder: Path, name: str, *options: str) -> None:
-        held = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]  # all at once, so that they differ
-        self.ports = {port: one.getsockname()[1] for port, one in zip(PORTS, held, strict=True)}
-        for one in held:
-            one.close()
+        self.ports = free_ports()
         self._log = folder / f"{name}.log"
         command = [sys.executable, "-m", "gateway", "run", "--data", str(folder / name), *options]
         command += [f"--port={port}={number}" for port, number in self.ports.items()]

@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from examples.ports import free_port
+
 READY_S: Final = 120.0
 PACKAGES: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "apache" / "pom.xml"
 JVM: Final = ("java", "-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED")
@@ -36,7 +38,7 @@ def classpath(home: str, folder: Path) -> str:
 
 
 class ApacheServer:
-    """One process."""
+    """One process. A broker also takes the port below its own by two, and the next one."""
 
     def __init__(self, folder: Path, packages: str, main: str, port: int, **settings: object) -> None:
         folder.mkdir(parents=True)
@@ -68,12 +70,6 @@ class ApacheServer:
         """End it."""
         self._process.terminate()
         self._process.wait(60)
-
-
-def free_port() -> int:
-    """A port that nobody has now. Brokers also take the one below by two, and the next one."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 @contextmanager

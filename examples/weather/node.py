@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -12,16 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PORTS = (
-    "nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "coap", "coap-tcp", "coaps",
-    "coaps-tcp", "admin",
-)  # fmt: skip
+from examples.ports import free_ports
 
 
 @contextmanager
 def node(folder: Path) -> Iterator[dict[str, int]]:
     """A running node: listener name -> port."""
-    ports = _free_ports()
+    ports = free_ports()
     command = [sys.executable, "-m", "gateway", "up", "--data", str(folder / "headgate-data")]
     command += [f"--port={name}={port}" for name, port in ports.items()]
     log = folder / "headgate.log"
@@ -45,12 +41,3 @@ def _wait(process: subprocess.Popen[bytes], admin: int, log: Path) -> None:
         else:
             return
     raise RuntimeError(f"headgate did not start:\n{log.read_text(errors='replace')}")
-
-
-def _free_ports() -> dict[str, int]:
-    """Free ports, all held until all are found, so that they differ."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]
-    ports = {name: one.getsockname()[1] for name, one in zip(PORTS, held, strict=True)}
-    for one in held:
-        one.close()
-    return ports
