@@ -76,7 +76,7 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
 
 
 def _is_too_small(change: AlterSet, group: StoreGroup, live: Iterable[ReplicaReport]) -> bool:
-    """True for a set below `min_in_sync` of a leader that does not know the value yet; leaders of versions before know no bound."""
+    """True for a set below `min_in_sync` of a leader that does not know it yet; leaders of versions before know no bound."""
     knows_bound = any(each.id == change.leader and each.fence != UNKNOWN for each in live)
     return knows_bound and len(change.members) < min(group.min_in_sync, len(group.members))
 

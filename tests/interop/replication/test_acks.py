@@ -1,6 +1,6 @@
 """Two of three replicas confirm (`headgate cluster set --acks`), with real processes: the slowest one sets no pace.
 
-The one that stands still is still in the SyncStateSet, and lacks what the others have confirmed: it must not lead.
+The one that stands still and is killed is in the SyncStateSet, and lacks what the others have confirmed: it must not lead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def test_sends_go_on_beside_a_follower_that_stands_still_and_the_loss_of_the_lea
         group.kill(leader)
         behind = log_of(still)
         assert not any(each.encode() in behind for each in beside), "it lacks all of this"
-        still.signal(signal.SIGCONT)
+        group.kill(still)  # with what its kernel has received for it and it has not read
+        group.start(still)
         until(other.serves, "the one that has all of it leads")
         assert not still.serves()
         sent += [*beside, *send(other, 20, "after")]
