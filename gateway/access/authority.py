@@ -213,7 +213,7 @@ class Access:
             return True
         if proof[0] == CONTEXT:
             return self._holds(ContextProof(principal.user, proof[1]))
-        return self._tokens.holds(proof[1])
+        return self._tokens.holds(proof[1], principal.expires_ms)
 
     def first_denial(self, principal: Principal, wanted: Iterable[Need | PathNeed], client: str) -> Failure | None:
         """The first refusal among needs; None: all are granted."""

@@ -59,6 +59,7 @@ class AccessTable:
     jwt_user_claim   claim that contains the user's name
     jwt_audience     required audience (`aud`) of tokens; "": any
     jwt_issuer       required issuer (`iss`) of tokens; "": any
+    jwt_expiry_required  true: tokens without an expiry (`exp`) are refused; false: they do not expire
     policies         `[[access.policies]]`: policies in addition to the stored ones
     rules            `[[access.rules]]`: rules over MQTT paths, in the order in which they are tried
     banned           who may not connect by MQTT: `client:ID`, `user:NAME` or `address:RANGE`
@@ -73,6 +74,7 @@ class AccessTable:
     jwt_user_claim: str = "sub"
     jwt_audience: str = ""
     jwt_issuer: str = ""
+    jwt_expiry_required: bool = False
     policies: tuple[PolicyTable, ...] = ()
     rules: tuple[RuleTable, ...] = ()
     banned: tuple[str, ...] = ()
@@ -102,6 +104,7 @@ class AccessSettings:
     jwt_user_claim: str = "sub"
     jwt_audience: str = ""
     jwt_issuer: str = ""
+    jwt_expiry_required: bool = False
     grants: Sequence[Grant] = ()
     rules: Sequence[Rule] = ()
     banned: Bans = field(default_factory=Bans)
@@ -116,6 +119,7 @@ class AccessSettings:
             table.jwt_user_claim,
             table.jwt_audience,
             table.jwt_issuer,
+            table.jwt_expiry_required,
             _grants(table.policies),
             tuple(Rule(each) for each in table.rules),
             _bans(table.banned),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, Final, final
 
 import jwt
@@ -14,6 +15,8 @@ from gateway.access.settings import AccessSettings, name_fault
 
 TOKEN_CHARS_MAX: Final = 16 * 1024
 LEEWAY_S: Final = 30
+EXPIRY_MAX_S: Final = 253_402_300_799
+"""The last second of the year 9999: a later expiry counts as this one, so that all fit where an expiry is stored."""
 JWT: Final = "JWT"
 """Name of the authentication method for tokens."""
 
@@ -31,11 +34,12 @@ class TokenVerifier:
         self._claim = config.jwt_user_claim
         self._audience = config.jwt_audience
         self._issuer = config.jwt_issuer
+        self._expiry_required = config.jwt_expiry_required
         self._wall_ms = wall_ms
 
-    def holds(self, key: str) -> bool:
-        """True when tokens signed with `key` are accepted."""
-        return key in self._keys.values()
+    def holds(self, key: str, expires_ms: int) -> bool:
+        """True when tokens signed with `key` are accepted that expire then, in epoch milliseconds; 0: never."""
+        return key in self._keys.values() and bool(expires_ms or not self._expiry_required)
 
     def looks_like(self, text: str) -> bool:
         """True when tokens are accepted and `text` looks like one: three parts, the first a JSON object in Base64."""
@@ -62,17 +66,24 @@ class TokenVerifier:
 
     def _judge(self, claims: Mapping[str, Any], key: str) -> tuple[str, int, str] | str:
         now_s = self._wall_ms() / 1000
-        begin, end = claims.get("nbf", 0), claims.get("exp", 0)
-        if any(isinstance(instant, bool) or not isinstance(instant, int | float) for instant in (begin, end)):
+        begin, end = claims.get("nbf", 0), claims.get("exp", inf)
+        if not _is_instant(begin) or ("exp" in claims and not _is_instant(end)):
             return "the token's times are no numbers"
         if now_s + LEEWAY_S < begin:
             return "the token is not valid yet"
-        if end and now_s - LEEWAY_S >= end:
+        if now_s - LEEWAY_S >= end:
             return "the token has expired"
+        if end == inf and self._expiry_required:
+            return "the token has no expiry (exp), which this node requires"
         user = claims.get(self._claim)
         if not isinstance(user, str) or name_fault(user):
             return f"the token's claim {self._claim} names no user"
-        return user, int(end * 1000) + LEEWAY_S * 1000 if end else 0, key
+        return user, 0 if end == inf else int((min(end, EXPIRY_MAX_S) + LEEWAY_S) * 1000), key
+
+
+def _is_instant(value: object) -> bool:
+    """True for a NumericDate (RFC 7519, section 2). NaN and Infinity, which the parser accepts, are no JSON numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -inf < value < inf
 
 
 @final
