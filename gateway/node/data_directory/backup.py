@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -82,9 +82,21 @@ def read_facts(folder: Path) -> BackupFacts | None:
         found = json.loads((folder / MANIFEST).read_bytes())
         if found.pop("format") != FORMAT:
             raise ConfigError(f"{folder} was made by another version of headgate: use that version")
-        return BackupFacts(**found)
-    except (OSError, ValueError, KeyError, TypeError):
+        facts = BackupFacts(**found)
+        rows = facts.files.values()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+    return facts if all(isinstance(row, list) and [type(number) for number in row] == [int, int] for row in rows) else None
+
+
+def refuse_outside(names: Iterable[str], source: object) -> None:
+    """Raise ConfigError when one of the names, which `source` has, is not that of a file in or below a folder."""
+    for name in names:
+        if "\0" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
+            raise ConfigError(
+                f"{source} has the name {name!r}, which is no file inside the folder: it was not written by headgate. "
+                "Nothing was copied"
+            )
 
 
 def whole(target: Path) -> list[Path]:
@@ -174,6 +186,7 @@ def _copy(found: PlanSource, fresh: Path, newest: Path | None, files: FileCopies
     facts = None if newest is None else read_facts(newest)
     before = {} if facts is None else facts.files
     wanted = list(found.plan.files)
+    refuse_outside((name for name, _ in wanted), f"the node's list of files in {found.folder}")
     tls = found.folder / _TLS
     if tls.is_dir():
         wanted += [(f"{_TLS}/{entry.name}", entry.stat().st_size) for entry in os.scandir(tls) if entry.is_file()]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from domain.errors import ConfigError
-from gateway.node.data_directory.backup import BackupFacts, lines, read_facts, whole
+from gateway.node.data_directory.backup import MANIFEST, BackupFacts, lines, read_facts, refuse_outside, whole
 from gateway.node.data_directory.offline import ProgressLine, new_incarnation, opened
 from gateway.runtime.copying import FileCopies
 from gateway.runtime.disk import LOCK_NAME
@@ -25,6 +25,8 @@ def restore(source: Path, data: Path, as_json: bool, say: Callable[[str], None],
     """
     folder, facts = _chosen(source)
     _refuse_used(data)
+    refuse_outside(facts.files, folder / MANIFEST)
+    _refuse_links(folder, facts)
     _refuse_incomplete(folder, facts)
     mark = (folder / content.MARK).read_bytes() if content.MARK in facts.files else b""
     incarnation = new_incarnation()
@@ -84,6 +86,18 @@ def _refuse_used(data: Path) -> None:
     held = sorted(os.listdir(data))
     if held:
         raise ConfigError(f"{data} is not empty ({held[0]}): move it away, or choose another folder with --data")
+
+
+def _refuse_links(folder: Path, facts: BackupFacts) -> None:
+    """A symbolic link below the folder leads to what is no part of the backup."""
+    for name in facts.files:
+        path = folder
+        for part in name.split("/"):
+            path /= part
+            if path.is_symlink():
+                raise ConfigError(
+                    f"{path} is a symbolic link: headgate backup makes none. Nothing was restored; use another backup"
+                )
 
 
 def _refuse_incomplete(folder: Path, facts: BackupFacts) -> None:
