@@ -22,6 +22,9 @@ from protocols.remoting.wire.frame import Frame
 
 LIST_MAX: Final = 1_024
 """Topics or groups that one request may create."""
+RETRY_MAX: Final = 1_000_000
+"""Redeliveries of a message that a group may have. A number that Apache reads as "without end", as -1, is refused."""
+RETRY_QUEUES_MAX: Final = 65_536
 UNIT: Final = 1
 UNIT_SUBSCRIBED: Final = 2
 UNIT_FLAGS: Final[Mapping[int, tuple[int, int]]] = {
@@ -86,11 +89,11 @@ def _change(config: Bean) -> TopicChange:
     put, drop = _attributes(",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items()))
     return TopicChange(
         bean.text(config, "topicName"),
-        bean.number(config, "readQueueNums", 16),
-        bean.number(config, "writeQueueNums", 16),
-        bean.number(config, "perm", 6),
-        bean.flag(config, "order"),
-        bean.number(config, "topicSysFlag"),
+        bean.whole(config, "readQueueNums", 16),
+        bean.whole(config, "writeQueueNums", 16),
+        bean.whole(config, "perm", 6),
+        bean.decided(config, "order"),
+        bean.whole(config, "topicSysFlag", 0),
         put,
         drop,
     )
@@ -165,13 +168,13 @@ def _group(config: Bean) -> Group:
     }
     return Group(
         bean.text(config, "groupName"),
-        orderly=bean.flag(config, "consumeMessageOrderly"),
-        consume_enable=bean.flag(config, "consumeEnable", True),
-        consume_from_min=bean.flag(config, "consumeFromMinEnable", True),
-        broadcast_enable=bean.flag(config, "consumeBroadcastEnable", True),
-        notify=bean.flag(config, "notifyConsumerIdsChangedEnable", True),
-        retry_max=max(0, min(bean.number(config, "retryMaxTimes", 16), 1_000_000)),
-        retry_queues=max(0, min(bean.number(config, "retryQueueNums", 1), 65_536)),
+        orderly=bean.decided(config, "consumeMessageOrderly"),
+        consume_enable=bean.decided(config, "consumeEnable", True),
+        consume_from_min=bean.decided(config, "consumeFromMinEnable", True),
+        broadcast_enable=bean.decided(config, "consumeBroadcastEnable", True),
+        notify=bean.decided(config, "notifyConsumerIdsChangedEnable", True),
+        retry_max=bean.whole(config, "retryMaxTimes", 16, 0, RETRY_MAX),
+        retry_queues=bean.whole(config, "retryQueueNums", 1, 0, RETRY_QUEUES_MAX),
         retry=retry_policy.read(bean.table(config, "groupRetryPolicy")),
         attributes=attributes,
     )

@@ -43,6 +43,30 @@ def number(bean: Bean, name: str, absent: int = 0) -> int:
     return absent
 
 
+def whole(bean: Bean, name: str, absent: int, least: int = -(1 << 31), most: int = (1 << 31) - 1) -> int:
+    """A whole number that is stored as it was sent: `absent` when the member is missing or null.
+
+    Raises RequestError, with code 29, for one outside `least` to `most`, and for anything that is no number.
+    """
+    value = bean.get(name)
+    if value is None:
+        return absent
+    found = number(bean, name, most + 1)
+    if not least <= found <= most:
+        raise RequestError(
+            codes.INVALID_PARAMETER, f"{name} is {str(value)[:40]}: a whole number from {least} to {most} is wanted"
+        )
+    return found
+
+
+def decided(bean: Bean, name: str, absent: bool = False) -> bool:
+    """A boolean that is stored as it was sent: `absent` when the member is missing or null. Raises RequestError as `whole`."""
+    value = bean.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise RequestError(codes.INVALID_PARAMETER, f"{name} is {str(value)[:40]}: true or false is wanted")
+    return absent if value is None else value
+
+
 def flag(bean: Bean, name: str, absent: bool = False) -> bool:
     """A boolean; `absent` for any other type."""
     value = bean.get(name)

@@ -115,6 +115,54 @@ def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given() -> None:
     assert refused_reply(200, body=b'{"groupName":"g","groupRetryPolicy":{"type":"LINEAR"}}').code == 29
 
 
+@pytest.mark.parametrize(
+    ("member", "value", "words"),
+    [
+        ("retryMaxTimes", -1, "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", "-1", "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", 1_000_001, "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", 2**31 - 1, "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", 2**70, "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", 1.5, "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", True, "a whole number from 0 to 1000000"),
+        ("retryMaxTimes", "many", "a whole number from 0 to 1000000"),
+        ("retryQueueNums", -1, "a whole number from 0 to 65536"),
+        ("retryQueueNums", 65_537, "a whole number from 0 to 65536"),
+        ("consumeEnable", "no", "true or false"),
+        ("consumeMessageOrderly", 1, "true or false"),
+        ("consumeBroadcastEnable", "false", "true or false"),
+        ("consumeFromMinEnable", 0, "true or false"),
+        ("notifyConsumerIdsChangedEnable", "", "true or false"),
+    ],
+)
+def test_a_value_that_a_group_cannot_have_is_refused_and_not_changed(member: str, value: object, words: str) -> None:
+    for code, body in (
+        (200, {"groupName": "g", member: value}),
+        (225, {"groupConfigList": [{"groupName": "f"}, {"groupName": "g", member: value}]}),
+    ):
+        reply = refused_reply(code, body=json.dumps(body).encode())
+        assert reply.code == 29
+        assert reply.remark.startswith(f"{member} is ")
+        assert reply.remark.endswith(f": {words} is wanted")
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [("readQueueNums", "x"), ("writeQueueNums", 2**40), ("perm", 6.5), ("order", "yes")]
+)
+def test_a_value_that_a_topic_cannot_have_is_refused_and_not_changed(member: str, value: object) -> None:
+    body = {"topicConfigList": [{"topicName": "t", member: value}]}
+    reply = refused_reply(18, body=json.dumps(body).encode())
+    assert reply.code == 29
+    assert reply.remark.startswith(f"{member} is {value}: ")
+
+
+def test_the_bounds_of_a_group_are_taken_as_they_are_and_null_is_the_default(conn: RemotingConnection) -> None:
+    for sent, stored in ((0, 0), ("7", 7), (1_000_000, 1_000_000), (None, 16)):
+        body = json.dumps({"groupName": "g", "retryMaxTimes": sent, "consumeEnable": None}).encode()
+        command = one(conn, request(200, body=body), PutGroup)
+        assert (command.group.retry_max, command.group.consume_enable) == (stored, True)
+
+
 def test_groups(conn: RemotingConnection) -> None:
     body = json.dumps(
         {
