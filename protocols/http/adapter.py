@@ -21,6 +21,7 @@ from protocols.http.settings import HttpSettings
 from protocols.http.site import Site
 from protocols.http2.application import Reply
 from protocols.http2.recognition import without_tls
+from protocols.request_line import after_empty_line
 from protocols.setting import Setting
 
 METHOD_BYTES_MAX: Final = 23
@@ -53,8 +54,11 @@ WORDS: Final[Mapping[str, Reason | None]] = {
 
 
 def begins(head: bytes) -> bool | None:
-    """True for a method and a space (RFC 9112 section 3): a token of at most 23 bytes. None: more bytes are needed."""
-    for index, byte in enumerate(head):
+    """True for a method and a space (RFC 9112 section 3), also behind one empty line. None: more bytes are needed.
+
+    The method, with an empty line before it, has at most METHOD_BYTES_MAX bytes.
+    """
+    for index, byte in enumerate(after_empty_line(head)):
         if byte == 0x20:
             return index > 0
         if byte not in _TOKEN:

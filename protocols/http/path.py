@@ -7,6 +7,7 @@ import re
 from domain import address
 from domain.errors import ErrorCode
 from protocols.http.problem import refuse
+from protocols.request_line import absolute
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 
@@ -17,11 +18,12 @@ def split(target: bytes) -> tuple[list[bytes], bytes]:
     Raises RefusalError for other forms, and for a fragment.
     """
     if target[:1] != b"/":
-        scheme = target.find(b"://")
-        slash = target.find(b"/", scheme + 3)
-        if scheme < 0 or target[:scheme].lower() not in (b"http", b"https") or slash < 0:
-            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "the request target must begin with a slash")
-        target = target[slash:]
+        found = absolute(target)
+        if found is None:
+            raise refuse(
+                ErrorCode.ARGUMENT_ILLEGAL, "a request target is a path from / on, or an http URL with a host and no user"
+            )
+        target = found[1]
     if b"#" in target:
         raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "a request target has no fragment")
     path, _, query = target.partition(b"?")

@@ -13,6 +13,7 @@ from protocols.adapter import Peer
 from protocols.host_shares import HostShare
 from protocols.http.problem import RefusalError, problem, refuse
 from protocols.http.response import Fields, Response
+from protocols.request_line import absolute
 
 _ONCE: Final = frozenset(
     (
@@ -66,12 +67,13 @@ class Request:
     fields     all header fields in order, names in lower case, values raw
     body       the content; complete, and decoded by `content`, when `Handler.start` is called
     length     bytes of content by Content-Length; 0: it is absent or empty, -1: it is no number of at most 12 digits
+    host       name of this node that is addressed: the authority of a target in absolute-form, else field Host; b"": neither
     tunnel     True: an extended CONNECT of HTTP/2 for a WebSocket (RFC 8441), with the method GET
     repeated   name of a field that occurs twice and must not; b"" when none does
     _known     values of the fields that handlers read, by name
     """
 
-    __slots__ = ("_known", "body", "fields", "length", "method", "peer", "repeated", "target", "tunnel")
+    __slots__ = ("_known", "body", "fields", "host", "length", "method", "peer", "repeated", "target", "tunnel")
 
     def __init__(self, method: bytes, target: bytes, fields: Fields, peer: Peer) -> None:
         self.method = method
@@ -91,6 +93,11 @@ class Request:
                 else:
                     self.repeated = name
         self._known = known
+        self.host = known.get(b"host", b"")
+        if target[:1] != b"/":
+            found = absolute(target)
+            if found is not None:
+                self.host = found[0]
         length = known.get(b"content-length", b"")
         self.length = 0 if not length else int(length) if len(length) <= 12 and length.isdigit() else -1
 

@@ -34,7 +34,7 @@ class Site:
 
         Raises RefusalError: 421 for a name that is not this node's, 403 for a request that a page of another site sends.
         """
-        host = request.field(b"host")
+        host = request.host
         if host and not self._hosts.knows(host):
             detail = "this is no name of this node: add it to [http] hosts, or advertise it"
             raise RefusalError(problem(421, "host-unknown", detail))
@@ -51,7 +51,7 @@ class Site:
         A WebSocket is not kept from it by the browser.
         """
         origin = request.field(b"origin").decode("latin-1").lower()
-        same = origin_host(origin) == request.field(b"host").decode("latin-1").lower() != ""
+        same = origin_host(origin) == request.host.decode("latin-1").lower() != ""
         if origin and not same and origin not in self._origins and "*" not in self._origins:
             raise _closed_to("read")
 

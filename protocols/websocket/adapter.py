@@ -11,6 +11,7 @@ from protocols.adapter import Adapter, Peer, ignore_refusal
 from protocols.declaration import Declaration, Listener, Rule
 from protocols.hosts import Hosts
 from protocols.http2.application import Reply
+from protocols.request_line import after_empty_line
 from protocols.setting import Setting
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.settings import WebSocketSettings
@@ -26,12 +27,13 @@ WORDS: Final[Mapping[str, Reason | None]] = {
 def begins_carrying(paths: Sequence[str]) -> Rule:
     """The rule that matches `GET`, one of `paths`, and a space or a question mark; other requests are left to HTTP.
 
-    A path may have at most 19 bytes: the rule has to decide within the bytes that recognition reads.
+    A path may have at most 17 bytes: behind an empty line, the rule has to decide within the bytes that recognition reads.
     """
     requests = [b"GET " + path.encode() for path in paths]
 
     def begins(head: bytes) -> bool | None:
         """True when `head` begins such a request, None while it may, False when it does not."""
+        head = after_empty_line(head)
         if any(head.startswith(request) and head[len(request) : len(request) + 1] in (b" ", b"?") for request in requests):
             return True
         return None if any(len(head) <= len(request) and request.startswith(head) for request in requests) else False

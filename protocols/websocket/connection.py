@@ -34,6 +34,7 @@ from domain.limits import HANDSHAKE_NS
 from domain.refusal import Ending
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
+from protocols.request_line import EMPTY_LINE, absolute
 from protocols.websocket.message import InMessages, WholeMessages
 from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FrameOutline, is_key
@@ -145,14 +146,15 @@ class WebSocketConnection:
         return self._decode(data, now)
 
     def _take_head(self, data: bytes, now: int) -> Sequence[Command]:
-        """Collect the head of the handshake, and check it before it is parsed."""
-        searched = max(0, len(self._head) - len(HEAD_END))
+        """Collect the head of the handshake, and check it before it is parsed. One empty line before it is skipped."""
         self._head += data
+        begin = len(EMPTY_LINE) if self._head.startswith(EMPTY_LINE) else 0
+        searched = max(begin, len(self._head) - len(data) - len(HEAD_END))
         end = self._head.find(HEAD_END, searched) + len(HEAD_END)
         complete = end >= len(HEAD_END)
         status = 431 if (end if complete else len(self._head)) > HEAD_BYTES_MAX else 0
         if complete and not status:
-            status = head_fault(self._head[:end])
+            status = head_fault(self._head[begin:end])
         elif not status and b"\n" in self._head.replace(b"\r\n", b""):
             status = 400
         if status:
@@ -162,7 +164,7 @@ class WebSocketConnection:
             return [Disconnected(REFUSED)]
         if not complete:
             return ()
-        head, rest = self._head[:end], self._head[end:]
+        head, rest = self._head[begin:end], self._head[end:]
         self._head = b""
         commands = self._decode(head, now)
         return [*commands, *self.receive(rest, now)] if rest and not self.closed else commands
@@ -204,13 +206,15 @@ class WebSocketConnection:
 
     def _open(self, request: Request, now: int) -> Sequence[Command]:
         """Handle the opening handshake (4.2): 404 for an unknown path, 400 without its sub-protocol, 403 for another origin."""
-        adapter = self._inside.get(request.target.partition("?")[0])
+        found = absolute(request.target.encode())
+        host, target = (request.host.encode(), request.target) if found is None else (found[0], found[1].decode())
+        adapter = self._inside.get(target.partition("?")[0])
         if adapter is None:
             return self._refuse(404, "there is no WebSocket at this path")
         if adapter.name not in request.subprotocols:
             return self._refuse(400, f"the sub-protocol here is {adapter.name}: offer it in Sec-WebSocket-Protocol")
         origin = next((value for name, value in request.extra_headers if name.lower() == b"origin"), b"")
-        if not (self._hosts.knows(request.host.encode()) and self._config.admits(origin.decode("latin-1"), request.host)):
+        if not (self._hosts.knows(host) and self._config.admits(origin.decode("latin-1"), host.decode())):
             return self._refuse(403, "pages from this origin may not connect")
         self._inner = adapter.connect(self._peer, now)
         self._messages = WholeMessages(adapter, self._peer.host) if isinstance(adapter, InMessages) else None

@@ -24,6 +24,7 @@ from gateway.runtime.admin.page import MetricsPage
 from gateway.runtime.admin.port import AdminPort
 from gateway.runtime.admin.view import AdminView, Controls, NodeLoop, NotServedError
 from protocols.hosts import origin_host
+from protocols.request_line import absolute
 
 PIECE_BYTES: Final = 64 * 1024
 """Part of the metrics page that is sent in one turn of the loop."""
@@ -199,7 +200,8 @@ def runner_of(application: web.Application, port: AdminPort) -> web.AppRunner:
 
 def _check_site(request: web.Request, view: AdminView) -> None:
     """Raise NotServedError for a host that is no name of the node, and for a request of a page of another site."""
-    host = request.headers.get("Host", "")
+    found = absolute(request.raw_path.encode("latin-1", "replace"))
+    host = request.headers.get("Host", "") if found is None else found[0].decode("latin-1")
     if host and not view.hosts.knows(host.encode("latin-1", "replace")):
         raise NotServedError(421, "this is no name of this node: add it to [http] hosts, or advertise it")
     origin = request.headers.get("Origin", "")

@@ -40,6 +40,49 @@ def test_a_name_that_a_page_can_point_here_is_421(host: str) -> None:
     assert status(raw(host), hosts=["*"]) == 200
 
 
+TARGETS = [
+    ("http://localhost:8080/v1/topics", "evil.example", 200),
+    ("HTTP://LOCALHOST/v1/topics", "evil.example", 200),
+    ("http://[::1]:8080/v1/topics", "evil.example", 200),
+    ("https://10.1.2.3/nothing?x=http://evil.example/", "evil.example", 404),
+    ("http://evil.example/v1/topics", "localhost", 421),
+    ("http://evil.example:8080/v1/topics", "localhost:8080", 421),
+    ("http://evil.example?/v1/topics", "localhost", 421),
+    ("http://evil.example", "localhost", 421),
+    ("http://localhost@evil.example/v1/topics", "localhost", 400),
+    ("http:///v1/topics", "localhost", 400),
+    ("http://:8080/v1/topics", "localhost", 400),
+    ("ftp://localhost/v1/topics", "localhost", 400),
+    ("/nothing?x=http://evil.example/", "localhost", 404),
+]
+
+
+@pytest.mark.parametrize(("target", "host", "wanted"), TARGETS)
+def test_the_authority_of_an_absolute_target_counts_and_host_is_ignored(target: str, host: str, wanted: int) -> None:
+    """RFC 9112, 3.2.2; RFC 9110, 4.2.1 and 4.2.4: a target has a host, and no user information."""
+    assert status(raw(host, target=target)) == wanted
+    streams = Streams()
+    streams.application = factory().open(streams, PEER, 0)
+    fields = [(b":method", b"GET"), (b":path", target.encode()), (b":authority", host.encode())]
+    streams.application.opened(1, RequestHead(fields), 0)
+    streams.application.ended(1, 0)
+    assert streams.status(1) == wanted if wanted != 200 else 1 not in streams.heads
+
+
+def test_an_absolute_target_needs_one_host_field_all_the_same() -> None:
+    """RFC 9112, 3.2."""
+    assert status(b"GET http://localhost/v1/topics HTTP/1.1\r\n\r\n") == 400
+    assert status(b"GET http://localhost/v1/topics HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n") == 400
+    assert status(b"GET http://evil.example/v1/topics HTTP/1.0\r\n\r\n") == 421
+    assert status(b"GET http://localhost/v1/topics HTTP/1.0\r\n\r\n") == 200
+
+
+def test_a_page_of_the_targets_own_host_may_send() -> None:
+    target, more = "http://localhost:8080/v1/topics/t/messages", "Origin: http://localhost:8080\r\n"
+    assert status(raw("evil.example", "POST", target, more)) == 200
+    assert status(raw("localhost:8080", "POST", target.replace("localhost", "127.0.0.1"), more)) == 403
+
+
 def test_the_advertised_name_is_served() -> None:
     assert Hosts((), "mq.shop.example").knows(b"MQ.shop.example:443")
     assert not Hosts((), "mq.shop.example").knows(b"shop.example")

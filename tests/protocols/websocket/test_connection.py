@@ -347,3 +347,33 @@ def test_pages_of_the_same_host_may_connect_and_no_others(host: str, origin: str
     field = f"origin: {origin}\r\n".encode() if origin else b""
     connection.receive(GOOD.replace(b"localhost", host.encode()) + field + b"\r\n", 0)
     assert b"".join(connection.outgoing()).startswith(b"HTTP/1.1 " + status)
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://localhost:8083/mqtt", "evil.example", b"101"),
+        ("http://evil.example/mqtt", "localhost:8083", b"403"),
+        ("https://[::1]:8084/mqtt?x", "evil.example", b"101"),
+        ("http://localhost@evil.example/mqtt", "localhost", b"404"),
+        ("http:///mqtt", "localhost", b"404"),
+    ],
+)
+def test_the_authority_of_an_absolute_target_counts(target: str, host: str, status: bytes) -> None:
+    """RFC 9112, 3.2.2."""
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings()).connect(PEER, 0)
+    head = f"GET {target} HTTP/1.1\r\nhost: {host}\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: echo\r\n"
+    connection.receive(head.encode() + UPGRADE + b"\r\n", 0)
+    assert b"".join(connection.outgoing())[9:12] == status
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 1 << 20])
+@pytest.mark.parametrize(("lines", "status"), [(b"\r\n", b"101"), (b"\r\n\r\n", b"400"), (b"\n", b"400"), (b"\r", b"400")])
+def test_one_empty_line_before_the_request_is_skipped(lines: bytes, status: bytes, step: int) -> None:
+    """RFC 9112, 2.2."""
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings()).connect(PEER, 0)
+    head = b"GET /mqtt HTTP/1.1\r\nhost: localhost\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: echo\r\n"
+    data = lines + head + UPGRADE + b"\r\n"
+    for at in range(0, len(data), step):
+        connection.receive(data[at : at + step], 0)
+    assert b"".join(connection.outgoing())[9:12] == status
