@@ -8,13 +8,14 @@ disconnected are not copied: the gateway reads them from the log when the client
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Final, final
 
 from domain.command import Command, TicketedCommand
 from domain.delivery.routed import ConfirmDeliveries as ConfirmDeliveries  # noqa: PLC0414, those who import it know no other place
 from domain.delivery.routed import Deliveries as Deliveries  # noqa: PLC0414
 from domain.delivery.routed import Delivery
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, TicketedEvent
 from domain.message.message import Message
 from domain.message.send import SendOnce as SendOnce  # noqa: PLC0414
@@ -70,6 +71,27 @@ def shared_name(group: str, pattern: str) -> str:
     return f"{SHARED}{group}/{pattern}"
 
 
+UNSURE: Final = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.FLUSH_TIMEOUT, ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE})
+"""Failures of messages for which MQTT 5 has no acknowledgement."""
+
+
+class EndsAt(IntEnum):
+    """Refusals of messages at which the protocol ends the connection. The client then sends again what was not acknowledged.
+
+    NONE     each message has an answer of its own
+    ALL      MQTT 3.1.1: an acknowledgement cannot refuse
+    UNSURE   MQTT 5: those with a code of UNSURE
+    """
+
+    NONE = 0
+    ALL = 1
+    UNSURE = 2
+
+    def covers(self, failure: Failure) -> bool:
+        """True when the connection ends at this refusal."""
+        return self is EndsAt.ALL or (self is EndsAt.UNSURE and failure.code in UNSURE)
+
+
 @dataclass(slots=True)
 class Will:
     """A will message (MQTT 5, 3.1.2.5).
@@ -95,6 +117,7 @@ class Attach(TicketedCommand):
     window            Receive Maximum: deliveries above AT_MOST_ONCE that may be unconfirmed, 1 to SLOT_MAX
     packet_bytes_max  Maximum Packet Size of the client in bytes; 0: no limit
     address           "host:port" of the client, for tools; "": unknown
+    ends_at           goes to another node with the client, not with this command
     """
 
     client_id: str
@@ -104,6 +127,7 @@ class Attach(TicketedCommand):
     will: Will | None = None
     packet_bytes_max: int = 0
     address: str = ""
+    ends_at: EndsAt = field(default=EndsAt.NONE, init=False)
 
 
 @dataclass(slots=True)

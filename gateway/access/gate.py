@@ -256,7 +256,11 @@ class Gate:
         ticket = getattr(command, "ticket", None)
         if isinstance(command, Subscribe):
             connection.answer(Subscribed(ticket, [failure] * len(command.subscriptions)))
-        elif ticket is not None and getattr(command, "wait", True):
+        elif ticket is None or not getattr(command, "wait", True):
+            return
+        elif isinstance(command, Send | SendOnce):
+            connection.refuse(ticket, failure)
+        else:
             connection.answer(Refused(ticket, failure))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from domain.access.principal import Principal
+from domain.client.mqtt_session import EndsAt
 from domain.errors import Failure
-from domain.event import Event
+from domain.event import Event, Refused
 
 
 class ConnectionDriver(Protocol):
@@ -56,6 +57,8 @@ class ClientConnection:
     last_principal  principal of the last command, maintained by access revocation
     shared          True: the connection stands for all peers of a datagram port
     forwarded       True: the client is at a gateway, and reaches no other port of the cluster
+    ends_at         refusals of messages at which the protocol ends the connection
+    refusal         the refusal at which it ends: messages that come behind the refused one are not stored; None: it goes on
     known_elsewhere True: whether the client has authenticated is known to those only to whom its bytes are passed on
     closed          True: the connection has ended, and answers are discarded
     stalled         True: the peer does not read, and senders wait with what can wait
@@ -66,8 +69,8 @@ class ClientConnection:
     """
 
     __slots__ = (
-        "client_id", "closed", "driver", "forwarded", "host", "known_elsewhere", "last_principal", "on_close", "on_stalled",
-        "on_writable", "principal", "protocol", "reads_waiting", "shared", "stalled",
+        "client_id", "closed", "driver", "ends_at", "forwarded", "host", "known_elsewhere", "last_principal", "on_close",
+        "on_stalled", "on_writable", "principal", "protocol", "reads_waiting", "refusal", "shared", "stalled",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +84,8 @@ class ClientConnection:
         self.last_principal: Principal | None = None
         self.shared = shared
         self.forwarded = False
+        self.ends_at = EndsAt.NONE
+        self.refusal: Failure | None = None
         self.known_elsewhere = False
         self.closed = False
         self.stalled = False
@@ -93,6 +98,17 @@ class ClientConnection:
         """Send an event to the client; discarded when the connection is closed."""
         if not self.closed:
             self.driver.answer(event)
+
+    def refuse(self, ticket: object, failure: Failure) -> None:
+        """Refuse a command that is to store messages. If the connection ends at that, it takes no more messages from now on:
+        its client sends the refused one again, which has to come before them."""
+        self.stop_messages(failure)
+        self.answer(Refused(ticket, failure))
+
+    def stop_messages(self, failure: Failure) -> None:
+        """Messages are refused with `failure`, or will be: as `refuse`, without an answer."""
+        if self.refusal is None and self.ends_at.covers(failure):
+            self.refusal = failure
 
     def became_stalled(self) -> None:
         """The peer does not read any more."""

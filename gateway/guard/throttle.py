@@ -11,7 +11,6 @@ from typing import Final, final
 from domain.client.mqtt_session import Attach, SendOnce
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
@@ -130,4 +129,4 @@ class Throttle:
         what = "connects again too often" if isinstance(command, Attach) else "sends more than it may"
         text = f"the client {what}: come back in {max(1, wait_ns // MILLISECOND_NS)} ms"
         if command.ticket is not None and getattr(command, "wait", True):
-            connection.answer(Refused(command.ticket, Failure(code, text)))
+            connection.refuse(command.ticket, Failure(code, text))

@@ -9,7 +9,7 @@ from typing import final
 from domain.access.access import Authority, Password, Signature
 from domain.access.principal import Principal
 from domain.address import endpoint_text
-from domain.client.mqtt_session import EXPIRY_NEVER, Attach, Will
+from domain.client.mqtt_session import EXPIRY_NEVER, Attach, EndsAt, Will
 from domain.errors import Failure
 from domain.message.message import Message
 from domain.ports import Entropy
@@ -93,7 +93,12 @@ def attach(ticket: object, packet: Connect, terms: Terms, config: MqttSettings, 
     window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
     will = _will(packet, terms, peer.born_host)
     where = endpoint_text(peer.host, peer.port)
-    return Attach(ticket, terms.client_id, packet.clean, terms.expiry_s, window, will, terms.packet_bytes_max, where)
+    found = Attach(ticket, terms.client_id, packet.clean, terms.expiry_s, window, will, terms.packet_bytes_max, where)
+    if terms.version == V5:
+        found.ends_at = EndsAt.UNSURE
+    elif not config.accept_refused_publish:
+        found.ends_at = EndsAt.ALL
+    return found
 
 
 def identify(authority: Authority, packet: Connect, peer: Peer, signed: bool) -> Principal:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.kept.exchanges.acks import ACKS
 from tests.kept.exchanges.aside import KEPT_ASIDE
+from tests.kept.exchanges.endings import ENDINGS
 from tests.kept.exchanges.epochs import EPOCHS
 from tests.kept.exchanges.exchange import Exchanges
 from tests.kept.exchanges.families import FAMILIES
@@ -54,6 +55,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-acks", ACKS),
         ("since-remotes", REMOTES),
         ("since-reports", REPORTED),
+        ("since-endings", ENDINGS),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:

@@ -10,7 +10,8 @@ from typing import Final, final
 
 from domain.access.principal import GATEWAY, Principal
 from domain.admin.data_topic import JoinDataTopic, LeaveDataTopic
-from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
+from domain.client.mqtt_session import Attach, EndsAt, SendOnce
+from domain.command import Command, Disconnected, Extend, Receive, Send, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Received, Refused
 from domain.limits import SECOND_NS
@@ -204,17 +205,19 @@ class Forwarder:
     def _forget(self, why: str) -> None:
         """Refuse all unanswered commands, and make the clients start again: the store has dropped, or will drop, them."""
         clients = [client for client in self._numbered.values() if not client.departed]
+        failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{why}: ask again")
         self._stream.lost()
         self._begin()
         for client in clients:
             if client.connection.shared:
                 self._unwatched += [(client.connection, watch) for watch in client.watches.values()]
+            elif client.tickets:
+                client.connection.stop_messages(failure)
         if clients:
-            self._walks.begin(self._start_again(why, clients))
+            self._walks.begin(self._start_again(failure, why, clients))
 
-    def _start_again(self, why: str, clients: Sequence[ForwardedClient]) -> Walk:
+    def _start_again(self, failure: Failure, why: str, clients: Sequence[ForwardedClient]) -> Walk:
         """Refuse what the clients of a stream that was given up wait for, then make them start again."""
-        failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{why}: ask again")
         for client in clients:
             client.resume_reading()
             for number, ticket in client.tickets.items():
@@ -231,14 +234,14 @@ class Forwarder:
         if type(command) is Disconnected:
             self._leave(connection, command)
             return
-        failure = self._obstacle(kind, command)
+        failure = self._obstacle(connection, kind, command)
         if failure is not None:
             ticket = getattr(command, "ticket", None)
             if ticket is not None and getattr(command, "wait", True):
-                connection.answer(Refused(ticket, failure))
+                self._refuse(connection, command, failure)
             return
         assert kind is not None
-        client = self._clients.get(connection) or self._enter(connection)
+        client = self._clients.get(connection) or self._enter(connection, command)
         number = self.forwarded.ticket(client, kind, command)
         try:
             self._post(client.number, number, command, kind, getattr(command, "principal", None))
@@ -253,22 +256,35 @@ class Forwarder:
         """Refuse a command that cannot be encoded."""
         client.unwatch(number)
         if client.tickets.pop(number, None) is not None:
-            client.connection.answer(Refused(getattr(command, "ticket", None), Failure(code, text)))
+            self._refuse(client.connection, command, Failure(code, text))
 
-    def _obstacle(self, kind: Kind | None, command: Command) -> Failure | None:
+    def _refuse(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
+        if isinstance(command, Send | SendOnce):
+            connection.refuse(command.ticket, failure)
+        else:
+            connection.answer(Refused(getattr(command, "ticket", None), failure))
+
+    def _obstacle(self, connection: ClientConnection, kind: Kind | None, command: Command) -> Failure | None:
         if kind is None:
             return Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by a gateway")
+        if connection.refusal is not None and isinstance(command, Send | SendOnce):
+            return connection.refusal
         if self._stream.unacknowledged_bytes > self.held_bytes_max:
             return Failure(ErrorCode.OVERLOADED, "too many requests wait for the store: ask again")
         if not self.linked and self._clock.monotonic_ns() - self._away_since_ns > AWAY_NS:
             return Failure(ErrorCode.STORE_UNAVAILABLE, "the store is not reached: ask again")
         return None
 
-    def _enter(self, connection: ClientConnection) -> ForwardedClient:
+    def _enter(self, connection: ClientConnection, command: Command) -> ForwardedClient:
+        if isinstance(command, Attach):
+            connection.ends_at = command.ends_at
+        # A stream that no store has greeted yet may become one of the version whose items have no length.
+        sized = self._welcome is not None and self._welcome.version != UNSIZED
         self._client_number += 1
         client = ForwardedClient(self._client_number, connection)
         self._clients[connection] = self._numbered[client.number] = client
-        described = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
+        ends_at = connection.ends_at if sized else EndsAt.NONE
+        described = ClientItem(client.number, connection.protocol, connection.host, connection.shared, ends_at)
         self._stream.put(item.put_client(described))
         connection.on_stalled = partial(self._stalled, client, True)
         connection.on_writable = partial(self._stalled, client, False)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from domain.access.principal import Principal
-from domain.client.mqtt_session import AccessRevoked, ReadingResumed
+from domain.client.mqtt_session import AccessRevoked, EndsAt, ReadingResumed
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
@@ -20,12 +20,13 @@ from protocols.remoting.nodes.calls.values import FAILURE
 from protocols.remoting.nodes.forwarding import item
 from protocols.remoting.nodes.forwarding.greeting import Greeting
 from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
-from protocols.remoting.nodes.forwarding.stream import NodeStream, SizeError
+from protocols.remoting.nodes.forwarding.stream import UNSIZED, NodeStream, SizeError
 
 STALLED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which what can wait is not sent to its clients."""
 REGULATED: Final = 8
 """Clients that one step notifies of a gateway that does not read, or reads again."""
+_ENDS: Final = frozenset(EndsAt)
 _FAILED: Final = Failure(ErrorCode.INTERNAL, "the request failed at the store's node: its log says why")
 log = logging.getLogger("headgate.forwarding")
 
@@ -47,6 +48,8 @@ class GatewayClient:
         self.connection = ClientConnection(client_item.protocol, self, shared=client_item.shared)
         self.connection.host = client_item.host
         self.connection.forwarded = True
+        if client_item.ends_at in _ENDS:
+            self.connection.ends_at = EndsAt(client_item.ends_at)
 
     def answer(self, event: Event) -> None:
         """Send an event to the client."""
@@ -181,7 +184,7 @@ class GatewayLife:
             self._stall(False)
 
     def _client(self, reader: Reader) -> None:
-        client_item = item.get_client(reader)
+        client_item = item.get_client(reader, self.stream.version != UNSIZED)
         if client_item.number in self.clients:
             raise WireError(f"client {client_item.number} is there already")
         client = self.clients[client_item.number] = GatewayClient(self, client_item)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.event import Refused, Sent
+from domain.event import Sent
 from domain.message.message import Message, Placed
 from domain.store.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
@@ -41,14 +41,18 @@ class GatheredSends:
         self._senders: list[tuple[ClientConnection | None, object]] = []
         self.bytes = 0
 
-    def add(self, connection: ClientConnection | None, ticket: object, message: Message) -> None:
-        """Append an accepted message at the end of the turn. Sent or Refused answers `connection`; None: nobody is answered."""
+    def add(self, connection: ClientConnection, ticket: object, message: Message, wait: bool) -> None:
+        """Append an accepted message at the end of the turn. `wait`: Sent or Refused answers `connection`."""
         if not self._messages:
             self._call_soon(self.append)
         elif self._messages[0].topic != message.topic:
             self.append()
+        if connection.refusal is not None:
+            if wait:
+                connection.refuse(ticket, connection.refusal)
+            return
         self._messages.append(message)
-        self._senders.append((connection, ticket))
+        self._senders.append((connection if wait else None, ticket))
         self.bytes += RECORD_BYTES + len(message.body) + len(message.properties)
         if self.bytes > GATHERED_BYTES_MAX:
             self.append()
@@ -66,7 +70,7 @@ class GatheredSends:
                 if connection is None:
                     continue
                 if isinstance(result, Failure):
-                    connection.answer(Refused(ticket, result))
+                    connection.refuse(ticket, result)
                 else:
                     connection.answer(Sent(ticket, [result[at]]))
 

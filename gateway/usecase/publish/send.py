@@ -9,7 +9,7 @@ from domain import address, limits
 from domain.access.principal import GATEWAY
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused, Sent
+from domain.event import Sent
 from domain.message import property as properties
 from domain.message.message import RETAIN_NONE, Message, Placed
 from domain.message.once import OnceKey
@@ -76,12 +76,12 @@ class Sending:
         failure = None if command.principal is GATEWAY else too_large(command.messages)
         if failure is not None:
             if command.wait:
-                connection.answer(Refused(command.ticket, failure))
+                connection.refuse(command.ticket, failure)
             return
         if command.typed:
             failure = self._conflict(command.messages)
             if failure is not None:
-                connection.answer(Refused(command.ticket, failure))
+                connection.refuse(command.ticket, failure)
                 return
         if self.gathers and len(command.messages) == 1 and self._gather(connection, command):
             return
@@ -97,13 +97,13 @@ class Sending:
 
             def done(result: list[Placed] | Failure) -> None:
                 if isinstance(result, Failure):
-                    connection.answer(Refused(command.ticket, result))
+                    connection.refuse(command.ticket, result)
                 else:
                     connection.answer(Sent(command.ticket, result))
 
-            self.submit(command.messages, done, queues=command.queues, user=user, once=once)
+            self.submit(command.messages, done, queues=command.queues, user=user, once=once, sender=connection)
         else:
-            self.submit(command.messages, None, queues=command.queues, user=user, once=once)
+            self.submit(command.messages, None, queues=command.queues, user=user, once=once, sender=connection)
 
     def _gather(self, connection: ClientConnection, command: Send) -> bool:
         """Accept a message that is alone in its command. It is appended at the end of the turn, with others of any connection.
@@ -123,9 +123,9 @@ class Sending:
         self._placement.turn()
         failure = self._accept(topic, message)
         if failure is None:
-            self.gathered.add(connection if command.wait else None, command.ticket, message)
+            self.gathered.add(connection, command.ticket, message, command.wait)
         elif command.wait:
-            connection.answer(Refused(command.ticket, failure))
+            connection.refuse(command.ticket, failure)
         return True
 
     def _send_early(self, connection: ClientConnection, command: Send, user: str, once: OnceKey | None) -> None:
@@ -135,7 +135,7 @@ class Sending:
         def done(result: list[Placed] | Failure) -> None:
             if isinstance(result, Failure) and not answered:
                 answered.append(True)
-                connection.answer(Refused(command.ticket, result))
+                connection.refuse(command.ticket, result)
 
         def accepted() -> None:
             if not answered:
@@ -154,6 +154,7 @@ class Sending:
         user: str = "",
         once: OnceKey | None = None,
         held: str = "",
+        sender: ClientConnection | None = None,
     ) -> None:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
 
@@ -163,17 +164,22 @@ class Sending:
         `queues`: of a topic that is created for them, as in `domain.command.Send`; 0: as the policy has it. `done` gets the
         placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
         topic that cannot be created, or of the store. `accepted` is called when the store has taken them, or after its Failure.
-        `held`: the topic that they have waited for.
+        `held`: the topic that they have waited for. `sender`: the connection of the client; None: they are of the node, or of
+        a client that goes on after a refusal.
         """
         keys: dict[int, OnceKey] | None = None
         retained = RETAIN_NONE
         self.gathered.append()
+        if sender is not None and sender.refusal is not None:
+            if done is not None:
+                done(sender.refusal)
+            return
         self._placement.turn()
         for at, message in enumerate(messages):
             retained |= message.retain
             topic = self._topics.find(message.topic)
             if topic is None or (self._held_topics and message.topic != held and message.topic in self._held_topics):
-                self._hold(message.topic, messages, done, changes, queues, accepted, user, once)
+                self._hold(message.topic, messages, done, changes, queues, accepted, user, once, sender)
                 return
             keyed = not message.plain and properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)
             if once is None and (keyed or topic.attributes):
@@ -235,11 +241,12 @@ class Sending:
         accepted: Callable[[], None] | None,
         user: str,
         once: OnceKey | None,
+        sender: ClientConnection | None,
     ) -> None:
         """`submit` when `topic` exists, and the sends that have waited for it before are appended."""
 
         def append(stored: Stored) -> None:
-            self.submit(messages, stored, changes, queues, accepted, user, once, topic)
+            self.submit(messages, stored, changes, queues, accepted, user, once, topic, sender)
 
         self.held.add(topic, queues, HeldSend(sum([HELD_BYTES + len(each.body) for each in messages]), append, done))
 

@@ -44,7 +44,10 @@ class InboundDeduplication:
             if failure is not None:
                 failed.append(failure)
             if waiting[0] == 0:
-                connection.answer(Refused(command.ticket, failed[0]) if failed else Done(command.ticket))
+                if failed:
+                    connection.refuse(command.ticket, failed[0])
+                else:
+                    connection.answer(Done(command.ticket))
 
         user = "" if connection.principal is None else connection.principal.user
         messages: list[Message] = []
@@ -56,7 +59,7 @@ class InboundDeduplication:
                 keyed = properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)
                 if messages and (keyed or properties.has(messages[-1].properties, properties.IDEMPOTENCY_KEY_START)):
                     waiting[0] += 1
-                    self._append_once(session, messages, packet_ids, settle, user)
+                    self._append_once(session, connection, messages, packet_ids, settle, user)
                     messages, packet_ids = [], []
                 messages.append(message)
                 packet_ids.append(number)
@@ -70,7 +73,7 @@ class InboundDeduplication:
                 waiting[0] += 1
                 self._is_kept(session, number, settle)
         if messages:
-            self._append_once(session, messages, packet_ids, settle, user)
+            self._append_once(session, connection, messages, packet_ids, settle, user)
         else:
             settle(None)
 
@@ -85,6 +88,7 @@ class InboundDeduplication:
     def _append_once(
         self,
         session: MqttSession,
+        connection: ClientConnection,
         messages: list[Message],
         packet_ids: list[int],
         settle: Callable[[Failure | None], None],
@@ -112,7 +116,7 @@ class InboundDeduplication:
             [snapshot.packet_id_change(session.client_id, number, True) for number in packet_ids] if session.durable else []
         )
         session.appending += 1
-        self._sending.submit(messages, done, changes, user=user)
+        self._sending.submit(messages, done, changes, user=user, sender=connection)
 
     def _await_readable(self, session: MqttSession, packet_ids: list[int], looks: int = 0) -> None:
         """Count an append as under way until its identifiers can be read: a session that is loaded before would lack them.

@@ -182,6 +182,8 @@ class Sessions:
     # Connecting
 
     def _attach(self, connection: ClientConnection, command: Attach) -> None:
+        if command.ends_at:
+            connection.ends_at = command.ends_at
         self._stored.find(command.client_id, lambda found: self._attach_to(connection, command, found))
 
     def _attach_to(self, connection: ClientConnection, command: Attach, old: MqttSession | None | Failure) -> None:

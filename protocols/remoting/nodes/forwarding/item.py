@@ -55,15 +55,17 @@ class ClientItem(NamedTuple):
 
     host       its network, "" when it stands for many
     shared     True: it stands for all peers of a datagram port
+    ends_at    a value of `EndsAt`; left out when it is 0, and in version 1 of the frames
     """
 
     number: int
     protocol: str
     host: str
     shared: bool
+    ends_at: int = 0
 
 
-_CLIENT: Final = made((I64, TEXT, TEXT, BOOL), ClientItem, lambda value: value)
+_CLIENT: Final = made((I64, TEXT, TEXT, BOOL), ClientItem, lambda value: value[:4])
 _EXPIRES: Final = struct.Struct(">I?q")
 
 
@@ -71,12 +73,15 @@ def put_client(client: ClientItem) -> Out:
     """The pieces of CLIENT."""
     out: Out = [bytes((CLIENT,))]
     _CLIENT.put(out, client)
+    if client.ends_at:
+        out.append(bytes((client.ends_at,)))  # nodes that do not know it skip it: an item says how long it is
     return out
 
 
-def get_client(reader: Reader) -> ClientItem:
-    """A client. Raises WireError."""
-    return _CLIENT.get(reader)
+def get_client(reader: Reader, sized: bool = False) -> ClientItem:
+    """A client. `sized`: as in version 2 of the frames. Raises WireError."""
+    client = _CLIENT.get(reader)
+    return client._replace(ends_at=reader.take(1)[0]) if sized and reader.left else client
 
 
 def put_principal(number: int, principal: Principal) -> Out:

@@ -137,7 +137,7 @@ def _hints(of: type) -> list[tuple[str, Any]]:
     if not is_dataclass(of):
         return _UNANNOTATED[of]
     hints = typing.get_type_hints(of, localns={"Principal": Principal})
-    return [(each.name, hints[each.name]) for each in fields(of)]
+    return [(each.name, hints[each.name]) for each in fields(of) if each.init]
 
 
 @final
