@@ -35,6 +35,12 @@ def reads_without_fence(patch: Patch) -> None:
     patch.setattr(fence.ReadFence, "passes", lambda self: True)
 
 
+@BUGS.found_by(readers.run_moved, 3)
+def reads_at_once(patch: Patch) -> None:
+    """A new leader answers reads at once, while the fence of the leader before may be open."""
+    patch.setattr(fence, "HOLD_NS", 0)
+
+
 @BUGS.found_by(readers.run, 16)
 def reads_unconfirmed_positions(patch: Patch) -> None:
     """A position is readable before it is confirmed."""

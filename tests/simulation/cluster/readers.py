@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from domain.controller.change import ElectLeader
 from domain.topic.topic import Durability, Topic
 from protocols.remoting import codes
 from protocols.remoting.wire import frame
 from tests.simulation.cluster.askers import ASKERS, END, GROUP, POSITION, TOPIC, VALUE, Asker, Seen
 from tests.simulation.cluster.cluster import Cluster
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.operators import Operators, change_group
+from tests.simulation.cluster.store_node import StoreNode
 from tests.simulation.cluster.weather import Weather
 from tests.simulation.kit.bugs import HistoryError
 from tests.simulation.kit.network import between
@@ -29,6 +33,11 @@ PAUSED: Final = 0.4
 PAUSE_MS: Final = (3_000, 4_500)
 REST_MS: Final = 1_000
 """Pause of the writer at a new leader: others see first whether that has all that was read before."""
+DEAF_MS: Final = (5, 60)
+"""Time for which a leader is heard and hears nobody, before another one is made to lead: what it writes then is not confirmed
+to it, and the next leader has it."""
+MOVED_MS: Final = 2_000
+MOVED_ASKERS: Final = 4
 EACH: Final = 2
 """Askers of each protocol."""
 
@@ -54,7 +63,7 @@ class Writer(Asker):
     def opened(self) -> None:
         """Asker.opened."""
         self._decoder = frame.FrameDecoder()
-        self._later(REST_MS, self.next)
+        self._later(self._readers.rest_ms, self.next)
 
     def ask(self, serial: int) -> None:
         """Asker.ask."""
@@ -83,18 +92,23 @@ class Writer(Asker):
 
 @final
 class Readers:
-    """A run. Seeds that are odd part leaders, the others have the weather of all clusters."""
+    """A run. Seeds that are odd part leaders, the others have the weather of all clusters.
 
-    def __init__(self, seed: int) -> None:
+    rest_ms  pause of the writer at a new leader
+    """
+
+    def __init__(self, seed: int, moves: bool = False) -> None:
+        """`moves`: two of three replicas confirm, and as a leader is parted, an operator has another one lead at once."""
         Cluster.made.clear()
-        cluster = self.cluster = Cluster(seed, stores=(3, 2, 4)[seed % 3], gateways=1 + seed % 2)
+        cluster = self.cluster = Cluster(seed, stores=3 if moves else (3, 2, 4)[seed % 3], gateways=1 + seed % 2)
         self.weather = Weather(cluster, power=False, slow=False)
         self.partings = 0
-        self._parts = seed % 2 == 1
+        self.rest_ms = 1 if moves else REST_MS
+        self._moves = moves
+        self._parts = moves or seed % 2 == 1
         self.seen = Seen(lambda text: cluster.timeline.note("checker", text))
-        self._askers = [
-            kind(self, f"{kind.protocol} asker {at}", self.seen) for kind in ASKERS for at in range(EACH)
-        ]  # fmt: skip
+        each = range(MOVED_ASKERS if moves else EACH)
+        self._askers = [kind(self, f"{kind.protocol} asker {at}", self.seen) for kind in ASKERS for at in each]
         writer = self.writer = Writer(self, "writer", self.seen)
         cluster.on_served = lambda node, store: writer.hop()
 
@@ -126,6 +140,8 @@ class Readers:
         cluster = self.cluster
         cluster.start()
         cluster.clock.run_until(cluster.groups[0].is_whole, 20_000)
+        if self._moves:
+            Operators(cluster, self.weather).set_acks(2)
         self._make_topic()
         self.writer.start()
         for each in self._askers:
@@ -154,7 +170,12 @@ class Readers:
             cluster.after(100, self._part)
             return
         self.partings += 1
-        pairs = between([leader], [each for each in cluster.machines if each is not leader])
+        others = [each for each in cluster.machines if each is not leader]
+        if self._moves:
+            cluster.net.blocked |= {(other.host, leader.host) for other in others}
+            cluster.after(chance.uniform(*DEAF_MS), lambda: self._move(leader, others))
+            return
+        pairs = between([leader], others)
         cluster.net.blocked |= {(origin.host, to.host) for origin, to in pairs}
         lot = chance.random()
         if lot < BROKEN:
@@ -163,6 +184,16 @@ class Readers:
             leader.pause(int(chance.uniform(*PAUSE_MS)))
         cluster.after(PARTED_MS, cluster.net.heal)
         cluster.after(PARTED_MS + chance.uniform(200, 1_000), self._part)
+
+    def _move(self, leader: StoreNode, others: list[Machine]) -> None:
+        """Nobody hears the leader any more, and another replica is to lead."""
+        cluster, found = self.cluster, self.cluster.checkers.group()
+        cluster.net.blocked |= {(leader.host, other.host) for other in others}
+        wanted = [each.id for each in found.members if each.id != found.leader] if found is not None else []
+        if found is not None and wanted:
+            change_group(cluster, ElectLeader(found.name, designated=cluster.chance.choice(wanted)))
+        cluster.after(MOVED_MS, cluster.net.heal)
+        cluster.after(MOVED_MS + cluster.chance.uniform(200, 1_000), self._part)
 
     def _make_topic(self) -> None:
         """Make the topic; again when it is refused, since the leader may not know yet who is in its SyncStateSet."""
@@ -178,3 +209,8 @@ class Readers:
 def run(seed: int) -> Readers:
     """One run. Raises HistoryError."""
     return Readers(seed).run()
+
+
+def run_moved(seed: int) -> Readers:
+    """One run in which the next leader is elected while the fence of the one before may be open. Raises HistoryError."""
+    return Readers(seed, moves=True).run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.cluster.readers import run
+from tests.simulation.cluster.readers import run, run_moved
 
 
 @pytest.mark.parametrize("first", range(0, 8, 2))
@@ -17,3 +17,11 @@ def test_no_answer_is_older_than_one_before_its_question(first: int) -> None:
             assert sum(count for who, count in answers.items() if who.startswith(kind)) > 50, kind
         assert len({who.rpartition(" at ")[2] for who in answers}) > 2, "gateways and replicas are asked"
         assert each.writer.stored > 50
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_answer_is_older_where_the_next_leader_is_elected_while_the_one_before_may_answer(seed: int) -> None:
+    found = run_moved(seed)
+    assert found.partings > 3
+    assert found.cluster.checkers.serving > 3, "leaders are replaced"
+    assert found.writer.stored > 50
