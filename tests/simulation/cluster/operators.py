@@ -2,7 +2,7 @@
 
 Leadership is moved, nodes are stopped in order and started again, replicas become learners and come back, and `min_in_sync`
 changes. All connections of the controller that leads break now and then. The disk of one fails, until it is started again, or
-is full, until it has room.
+is full, until it has room. In runs from RESHAPED on `acks` changes, too, and learners are added, promoted and removed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from controller.groups.replica_reports import informed
 from domain.controller.answer import GroupAnswer
-from domain.controller.change import ElectLeader, GroupChange, SetAcks, SetMinInSync
+from domain.controller.change import CleanReplicas, ElectLeader, GroupChange, SetAcks, SetMinInSync
+from domain.controller.group import StoreGroup
 from domain.limits import MILLISECOND_NS
 from gateway.cluster.controller.controller_requests import ControllerRequests
+from gateway.cluster.replica import identity
 from tests.simulation.cluster.controller_node import ControllerNode
 
 if TYPE_CHECKING:
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 
 OPERATED: Final = 1_000
 """The first seed of runs with operators."""
+RESHAPED: Final = 10_000
+"""The first seed of runs in which they also change `acks`, and add and remove learners."""
+ADDED_MAX: Final = 1
+"""Replicas that are added to a group in a run."""
+GONE_MS: Final = 4_000
+"""A replica that has ended is dead for the controllers within this time."""
 HAND_OVER_MS: Final = 3_000
 """How long a node that stops waits for the election of another one, as in gateway.node.roles.replica."""
 
@@ -52,16 +60,21 @@ def _leading(cluster: Cluster) -> tuple[ControllerNode, ControllerRequests] | No
 class Operators:
     """They are as busy as the weather is bad, and put everything right at its end."""
 
-    def __init__(self, cluster: Cluster, weather: Weather) -> None:
+    def __init__(self, cluster: Cluster, weather: Weather, reshapes: bool = False) -> None:
+        """`reshapes`: they change `acks`, and add and remove learners."""
         self._cluster = cluster
         self._weather = weather
         self._chance: random.Random = cluster.chance
         self._over = False
         self._broken: set[str] = set()
+        self._reshapes = reshapes
+        self._acks = 0
         self._deeds: list[tuple[int, Callable[[SimGroup], None]]] = [
             (4, self.move), (3, self.stop), (2, self.toggle_learner), (2, self.change_least), (4, self.cut_off_controller),
             (2, self.fail_controller),
         ]  # fmt: skip
+        if reshapes:
+            self._deeds += [(3, self.change_acks), (2, self.add_learner), (2, self.remove_learner)]
 
     def begin(self) -> None:
         """Be busy, until `end`."""
@@ -72,7 +85,7 @@ class Operators:
         self._chance.choices(deeds, weights)[0](self._chance.choice(self._cluster.groups))
 
     def end(self) -> None:
-        """Learners count again, and one member is enough."""
+        """Learners count again, one member is enough, and all confirm unless the run has begun with another number."""
         self._over = True
         for group in self._cluster.groups:
             self._put_right(group)
@@ -84,13 +97,26 @@ class Operators:
             if store.learner:
                 self._become(store, False)
         found = group.checkers.group()
+        if found is not None and self._reshapes:
+            self._forget_removed(group, found)
+            if found.wanted_acks != self._acks:
+                change_group(self._cluster, SetAcks(group.name, self._acks))
+                found = None
         if found is None or found.least or any(each.learner for each in found.replicas):
             change_group(self._cluster, SetMinInSync(group.name, 0))
             self._cluster.after(500, lambda: self._put_right(group))
 
+    def _forget_removed(self, group: SimGroup, found: StoreGroup) -> None:
+        """Have the controllers forget learners that have been removed, if they have not."""
+        own = [each.life.own if each.life is not None else 0 for each in group.stores]
+        gone = tuple(each.id for each in found.replicas if each.learner and each.id not in own)
+        if all(own) and gone:
+            change_group(self._cluster, CleanReplicas(group.name, gone))
+
     def set_acks(self, count: int) -> None:
         """Let so many members confirm in the first group, and wait until they do."""
         group = self._cluster.groups[0]
+        self._acks = count
 
         def is_set() -> bool:
             found = group.checkers.group()
@@ -157,6 +183,46 @@ class Operators:
         least = self._chance.choice((0, 1, 2, 2))
         self._did("least", f"min_in_sync of {group.name} is to be {least}")
         change_group(self._cluster, SetMinInSync(group.name, least))
+
+    def change_acks(self, group: SimGroup) -> None:
+        """Ask for another number of members that confirm. More than there are replicas are refused, and fewer than
+        `min_in_sync`."""
+        wanted = self._chance.choice((0, 1, 2, 2, 3))
+        self._did("acks", f"acks of {group.name} is to be {wanted}")
+        change_group(self._cluster, SetAcks(group.name, wanted))
+
+    def add_learner(self, group: SimGroup) -> None:
+        """One more replica, as a learner; in a group that has had all of these, a learner is promoted."""
+        if len(group.stores) < group.strength + ADDED_MAX:
+            self._did("add", f"{group.add_learner().name} is added as a learner")
+            return
+        for store in group.stores:
+            if store.learner and store.running and not store.clock.paused:
+                self._become(store, False)
+                return
+
+    def remove_learner(self, group: SimGroup) -> None:
+        """A learner goes for good: the controllers forget it. Its machine comes back with an empty disk, as a new learner."""
+        found = group.checkers.group()
+        members = {each.id for each in found.members} if found is not None else set()
+        for store in group.stores:
+            own = store.life.own if store.life is not None else 0
+            if store.learner and store.running and not store.clock.paused and own and own not in members:
+                self._remove(group, store, own)
+                return
+
+    def _remove(self, group: SimGroup, store: StoreNode, number: int) -> None:
+        self._did("remove", f"{store.name}, replica {number}, is removed")
+        group.checkers.lost_logs.add(store.member)
+        store.end("is removed")
+        store.replace_disk()
+
+        def forget() -> None:
+            if not store.running and store.disk.read_all(identity.NAME) is None:
+                change_group(self._cluster, CleanReplicas(group.name, (number,)))
+
+        self._cluster.after(GONE_MS, forget)
+        self._start_again(store, GONE_MS + self._chance.uniform(100, 1_000))
 
     def cut_off_controller(self, _group: SimGroup) -> None:
         """All connections of the controller that leads break."""

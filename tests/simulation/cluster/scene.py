@@ -13,7 +13,7 @@ from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
 from tests.simulation.cluster.load import GROUPS, LEVELS, QUEUES, Load
-from tests.simulation.cluster.operators import OPERATED, Operators
+from tests.simulation.cluster.operators import OPERATED, RESHAPED, Operators
 from tests.simulation.cluster.past import Past
 from tests.simulation.cluster.spanning import READERS, WIDE
 from tests.simulation.cluster.store_group import SimGroup
@@ -95,7 +95,7 @@ class Scene:
         self.shape = shape
         self.cluster = Cluster(seed, shape.stores, shape.gateways, SKEW_MS, shape.groups, shape.off_ms)
         self.weather = Weather(self.cluster, shape.power, shape.slow)
-        self.operators = Operators(self.cluster, self.weather)
+        self.operators = Operators(self.cluster, self.weather, seed >= RESHAPED)
         self.past = Past(self.cluster)
         self.load: Load
 

@@ -24,6 +24,7 @@ class SimGroup:
     name       of the group
     config     of its replicas and gateways
     endpoints  (host, port) of its replicas, for gateways
+    strength   replicas that it has begun with
     learned    True, in every fourth run: gateways are told the address of the first leader alone, and learn the others
     """
 
@@ -34,9 +35,11 @@ class SimGroup:
         self.config = Config(broker=self.name)
         hosts = [f"10.0.{10 * number - 9}.{at}" for at in range(1, stores + 1)]
         self.endpoints = [(host, REMOTING) for host in hosts]
+        self.strength = stores
+        self._number = number
         self.learned = cluster.seed % 4 == 3
         self.checkers = Checkers(cluster, self)
-        label = "" if number == 1 else f"{self.name} "
+        self._label = label = "" if number == 1 else f"{self.name} "
         self.stores = [StoreNode(cluster, self, f"{label}store {at}", at, host) for at, host in enumerate(hosts, 1)]
         self.gateways = [
             GatewayNode(cluster, self, f"{label}gateway {at}", f"10.0.{10 * number - 7}.{at}") for at in range(1, gateways + 1)
@@ -47,6 +50,15 @@ class SimGroup:
     def clock(self) -> VirtualClock:
         """The clock of the clients: true time."""
         return self.cluster.clock
+
+    def add_learner(self) -> StoreNode:
+        """A further replica, whose address gateways learn from the store. It is started."""
+        at = len(self.stores) + 1
+        node = StoreNode(self.cluster, self, f"{self._label}store {at}", at, f"10.0.{10 * self._number - 9}.{at}")
+        node.learner = True
+        self.stores.append(node)
+        node.start()
+        return node
 
     def leader(self) -> StoreNode | None:
         """The replica that serves clients, in the newest epoch."""
