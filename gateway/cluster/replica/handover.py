@@ -21,11 +21,15 @@ FULL_MS: Final = 2_000
 """Time without room after which another replica should lead: a full disk often recovers by itself."""
 AGAIN_MS: Final = (5_000, 60_000)
 """Pause before the next request for an election: the first one, and the limit; it doubles each time."""
+LOST_MS: Final = 500
+"""Pause after a request whose outcome is unknown. A request is for one epoch: made already, another one changes nothing."""
 
 
 @final
 class Handover:
     """Requests the election of another replica: its node stops, has no room, or cannot confirm.
+
+    A request of unknown outcome is made again after LOST_MS, another one after a pause that grows (AGAIN_MS).
 
     asked   elections requested while the node goes on
     """
@@ -70,14 +74,25 @@ class Handover:
 
     def ask(self, successor: int, why: str) -> None:
         """Request the election of a replica, since this leader `why`. A request soon after another one is dropped."""
-        now = self._clock.monotonic_ns()
+        now, pause_ms = self._clock.monotonic_ns(), self._pause_ms
         if now < self._next_ns:
             return
-        self._next_ns = now + self._pause_ms * MILLISECOND_NS
-        self._pause_ms = min(2 * self._pause_ms, AGAIN_MS[1])
+        self._next_ns = now + pause_ms * MILLISECOND_NS
+        self._pause_ms = min(2 * pause_ms, AGAIN_MS[1])
         self.asked += 1
         log.warning("store group %s: this leader %s: replica %s should lead", self._group, why, successor)
-        self._elect(successor, self._answered)
+
+        def answered(answer: GroupAnswer | None) -> None:
+            why_not = "nobody knows whether it was made"
+            if answer is None:
+                self._pause_ms, self._next_ns = pause_ms, self._clock.monotonic_ns() + LOST_MS * MILLISECOND_NS
+            elif answer.refusal is None:
+                return
+            else:
+                why_not = answer.refusal.value
+            log.warning("store group %s: the election is asked for again later: %s", self._group, why_not)
+
+        self._elect(successor, answered)
 
     def hand_over(self, done: Callable[[], None]) -> None:
         """Request an election, since this node stops. `done`: the request is answered, or there is no candidate."""
@@ -101,8 +116,3 @@ class Handover:
     def _elect(self, successor: int, done: Callable[[GroupAnswer | None], None]) -> None:
         change = ElectLeader(self._group, designated=successor, leader_epoch=self._leading.group.leader_epoch)
         self._controllers.change(change, done)
-
-    def _answered(self, answer: GroupAnswer | None) -> None:
-        if answer is None or answer.refusal is not None:
-            why = "nobody knows whether it was made" if answer is None or answer.refusal is None else answer.refusal.value
-            log.warning("store group %s: the election is asked for again later: %s", self._group, why)
