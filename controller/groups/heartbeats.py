@@ -5,11 +5,12 @@ Brokers send them to every controller, so a controller that takes over the lead 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, final
 
 from controller.groups.election import electorate
 from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
+from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ReplicaHeard
 from domain.set_aside import NOTHING, KeptAside
@@ -44,6 +45,7 @@ class HeartbeatKept(NamedTuple):
     remote       as in HearReplica
     parted       as in HearReplica
     last_ms      time of the heartbeat, also after the end of its connection
+    left_out     as in HearReplica
     """
 
     at_ms: int
@@ -58,6 +60,7 @@ class HeartbeatKept(NamedTuple):
     remote: RemoteWord = LOCAL
     parted: int = 0
     last_ms: int = 0
+    left_out: Sequence[LeftOut] = ()
 
 
 _Replica = tuple[str, int]
@@ -86,6 +89,7 @@ class Heartbeats:
     def heard(
         self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
         refuses: str = "", aside: KeptAside = NOTHING, parted: int = 0, remote: RemoteWord = LOCAL,
+        left_out: Sequence[LeftOut] = (),
     ) -> None:  # fmt: skip
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
         if self.runs_elsewhere(group, report.id, run, now_ms):
@@ -107,8 +111,9 @@ class Heartbeats:
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
             self._unlink(key, before.connection)
         self._heard[key] = HeartbeatKept(
-            now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, remote, parted, now_ms
-        )
+            now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, remote, parted, now_ms,
+            left_out,
+        )  # fmt: skip
         self._by.setdefault(connection, {})[key] = None
         self._in.setdefault(group, {})[key] = None
 
@@ -229,7 +234,7 @@ def _word(heard: HeartbeatKept, now_ms: int) -> ReplicaHeard:
     """The last heartbeat of a replica, for tools."""
     return ReplicaHeard(
         heard.report, _age_ms(heard, now_ms), not _is_over(heard, now_ms), refuses=heard.refuses, aside=heard.aside,
-        remote=heard.remote,
+        remote=heard.remote, left_out=heard.left_out,
     )  # fmt: skip
 
 

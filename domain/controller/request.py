@@ -15,6 +15,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import FIT, ReplicaFigures, Standing
+from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.event import TicketedEvent
 from domain.set_aside import NOTHING, KeptAside
@@ -74,6 +75,7 @@ class ReplicaHeard:
     refuses    reason why it does not follow the leader, for people; "": it follows, or tries to
     aside      what its data directory keeps that was set aside
     remote     LOCAL, or where it is and what it lacks
+    left_out   of a leader: the replicas that are not in sync, with what they lack
     """
 
     report: ReplicaReport
@@ -84,6 +86,7 @@ class ReplicaHeard:
     refuses: str = ""
     aside: KeptAside = NOTHING
     remote: RemoteWord = LOCAL
+    left_out: Sequence[LeftOut] = ()
 
 
 @dataclass(slots=True)
@@ -177,6 +180,7 @@ class HearReplica(TicketedCommand):
     aside        what its data directory keeps that was set aside
     parted       id of the leader that has ended its connection to this follower, until it follows again; 0: none has
     remote       LOCAL, or where it is and what it lacks
+    left_out     of a leader: the replicas that are not in sync, with what they lack
     """
 
     group: str
@@ -189,6 +193,7 @@ class HearReplica(TicketedCommand):
     aside: KeptAside = NOTHING
     parted: int = 0
     remote: RemoteWord = LOCAL
+    left_out: Sequence[LeftOut] = ()
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from domain.controller.group import SetMember, StoreGroup
+from domain.controller.left_out import LeftOut, MemberLack
 from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderLog
 from store.replication.held import HeldPositions, Quorum
@@ -122,19 +123,43 @@ class SetReview:
             return True
         return _stands_still(follower, now_ns)
 
+    def left_out(self, now_ns: int, written: int, synced: int) -> tuple[LeftOut, ...]:
+        """The replicas that are no learners and not in the set, with what they lack. `written`, `synced`: as in `review`."""
+        return tuple(
+            self._word(each.id, now_ns, written, synced)
+            for each in self._set.group.replicas
+            if not each.learner and each.member not in self._set.members
+        )
+
+    def _word(self, replica: int, now_ns: int, written: int, synced: int) -> LeftOut:
+        follower = self._followers.get(replica)
+        if follower is None:
+            return LeftOut(replica, MemberLack.CONNECTION)
+        lacks = self._lacks(follower, now_ns, written, synced)
+        if lacks is None:
+            return LeftOut(replica, MemberLack.SPEED if replica in self.slow else MemberLack.CONSENT)
+        return lacks
+
     def _may_join(self, follower: ReplicaProgress, now_ns: int, written: int, synced: int) -> bool:
-        """True for a follower that has all confirmed bytes, and all bytes of this log at the election: the previous leader may
-        have confirmed them. A member without progress always has all confirmed bytes, since it holds the confirmation back; it
-        must not join again at the moment at which it is left out."""
         known = self._set.group.replica(follower.id)
-        if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
-            return False
+        return known is not None and not known.learner and self._lacks(follower, now_ns, written, synced) is None
+
+    def _lacks(self, follower: ReplicaProgress, now_ns: int, written: int, synced: int) -> LeftOut | None:
+        """What a follower lacks to be a member; None: it has all confirmed bytes, and all bytes of this log at the election,
+        since the previous leader may have confirmed them.
+
+        A member without progress always has all confirmed bytes, since it holds the confirmation back; it must not join again
+        at the moment at which it is left out."""
+        known = self._set.group.replica(follower.id)
+        if follower.connection is None or known is None or known.incarnation != str(follower.incarnation):
+            return LeftOut(follower.id, MemberLack.CONNECTION)
         if _stands_still(follower, now_ns):
-            return False
+            return LeftOut(follower.id, MemberLack.PROGRESS)
         begin = self._log.begin
-        if follower.written < max(written, begin) or follower.synced < max(synced, begin):
-            return False
-        return self._log.written - follower.written <= NEAR_BYTES
+        lacks = max(max(written, begin) - follower.written, max(synced, begin) - follower.synced)
+        if lacks <= 0 and self._log.written - follower.written > NEAR_BYTES:
+            lacks = self._log.written - follower.written
+        return LeftOut(follower.id, MemberLack.RECORDS, lacks) if lacks > 0 else None
 
 
 def _stands_still(follower: ReplicaProgress, now_ns: int) -> bool:

@@ -42,6 +42,8 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("HearReplica", "refuses"): "",
     ("HearReplica", "remote"): {"of": "RemoteWord", "place": "", "lag_bytes": 0, "quiet_ms": 0},
     ("ReplicaHeard", "remote"): {"of": "RemoteWord", "place": "", "lag_bytes": 0, "quiet_ms": 0},
+    ("HearReplica", "left_out"): [],
+    ("ReplicaHeard", "left_out"): [],
     ("HearReplica", "identity"): "",
     ("HearReplica", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},
     ("ReplicaHeard", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},

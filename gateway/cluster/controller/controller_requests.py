@@ -291,7 +291,7 @@ class ControllerRequests:
                 self.elections.hurry()
             self.heartbeats.heard(
                 command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses,
-                command.aside, command.parted, command.remote,
+                command.aside, command.parted, command.remote, command.left_out,
             )  # fmt: skip
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)

@@ -80,15 +80,21 @@ def status(
 
 
 @cluster.command()
-def move(group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "") -> None:
-    """Have another replica lead a store group: one that is in sync. Clients reconnect to it; nothing is lost.
+def move(
+    group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: CA = "",
+    seconds: Annotated[float, typer.Option(min=0, help="Seconds to wait until a replica out of sync has what it lacks.")] = 15,
+) -> None:  # fmt: skip
+    """Have another replica lead a store group. Clients reconnect to it; nothing is lost.
+
+    One that is not in sync is waited for: the leader takes it in once it has all that is confirmed. Where the leader does not
+    reach it, another replica in sync leads meanwhile. Or it says why not.
 
     Example: headgate cluster move broker-a 2
     """
-    from gateway.cluster.operator import orders
+    from gateway.cluster.operator import moving
 
     with asked_controllers(at, key_file, ca) as controllers:
-        raise typer.Exit(orders.move(controllers, group, replica, typer.echo))
+        raise typer.Exit(moving.move(controllers, group, replica, seconds, typer.echo))
 
 
 @cluster.command()

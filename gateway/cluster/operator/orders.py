@@ -1,14 +1,14 @@
-"""Orders of an operator to the controllers: move a leader, remove replicas, give up a SyncStateSet, wait for full strength."""
+"""Orders of an operator to the controllers: remove replicas, set numbers, give up a SyncStateSet, wait for full strength."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, ElectLeader, PromoteLearner, RecoverGroup, SetAcks, SetMinInSync
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import CleanReplicas, GroupChange, PromoteLearner, RecoverGroup, SetAcks, SetMinInSync
 from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
@@ -26,32 +26,14 @@ JUST_STOPPED_S: Final = 4.0
 Say = Callable[[str], None]
 
 
-def move(controllers: ClusterControllers, name: str, replica: int, say: Say) -> int:
-    """Make a replica of the SyncStateSet lead. Raises ConfigError when it cannot."""
-    group, heard = controllers.group(name)
-    replica_of(group, replica)
-    if group.leader == replica:
-        say(f"replica {replica} leads {name} already, in epoch {group.leader_epoch}")
-        return DONE
-    if replica not in group.in_sync:
-        raise ConfigError(_not_in_sync(group, replica))
-    answer = controllers.change(ElectLeader(name, designated=replica))
-    if answer.refusal is GroupRefusal.ELECTION_FAILED:
-        alive = _ids([each.report.id for each in heard if each.alive])
-        raise ConfigError(f"replica {replica} is not alive with the log that it has in the set: alive are {alive}")
-    leads = answer.group is not None and answer.group.leader == replica  # an answer was lost, and the question repeated
-    after = made(None if leads else answer.refusal, answer.group)
-    say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; replica {group.leader or 'none'} led before")
-    say(next_step(after))
-    return DONE
+class GroupOrders(Protocol):
+    """Questions and changes of a store group, as ClusterControllers has them."""
 
+    def group(self, name: str) -> Heard:
+        """The group, with the last reports of its replicas. Raises ConfigError when there is none."""
 
-def _not_in_sync(group: StoreGroup, replica: int) -> str:
-    why = f"replica {replica} is not in sync, and would lack records: in sync are {_ids(group.in_sync)}"
-    others = [each for each in group.in_sync if each != group.leader]
-    if not others:
-        return f"{why}. Wait until it is: headgate cluster repair {group.name}"
-    return f"{why}. Move to {others[0]} first, if the leader does not reach replica {replica}: the next one takes it in"
+    def change(self, change: GroupChange) -> GroupAnswer:
+        """Make a change."""
 
 
 def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], even_living: bool, say: Say) -> int:
@@ -68,7 +50,7 @@ def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], 
     if answer.refusal is GroupRefusal.ALIVE:
         raise ConfigError(f"{GroupRefusal.ALIVE.value}: stop it first, or give --even-living")
     if answer.refusal is GroupRefusal.LAST_MEMBER:
-        raise ConfigError(f"{GroupRefusal.LAST_MEMBER.value}: in sync are {_ids(group.in_sync)}. Wait until another one is")
+        raise ConfigError(f"{GroupRefusal.LAST_MEMBER.value}: in sync are {ids_text(group.in_sync)}. Wait until another one is")
     if answer.refusal is not None:
         raise ConfigError(answer.refusal.value)
     if answer.group is None:
@@ -253,7 +235,7 @@ def await_strength(controllers: ClusterControllers, names: Sequence[str], wanted
 def _say_whole(groups: Sequence[Heard], wanted: int, say: Say) -> None:
     """Say which replicas are in sync: one that was started just now is not among them before it has registered."""
     for group, _ in groups:
-        say(f"{group.name}: all {len(group.members)} replicas are in sync: {_ids(group.in_sync)}")
+        say(f"{group.name}: all {len(group.members)} replicas are in sync: {ids_text(group.in_sync)}")
     if not wanted:
         say("a replica that has not registered yet was not waited for: --replicas N waits until there are N")
 
@@ -274,12 +256,13 @@ def replica_of(group: StoreGroup, replica: int) -> StoreReplica:
     found = group.replica(replica)
     if found is None:
         raise ConfigError(
-            f"store group {group.name} has no replica {replica}: it has {_ids([each.id for each in group.replicas])}"
+            f"store group {group.name} has no replica {replica}: it has {ids_text([each.id for each in group.replicas])}"
         )
     return found
 
 
-def _ids(found: Sequence[int]) -> str:
+def ids_text(found: Sequence[int]) -> str:
+    """Ids of replicas, text for people."""
     return ", ".join(map(str, found)) or "none"
 
 

@@ -14,13 +14,12 @@ from domain.controller.change import FoundGroup
 from domain.controller.group import StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
-from gateway.cluster.operator.controllers import ClusterControllers
 from gateway.cluster.operator.next_steps import next_step
-from gateway.cluster.operator.orders import DONE, Say, ends_of, made, replica_of, said
+from gateway.cluster.operator.orders import DONE, GroupOrders, Say, ends_of, made, replica_of, said
 from gateway.cluster.operator.status import REPLICA_TITLES, headline, replica_rows
 
 
-def restore(controllers: ClusterControllers, name: str, replica: int, replicas: int, accept_loss: bool, say: Say) -> int:
+def restore(controllers: GroupOrders, name: str, replica: int, replicas: int, accept_loss: bool, say: Say) -> int:
     """Show the logs of the replicas of a group, and let it go on with one of them. Raises ConfigError when it is refused.
 
     replica      whose log it is; 0: the longest one, or none while `replicas` is 0

@@ -66,9 +66,13 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
         ]  # fmt: skip
         slow = {each.report.id for each in heard if each.standing.fitness is Fitness.SLOW}
         refuses = {each.report.id: each.refuses for each in heard if each.alive and each.refuses}
+        by_leader = {
+            each.replica: each.why for word in heard if word.alive and word.report.id == group.leader for each in word.left_out
+        }
         for replica in group.replicas:
             if not replica.learner and not group.is_in_sync(replica) and not group.is_forgotten:
-                why = refuses.get(replica.id) or _why_out(group, replica, alive, slow)
+                told = by_leader.get(replica.id) if replica.id in alive else ""
+                why = refuses.get(replica.id) or told or _why_out(group, replica, alive, slow)
                 found.append(f"store group {group.name}: replica {replica.id} is not in sync: {why}")
     return found
 

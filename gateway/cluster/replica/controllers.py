@@ -13,6 +13,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
+from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ReplicaHeard
 from domain.errors import Failure
@@ -53,6 +54,7 @@ class GroupListener:
     measure   what this replica has measured since it was last called, for its heartbeats
     aside     what its data directory keeps that was set aside
     remote    where it is and what it lacks, LOCAL: it is no remote replica
+    left_out  of a leader: the replicas that are not in sync, with what they lack
     """
 
     changed: Callable[[StoreGroup], None]
@@ -60,6 +62,7 @@ class GroupListener:
     measure: Callable[[], ReplicaFigures | None]
     aside: Callable[[], KeptAside]
     remote: Callable[[], RemoteWord]
+    left_out: Callable[[], tuple[LeftOut, ...]]
 
 
 class GroupWord(NamedTuple):
@@ -276,6 +279,7 @@ class GroupControllers:
         fields = asking.heartbeat(
             self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity,
             aside, self._parted, LOCAL if listener is None else listener.remote(),
+            () if listener is None else listener.left_out(),
         )  # fmt: skip
         for link in self._links:
             if not link.in_flight:

@@ -16,6 +16,7 @@ from domain.admin.replica import ReplicaState
 from domain.controller.answer import GroupRefusal
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
+from domain.controller.left_out import LeftOut
 from domain.controller.remote import RemoteWord
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
@@ -120,7 +121,8 @@ class ReplicaTerm:
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
-        self._controllers.attach(GroupListener(self.heard, self._told_slow, self._measure, self._place.aside, self._remote))
+        listener = GroupListener(self.heard, self._told_slow, self._measure, self._place.aside, self._remote, self._left_out)
+        self._controllers.attach(listener)
         self.meter.start()
         self._registering.start(self.why)
         self._log_repairs.begin(self._follower.parts)
@@ -297,6 +299,10 @@ class ReplicaTerm:
 
     def _remote(self) -> RemoteWord:
         return self._following.remote() if self._led is None else RemoteWord(self._place.remote)
+
+    def _left_out(self) -> tuple[LeftOut, ...]:
+        led = self.leading
+        return () if led is None else led.review.left_out(self._clock.monotonic_ns(), led.written, led.synced)
 
     def _measure(self) -> ReplicaFigures:
         return self._owner.measure()

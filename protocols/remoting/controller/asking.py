@@ -11,12 +11,13 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
+from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ControllerFound, ReplicaHeard
 from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
-from protocols.remoting.controller.heartbeat import FENCE, FIGURES, PATHS, REMOTE, paths_text
+from protocols.remoting.controller.heartbeat import FENCE, FIGURES, LEFT_OUT, PATHS, REMOTE, left_out_text, paths_text
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
@@ -91,10 +92,10 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
 def heartbeat(
     cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
     run: str = "", refuses: str = "", identity: str = "", aside: KeptAside = NOTHING, parted: int = 0,
-    remote: RemoteWord = LOCAL,
+    remote: RemoteWord = LOCAL, left_out: Sequence[LeftOut] = (),
 ) -> Mapping[str, str]:  # fmt: skip
     """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. The last
-    six as in HearReplica."""
+    seven as in HearReplica."""
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
@@ -109,6 +110,7 @@ def heartbeat(
         **({"setAside": f"{aside.folders}:{aside.size}"} if aside.folders else {}),
         **({"parted": str(parted)} if parted else {}),
         **({REMOTE: f"{remote.lag_bytes}:{remote.quiet_ms}:{remote.place}"} if remote.place else {}),
+        **({LEFT_OUT: left_out_text(left_out)} if left_out else {}),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

@@ -17,6 +17,7 @@ from domain.controller.group import (
     StoreReplica,
 )
 from domain.controller.health import Fitness, ReplicaFigures, Standing
+from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import RemoteWord
 from domain.controller.request import ReplicaHeard
 from domain.set_aside import NOTHING, KeptAside
@@ -26,6 +27,7 @@ from protocols.remoting.wire import bean
 from protocols.remoting.wire.bean import Bean
 
 _HEARD: Final = "heard"
+_LEFT_OUT: Final = "leftOut"
 _FIGURES: Final = 6
 """Number of figures of a replica that are written; the paths of a leader are not."""
 
@@ -79,6 +81,11 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "refuses": heard.refuses,
             **({"setAside": list(heard.aside)} if heard.aside.folders else {}),
             **({"remote": heard.remote._asdict()} if heard.remote.place else {}),
+            **(
+                {_LEFT_OUT: [[each.replica, each.lack.name, each.lacks_bytes] for each in heard.left_out]}
+                if heard.left_out
+                else {}
+            ),
         }
         if heard.figures is not None:
             words["figures"] = list(heard.figures[:_FIGURES])
@@ -147,7 +154,7 @@ def _read_heard(found: Bean) -> ReplicaHeard:
     return ReplicaHeard(
         report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
         _read_figures(said.get("figures")), bean.text(said, "refuses"), _read_aside(said.get("setAside")),
-        _read_remote(bean.table(said, "remote")),
+        _read_remote(bean.table(said, "remote")), _read_left_out(said.get(_LEFT_OUT, [])),
     )  # fmt: skip
 
 
@@ -161,6 +168,17 @@ def _read_aside(found: object) -> KeptAside:
 
 def _read_remote(found: Bean) -> RemoteWord:
     return RemoteWord(bean.text(found, "place"), bean.number(found, "lag_bytes"), bean.number(found, "quiet_ms"))
+
+
+def _read_left_out(found: object) -> tuple[LeftOut, ...]:
+    """The words of a leader; a lack that a later version has named is left out."""
+    if not isinstance(found, list) or len(found) > REPLICAS_MAX or not all(isinstance(each, list) for each in found):
+        raise RequestError(codes.INVALID_PARAMETER, "replicas that are not in sync are [id, lack, bytes]")
+    return tuple(
+        LeftOut(each[0], MemberLack[each[1]], each[2])
+        for each in found
+        if list(map(type, each)) == [int, str, int] and each[1] in MemberLack.__members__
+    )
 
 
 def _read_standing(said: Bean) -> Standing:

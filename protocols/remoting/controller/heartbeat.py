@@ -10,6 +10,7 @@ from typing import Final
 
 from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, REPLICAS_MAX, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
 from domain.controller.health import UNMEASURED, ReplicaFigures
+from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, PLACE_CHARS_MAX, RemoteWord
 from domain.controller.request import HearReplica
 from domain.event import Event
@@ -26,6 +27,8 @@ PATHS: Final = "pathMicros"
 """Ext field of the paths, which only a leader says: `replica:microseconds`, separated by commas."""
 REMOTE: Final = "remote"
 """Ext field of a remote replica."""
+LEFT_OUT: Final = "leftOut"
+"""Ext field of replicas that are not in sync, which only a leader says: `replica:lack:bytes`, separated by commas."""
 FENCE: Final = "fence"
 """Ext field of ReplicaReport.fence."""
 
@@ -58,7 +61,7 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     heard = HearReplica(
         Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity,
         _aside(args.text("setAside", "")), max(_within(args, "parted", 0), 0),
-        _remote(args.text(REMOTE, "")),
+        _remote(args.text(REMOTE, "")), _left_out(args.text(LEFT_OUT, "")),
     )  # fmt: skip
     return (heard,)
 
@@ -98,6 +101,22 @@ def _remote(text: str) -> RemoteWord:
     if len(text) > 2 * _PATH_CHARS_MAX or not _is_number(lag) or not _is_number(quiet) or not place:
         return LOCAL
     return RemoteWord(place[:PLACE_CHARS_MAX], min(int(lag), NUMBER_MAX), min(int(quiet), NUMBER_MAX))
+
+
+def left_out_text(left_out: Sequence[LeftOut]) -> str:
+    """The ext field LEFT_OUT."""
+    return ",".join(f"{each.replica}:{each.lack.name}:{each.lacks_bytes}" for each in left_out)
+
+
+def _left_out(text: str) -> tuple[LeftOut, ...]:
+    """The words that `left_out_text` wrote. Malformed ones, and those of a later version, are left out, as with figures."""
+    found: list[LeftOut] = []
+    for each in text.split(",", REPLICAS_MAX)[:REPLICAS_MAX] if text else ():
+        replica, _, rest = each.partition(":")
+        name, _, lacks = rest.partition(":")
+        if len(each) <= 2 * _PATH_CHARS_MAX and _is_number(replica) and _is_number(lacks) and name in MemberLack.__members__:
+            found.append(LeftOut(min(int(replica), NUMBER_MAX), MemberLack[name], min(int(lacks), NUMBER_MAX)))
+    return tuple(found)
 
 
 def _is_number(text: str) -> bool:

@@ -12,22 +12,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from domain.admin.topic import PutTopic
 from domain.command import Send
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import FoundGroup, GroupChange
 from domain.controller.group import StoreGroup
-from domain.controller.request import ChangeGroup, GroupChanged
+from domain.errors import ConfigError
 from domain.event import Done, Sent
 from domain.limits import MILLISECOND_NS
 from domain.message.message import Message
 from domain.topic.topic import Durability, Topic
+from gateway.cluster.operator import restoring
 from gateway.cluster.replica import identity
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.operators import OperatorTool
 from tests.simulation.cluster.store_node import StoreNode, log_part
 from tests.simulation.kit.bugs import HistoryError
 from tests.simulation.kit.disk import MemoryDisk
@@ -203,11 +205,14 @@ class LossScene:
 
     def _restore(self) -> None:
         """An operator restores the controllers from the longest log."""
-        group = self._group()
-        longest = max(group.replicas, key=lambda each: (each.epoch, each.position))
-        answer = _change(self.cluster, FoundGroup(group.name, longest.id))
-        if answer.answer.refusal not in (None, GroupRefusal.HAS_MEMBERS):
-            raise HistoryError(f"{self.kind}: the controllers are not restored: {answer.answer.refusal}")
+        cluster = self.cluster
+        try:
+            restoring.restore(
+                OperatorTool(cluster), cluster.groups[0].name, 0, STORES, False, partial(cluster.timeline.note, "operator")
+            )
+        except ConfigError as error:
+            if GroupRefusal.HAS_MEMBERS.value not in str(error):
+                raise HistoryError(f"{self.kind}: the controllers are not restored: {error}") from None
 
     def _added(self, files: dict[str, bytes]) -> StoreNode:
         """One more machine, with a directory, which no checker knows as a replica."""
@@ -269,23 +274,6 @@ def _ask(cluster: Cluster, node: StoreNode, asked: PutTopic | Send) -> object:
             break
         cluster.clock.run_for(100)
     return next(iter(recorder.take()), None)
-
-
-def _change(cluster: Cluster, change: GroupChange) -> GroupChanged:
-    """A change of an operator, by the controller that leads."""
-    for _ in range(100):
-        for node in cluster.controllers:
-            requests = node.requests
-            if requests is None or requests.member is None or not requests.member.leads:
-                continue
-            recorder = EventRecorder()
-            requests.verbs[ChangeGroup](recorder.connection, ChangeGroup(1, change))
-            cluster.clock.run_for(1_000)
-            found = next(iter(recorder.take()), None)
-            if isinstance(found, GroupChanged):
-                return found
-        cluster.clock.run_for(500)
-    raise HistoryError("no controller makes the change of the operator")
 
 
 def _files(machine: Machine) -> dict[str, bytes]:

@@ -15,10 +15,15 @@ from controller.groups.replica_reports import informed
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import CleanReplicas, ElectLeader, GroupChange, SetAcks, SetMinInSync
 from domain.controller.group import StoreGroup
+from domain.controller.request import ChangeGroup, GroupChanged, ListStoreGroups, StoreGroupsListed
+from domain.errors import ConfigError
 from domain.limits import MILLISECOND_NS
 from gateway.cluster.controller.controller_requests import ControllerRequests
 from gateway.cluster.replica import identity
+from protocols.remoting.controller.asking import Heard
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.cluster.controller_node import ControllerNode
+from tests.simulation.kit.bugs import HistoryError
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
@@ -34,6 +39,7 @@ ADDED_MAX: Final = 1
 """Replicas that are added to a group in a run."""
 GONE_MS: Final = 4_000
 """A replica that has ended is dead for the controllers within this time."""
+ANSWERED_MS: Final = 60_000
 HAND_OVER_MS: Final = 3_000
 """How long a node that stops waits for the election of another one, as in gateway.node.roles.replica."""
 
@@ -46,6 +52,50 @@ def change_group(cluster: Cluster, change: GroupChange) -> None:
         now_ms = node.clock.monotonic_ns() // MILLISECOND_NS
         group = leading[1].member.groups.group(change.group)
         leading[1].member.change(informed(change, group, controlling.heartbeats, now_ms), _unread)
+
+
+def asked(cluster: Cluster, command: ChangeGroup | ListStoreGroups) -> GroupChanged | StoreGroupsListed:
+    """The answer of the controller that leads. Raises HistoryError when none answers within ANSWERED_MS."""
+    end_ns = cluster.clock.monotonic_ns() + ANSWERED_MS * MILLISECOND_NS
+    while cluster.clock.monotonic_ns() < end_ns:
+        leading = _leading(cluster)
+        if leading is not None:
+            recorder = EventRecorder()
+            leading[1].verbs[type(command)](recorder.connection, command)
+            for _ in range(40):
+                cluster.clock.run_for(100)
+                if recorder.recorded:
+                    break
+            found = next(iter(recorder.take()), None)
+            if isinstance(found, GroupChanged | StoreGroupsListed):
+                return found
+        cluster.clock.run_for(250)
+    raise HistoryError(f"no controller answers within {ANSWERED_MS} ms: {command}")
+
+
+class OperatorTool:
+    """What `headgate cluster` asks the controllers, in a simulated cluster: a GroupOrders."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def group(self, name: str) -> Heard:
+        """As ClusterControllers.group."""
+        found = asked(self._cluster, ListStoreGroups(1, names=(name,)))
+        assert isinstance(found, StoreGroupsListed)
+        if not found.groups:
+            raise ConfigError(f"there is no store group {name}")
+        return found.groups[0][0], tuple(found.groups[0][1])
+
+    def change(self, change: GroupChange) -> GroupAnswer:
+        """As ClusterControllers.change."""
+        found = asked(self._cluster, ChangeGroup(1, change))
+        assert isinstance(found, GroupChanged)
+        return found.answer
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self._cluster.clock.run_for(seconds * 1_000)
 
 
 def _leading(cluster: Cluster) -> tuple[ControllerNode, ControllerRequests] | None:

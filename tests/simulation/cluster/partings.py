@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Final, final
 
 import pytest
 
 from domain.controller.change import ElectLeader
+from domain.errors import ConfigError
 from domain.topic.topic import Durability, Topic
+from gateway.cluster.operator import moving
 from gateway.cluster.replica import cut_off
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.cluster.gateway_node import GatewayNode
 from tests.simulation.cluster.machine import Machine
-from tests.simulation.cluster.operators import change_group
+from tests.simulation.cluster.operators import OperatorTool, change_group
 from tests.simulation.cluster.store_node import StoreNode
 from tests.simulation.kit.bugs import HistoryError
 from tests.simulation.kit.clock import VirtualClock
@@ -32,6 +35,8 @@ LEFT_MS: Final = 3_200
 WHOLE_MS: Final = 40_000
 """Time after the end of a parting within which all replicas are in sync."""
 ROUNDS: Final = 3
+MOVE_S: Final = 15.0
+"""Longest wait of an operator for a replica to be taken in: the default of `headgate cluster move`."""
 TOPIC: Final = "sent"
 JOLT_MS: Final = (1_000, 350)
 """How often a leader stands still that is short of processor time, and for how long."""
@@ -171,6 +176,52 @@ class Partings:
                 self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
         return self
 
+    def run_joined(self) -> Partings:
+        """A follower is parted from the leader alone, or was down, so that it is not in sync: an operator makes it lead in one
+        step, and nothing is lost. Raises HistoryError."""
+        cluster = self.cluster
+        with cluster.timeline.with_logs():
+            self._begin()
+            for _ in range(ROUNDS):
+                leader = cluster.leader()
+                assert leader is not None
+                self._order(self._left_out(leader, cluster.chance.choice(self._followers(leader))))
+                self._serves("the move to a replica that was not in sync")
+                cluster.net.heal()
+                self._wait("all replicas to be in sync", WHOLE_MS, self._is_whole)
+        return self
+
+    def _followers(self, leader: StoreNode) -> list[StoreNode]:
+        return [each for each in self.cluster.groups[0].stores if each is not leader]
+
+    def _left_out(self, leader: StoreNode, follower: StoreNode) -> int:
+        """The id of a follower that is parted from the leader, or was killed and begins again, and is not in sync."""
+        assert follower.life is not None
+        number, cluster = follower.life.own, self.cluster
+        is_killed = cluster.chance.random() < 0.5
+        if is_killed:
+            follower.end("killed")
+        else:
+            cluster.net.blocked |= {(origin.host, to.host) for origin, to in between([leader], [follower])}
+        self._wait(f"replica {number} to be left out", SERVICE_MS, lambda: not self._is_member(number))
+        if is_killed:
+            follower.start()
+        return number
+
+    def _order(self, replica: int) -> None:
+        """`headgate cluster move`."""
+        cluster, tool = self.cluster, OperatorTool(self.cluster)
+        say: Callable[[str], None] = partial(cluster.timeline.note, "operator")
+        try:
+            moving.move(tool, cluster.groups[0].name, replica, MOVE_S, say, tool.sleep)
+        except ConfigError as error:
+            raise self._wrong(f"replica {replica} does not lead: {error}") from None
+        self._wait(f"replica {replica} to lead", 2_000, lambda: self._leads(replica))
+
+    def _is_member(self, replica: int) -> bool:
+        found = self.cluster.checkers.group()
+        return found is not None and replica in found.in_sync
+
     def _move(self) -> None:
         """What `headgate cluster move` does, with a member that the seed chooses."""
         found = self.cluster.checkers.group()
@@ -264,6 +315,11 @@ def run_jolted(seed: int) -> Partings:
 def run_moved(seed: int) -> Partings:
     """One run in which an operator moves the leadership away from a parted leader. Raises HistoryError."""
     return Partings(seed, stores=3).run_moved()
+
+
+def run_joined(seed: int) -> Partings:
+    """One run in which an operator makes replicas lead that are not in sync. Raises HistoryError."""
+    return Partings(seed, stores=3).run_joined()
 
 
 def run_last(seed: int) -> Partings:

@@ -23,6 +23,7 @@ from domain.controller.change import (
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
 from domain.controller.group import REPLICAS_MAX, ReplicaReport, SetMember, StoreGroup, StoreReplica
 from domain.controller.health import Fitness, ReplicaFigures, Standing
+from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import (
     ChangeGroup,
@@ -36,9 +37,10 @@ from domain.controller.request import (
 )
 from domain.event import Event
 from protocols.remoting import codes
-from protocols.remoting.controller import asking, change_form, peer
+from protocols.remoting.controller import asking, change_form, group_form, peer
 from protocols.remoting.controller.sync_state import role_changed
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, refusal_of, reply_to
 
@@ -237,3 +239,48 @@ def test_a_heartbeat_says_where_a_remote_replica_is_and_since_when_it_takes_no_l
     for wrong in ("", "1:2:", "x:2:a", f"{'9' * 90}:1:a"):
         found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "remote": wrong}), HearReplica)
         assert found.remote == LOCAL, "a heartbeat counts without it, too"
+
+
+def test_a_leader_says_what_replicas_lack_that_are_not_in_sync() -> None:
+    lacks = (LeftOut(3, MemberLack.RECORDS, 4_096), LeftOut(5, MemberLack.CONNECTION))
+    report = ReplicaReport(1, "log-1", 5, 812)
+    fields = asking.heartbeat("main", NAME, "h1:10912", report, 3_000, left_out=lacks)
+    found = command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica)
+    assert found.left_out == lacks
+    listed = group_form.read(
+        bean.read(fastjson.dumps(group_form.write(GROUP, [ReplicaHeard(report, 1, True, left_out=lacks)])))
+    )
+    assert listed[1][0].left_out == lacks
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("", ()), ("3", ()), ("3:SPEED", ()), ("x:SPEED:0", ()), ("3:SPEED:-1", ()), (f"{'9' * 90}:SPEED:0", ()),
+        ("3:OF_A_LATER_VERSION:7,4:SPEED:0", (LeftOut(4, MemberLack.SPEED),)),
+        (",".join(["4:SPEED:0"] * 99), (LeftOut(4, MemberLack.SPEED),) * REPLICAS_MAX),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_of_the_word_of_a_leader_is_left_out(text: str, kept: tuple[LeftOut, ...]) -> None:
+    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaReport(1, "log-1"), 3_000)
+    found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "leftOut": text}), HearReplica)
+    assert found.left_out == kept
+
+
+@pytest.mark.parametrize("words", [[], [[3, "OF_A_LATER_VERSION", 0]], [[3, [], 0]], [[True, "SPEED", 0]], [["3"]], [[]]])
+def test_a_word_of_a_leader_that_a_tool_cannot_read_is_left_out(words: list[object]) -> None:
+    assert _read_with(leftOut=words).left_out == ()
+
+
+@pytest.mark.parametrize("wrong", [{"leftOut": 3}, {"leftOut": ["3"]}])
+def test_what_is_no_word_of_a_replica_is_no_answer(wrong: dict[str, object]) -> None:
+    with pytest.raises(RequestError):
+        _read_with(**wrong)
+
+
+def _read_with(**fields: object) -> ReplicaHeard:
+    """What was heard of the first replica of GROUP, with these fields of the JSON."""
+    written = group_form.write(GROUP, [ReplicaHeard(ReplicaReport(GROUP.replicas[0].id, "log-1"), 1, True)])
+    found = bean.read(fastjson.dumps(written))
+    bean.table(bean.beans(found, "replicas")[0], "heard").update(fields)
+    return group_form.read(found)[1][0]
