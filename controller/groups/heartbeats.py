@@ -190,6 +190,10 @@ class Heartbeats:
         alive = [each.id for each in group.replicas if self.is_alive(group.name, each.id, now_ms)]
         return tuple(self._heard[group.name, each].report for each in alive)
 
+    def reports(self, group: StoreGroup) -> tuple[ReplicaReport, ...]:
+        """Last reports of a group's replicas, alive or not."""
+        return tuple(self._heard[group.name, each.id].report for each in group.replicas if (group.name, each.id) in self._heard)
+
     def words(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaHeard, ...]:
         """Last heartbeats of a group's replicas, of those that have sent one."""
         found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
@@ -222,7 +226,7 @@ class Heartbeats:
         if group.leader and (not self.is_dead(group.name, group.leader, now_ms) or self.may_return(group, now_ms)):
             return False
         live = self.live(group, now_ms)
-        return bool(electorate(group, live)) and not group.lacks_election(live)
+        return bool(electorate(group, live)) and not group.lacks_election(self.reports(group))
 
 
 def _lost_ms(heard: HeartbeatKept) -> int:

@@ -20,7 +20,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetAcks,
 )
-from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
+from domain.controller.group import EPOCH_SAID_MAX, UNKNOWN, ReplicaReport, StoreGroup
 
 
 def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupChange:
@@ -35,8 +35,10 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
             return replace(change, live=live)
         epoch = group.leader_epoch if change.leader_epoch == ANY_EPOCH else change.leader_epoch
         return replace(change, live=live, leader_epoch=epoch, fenced=tuple(each.id for each in live if each.fence == epoch))
-    if isinstance(change, RecoverGroup | PromoteLearner | FoundGroup):
+    if isinstance(change, RecoverGroup | PromoteLearner):
         return replace(change, live=heartbeats.live(group, now_ms))
+    if isinstance(change, FoundGroup):
+        return replace(change, live=_above(group, heartbeats.live(group, now_ms), heartbeats.reports(group)))
     if isinstance(change, ApplyId):
         return replace(change, dead=_lost(change, group, heartbeats, now_ms))
     if isinstance(change, AlterSet):
@@ -44,6 +46,18 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
     if isinstance(change, CleanReplicas):
         return replace(change, live=tuple(each.id for each in heartbeats.live(group, now_ms)))
     return change
+
+
+def _above(group: StoreGroup, live: Iterable[ReplicaReport], said: Iterable[ReplicaReport]) -> tuple[ReplicaReport, ...]:
+    """Reports for a change that begins in an epoch above those that they state: above the newest state that was seen, too.
+
+    Commands have no such states. When one proves that this is an older copy, live replicas of this group state an epoch for it.
+    """
+    proofs = [max(each.epoch, each.seen.leader_epoch) for each in said if group.is_behind(each)]
+    if not proofs:
+        return tuple(live)
+    least = min(max(group.newest_led + 1, *proofs), EPOCH_SAID_MAX)
+    return tuple(replace(each, epoch=max(each.epoch, least)) for each in live)
 
 
 def _lost(change: ApplyId, group: StoreGroup, heartbeats: Heartbeats, now_ms: int) -> tuple[int, ...]:
@@ -62,7 +76,7 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
     """
     if group is None:
         return None
-    if isinstance(change, ElectLeader) and group.lacks_election(heartbeats.live(group, now_ms)):
+    if isinstance(change, ElectLeader) and group.lacks_election(heartbeats.reports(group)):
         return GroupRefusal.FORGOTTEN
     if isinstance(change, RegisterReplica) and heartbeats.runs_elsewhere(group.name, change.id, change.run, now_ms):
         return GroupRefusal.RUNS_ELSEWHERE

@@ -34,6 +34,19 @@ def differ(one: str, other: str) -> bool:
     return one != other and "" not in (one, other)
 
 
+class StateSeen(NamedTuple):
+    """The newest state with a leader that a replica has seen of its group. Both numbers only ascend.
+
+    A SyncStateSet may change without an election: controllers that know an older one of the same epoch have an older copy.
+    """
+
+    leader_epoch: int = 0
+    set_epoch: int = 0
+
+
+NOTHING_SEEN: Final = StateSeen()
+
+
 class SetMember(NamedTuple):
     """A member of a SyncStateSet.
 
@@ -53,6 +66,7 @@ class ReplicaReport:
     priority      a lower one is preferred among equal logs; PRIORITY_LAST and above: by its Fitness, whatever the logs
     fence         leader epoch of a group without a leader, from which on the replica takes bytes of no leader: its log stays as
                   it is reported here until it learns of a newer epoch. 0: it follows, or leads; UNKNOWN: an earlier version
+    seen          newest state of the group that the replica has seen; NOTHING_SEEN: none, or an earlier version
     """
 
     id: int
@@ -61,6 +75,7 @@ class ReplicaReport:
     position: int = UNKNOWN
     priority: int = PRIORITY_LAST
     fence: int = UNKNOWN
+    seen: StateSeen = NOTHING_SEEN
 
     @property
     def member(self) -> SetMember:
@@ -203,11 +218,21 @@ class StoreGroup:
         """
         return any(self.is_newer(each, each.epoch) for each in self.replicas)
 
-    def lacks_election(self, live: Iterable[ReplicaReport]) -> bool:
-        """True when it is forgotten, or a live replica reports such a log."""
-        logs = {each.member: each for each in self.replicas}
-        found = ((logs.get(each.member), each.epoch) for each in live)
-        return self.is_forgotten or any(replica is not None and self.is_newer(replica, epoch) for replica, epoch in found)
+    def lacks_election(self, said: Iterable[ReplicaReport]) -> bool:
+        """True when it is forgotten, or a replica has reported such a log, or that it has seen a newer SyncStateSet."""
+        return self.is_forgotten or any(self.is_behind(each) for each in said)
+
+    def is_behind(self, report: ReplicaReport) -> bool:
+        """True when a report proves that this state is an older one."""
+        replica = self.replica(report.id)
+        if replica is None or replica.member != report.member:
+            return False
+        return self.is_newer(replica, report.epoch) or (self._is_own(replica) and self.is_older_than(report.seen))
+
+    def is_older_than(self, seen: StateSeen) -> bool:
+        """True when the newest state that a replica of this group has seen is a later one, of a SyncStateSet or an election
+        that is not known. Before the first election no state proves anything."""
+        return bool(self.members) and (self.newest_led, self.set_epoch) < seen <= (EPOCH_SAID_MAX, NUMBER_MAX)
 
     def is_newer(self, replica: StoreReplica, epoch: int) -> bool:
         """True when the log of `replica`, whose newest record is of `epoch`, was in an election of this group after the newest
@@ -215,9 +240,15 @@ class StoreGroup:
         nobody leads has no records."""
         if not self.members:
             return epoch > 0
-        is_own = replica.member in self.members or (bool(self.identity) and replica.identity == self.identity)
-        newest = self.leader_epoch if self.leader else self.leader_epoch - 1
-        return is_own and newest < epoch <= EPOCH_SAID_MAX
+        return self._is_own(replica) and self.newest_led < epoch <= EPOCH_SAID_MAX
+
+    def _is_own(self, replica: StoreReplica) -> bool:
+        return replica.member in self.members or (bool(self.identity) and replica.identity == self.identity)
+
+    @property
+    def newest_led(self) -> int:
+        """The newest epoch in which somebody led, or may have."""
+        return self.leader_epoch if self.leader else self.leader_epoch - 1
 
     @property
     def lacking(self) -> tuple[int, ...]:

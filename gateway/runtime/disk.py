@@ -22,7 +22,7 @@ _ENTRIES: Final = frozenset(
     (
         "abort", "begin-anew", "begin-anew-gone", "checkpoint", "clock_ms", "controller", "figures", "heir", "index", "keys",
         LOCK_NAME, "log", "lost+found", "promise", "rebuild", "replica", "replica-controllers", "replica-group", "replica-node",
-        "replica-runs", "replicated", "room", "set-aside",
+        "replica-runs", "replica-seen", "replicated", "room", "set-aside",
         "snapshot", "state-replicas", "store-replicas", "tls",
     )
 )  # fmt: skip

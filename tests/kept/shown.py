@@ -44,6 +44,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ReplicaHeard", "remote"): {"of": "RemoteWord", "place": "", "lag_bytes": 0, "quiet_ms": 0},
     ("HearReplica", "left_out"): [],
     ("ReplicaHeard", "left_out"): [],
+    ("ReplicaReport", "seen"): {"of": "StateSeen", "leader_epoch": 0, "set_epoch": 0},
     ("HearReplica", "identity"): "",
     ("HearReplica", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},
     ("ReplicaHeard", "aside"): {"of": "KeptAside", "folders": 0, "size": 0},

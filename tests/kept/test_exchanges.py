@@ -12,6 +12,7 @@ from tests.kept.exchanges.exchange import Exchanges
 from tests.kept.exchanges.families import FAMILIES
 from tests.kept.exchanges.identities import IDENTITIES
 from tests.kept.exchanges.keeping import KEEPING
+from tests.kept.exchanges.left_out import LEFT_OUT
 from tests.kept.exchanges.orders import ORDERS
 from tests.kept.exchanges.questions import QUESTIONS
 from tests.kept.exchanges.remotes import REMOTES
@@ -56,6 +57,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-remotes", REMOTES),
         ("since-reports", REPORTED),
         ("since-endings", ENDINGS),
+        ("since-left-out", LEFT_OUT),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:

@@ -29,7 +29,7 @@ def restore(controllers: GroupOrders, name: str, replica: int, replicas: int, ac
     group, heard = controllers.group(name)
     for line in logs(group, heard):
         say(line)
-    if group.members and not group.lacks_election([each.report for each in heard if each.alive]):
+    if group.members and not group.lacks_election([each.report for each in heard]):
         raise ConfigError(f"nothing was changed: {GroupRefusal.HAS_MEMBERS.value}")
     ends = {each.id: ends_of(group, heard)[each.id] for each in group.replicas if not each.learner}
     longest = max(ends, key=lambda each: ends[each], default=0)

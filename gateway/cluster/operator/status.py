@@ -48,7 +48,7 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
         found.append("no store group has registered: its replicas are not started, or look for other controllers")
     for group, heard in groups:
         alive = {each.report.id for each in heard if each.alive}
-        if group.leader and group.lacks_election([each.report for each in heard if each.alive]):
+        if group.leader and group.lacks_election([each.report for each in heard]):
             found.append(f"store group {group.name}: {GroupRefusal.FORGOTTEN.value} {group.name}")
         if not group.leader:
             found.append(f"store group {group.name}: nobody leads{_why_nobody(group, alive)}")

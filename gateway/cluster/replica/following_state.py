@@ -253,6 +253,8 @@ class FollowingState:
         term, why = self._term, ""
         if group.leader_epoch >= term.epoch:
             why = refusal_of(group, term.own, self._follower, self._place.learner)
+            if not (why or group.leader) and group.is_older_than(self._place.identity.seen):
+                why = f"{GroupRefusal.FORGOTTEN.value} {group.name}"
         if why and why != self._controllers.refuses:
             log.warning("store group %s: %s", group.name, why)
         self._controllers.refuses = why or self._strange

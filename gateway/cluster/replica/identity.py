@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final, final
 
 from domain.address import endpoint_of, endpoint_text
-from domain.controller.group import REPLICAS_MAX, TEXT_BYTES_MAX, differ
+from domain.controller.group import NOTHING_SEEN, REPLICAS_MAX, TEXT_BYTES_MAX, StateSeen, StoreGroup, differ
 from domain.errors import StoreError
 from domain.message.crc32 import crc32
 from domain.ports import Disk, Entropy
@@ -21,8 +22,13 @@ RUNS_KEPT: Final = RUNS_MAX // 2
 """Runs that stay in the file after a registration; the others leave room for processes that do not register."""
 GROUP: Final = "replica-group"
 """File with the identity of the store group of the log, and the CRC-32 of its text: `HEX CRC`. Without it the log has none."""
+SEEN: Final = "replica-seen"
+"""File with the newest state of the store group that was seen, the identity of that group, and the CRC-32 of these:
+`LEADER_EPOCH SET_EPOCH IDENTITY CRC`. By it controllers with an older copy of their folders are known; a
+damaged one counts as none."""
 CONTROLLERS: Final = "replica-controllers"
 """File with the addresses of the controllers as last reported by the one that leads, a line each."""
+log: Final = logging.getLogger("headgate.replica")
 
 
 @final
@@ -34,6 +40,7 @@ class ReplicaIdentity:
     runs_before   earlier runs in this directory, one of which was the last that registered as far as the controllers know
     group         identity of the store group of the log; "": none is known
     damage        reason why the file with it cannot be read, text for people: the replica does not register. "": it can
+    seen          newest state with a leader that was seen of the store group with this identity
     """
 
     def __init__(self, disk: Disk, entropy: Entropy, run: str = "") -> None:
@@ -54,6 +61,8 @@ class ReplicaIdentity:
         self.runs_before = tuple(each for each in noted if each != self.run)
         self._is_noted = self.run in noted
         self.group, self.damage = _read_group(disk.read_all(GROUP))
+        self.seen = _read_seen(disk.read_all(SEEN), self.group)
+        self._storing = False
 
     def is_of_other(self, identity: str) -> bool:
         """True when the store group of the log is known not to be the one of `identity`; "": unknown."""
@@ -64,6 +73,33 @@ class ReplicaIdentity:
         if identity and identity != self.group:
             self._disk.replace(GROUP, b"%s %08x\n" % (identity.encode(), crc32(identity.encode())))
             self.group = identity
+            self.seen = NOTHING_SEEN
+
+    def note_seen(self, group: StoreGroup) -> None:
+        """Note a state of the store group, and store it soon when it is newer than all before.
+
+        Nothing is noted of a group without an identity, and of one without a leader.
+        """
+        found = StateSeen(group.leader_epoch, group.set_epoch)
+        if group.leader and group.identity and group.identity == self.group and found > self.seen:
+            self.seen = found
+            self._store_seen()
+
+    def _store_seen(self) -> None:
+        """Write the newest state that was seen, one write at a time. After an error it is written with the next one."""
+        if self._storing:
+            return
+        self._storing = True
+        seen, words = self.seen, f"{self.seen.leader_epoch} {self.seen.set_epoch} {self.group}".encode()
+
+        def stored(error: OSError | None) -> None:
+            self._storing = False
+            if error is not None:
+                log.warning("the newest state of the store group cannot be written: %s", error)
+            if self.seen != seen:
+                self._store_seen()
+
+        self._disk.replace_soon(SEEN, b"%s %08x\n" % (words, crc32(words)), stored)
 
     def note_run(self) -> None:
         """Record the run of this process durably, before it registers. Raises OSError."""
@@ -101,6 +137,15 @@ def _read_group(data: bytes | None) -> tuple[str, str]:
         f"the file {GROUP} in the data directory is damaged, so that it is not known of which store group the log is: nothing "
         f"was changed. Take the file from a backup; or remove it when the log surely is of this group"
     )
+
+
+def _read_seen(data: bytes | None, identity: str) -> StateSeen:
+    """The state in the file SEEN; NOTHING_SEEN for one of another group than `identity`."""
+    words, _, checksum = (data or b"").rpartition(b" ")
+    found = words.split()
+    if checksum != b"%08x\n" % crc32(words) or len(found) != 3 or not identity or found[2] != identity.encode():
+        return NOTHING_SEEN
+    return StateSeen(int(found[0]), int(found[1])) if found[0].isdigit() and found[1].isdigit() else NOTHING_SEEN
 
 
 @final

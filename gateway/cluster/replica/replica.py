@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 from domain.admin.replica import ReplicaState
 from domain.controller.answer import GroupRefusal
-from domain.controller.group import StoreGroup
+from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import RemoteWord
@@ -203,15 +203,20 @@ class ReplicaTerm:
         self.why = ""
         self._state = self._following
         if first:
-            self._controllers.begin(self._place.address, lambda: self._owner.facts().report(self.own))
+            self._controllers.begin(self._place.address, self._report)
         self.heard(group)
 
+    def _report(self) -> ReplicaReport:
+        return replace(self._owner.facts().report(self.own), seen=self._place.identity.seen)
+
     def _keep_identity(self, group: StoreGroup) -> None:
-        """Note of which store group the log is. A later report of the group tries again when the disk does not take it."""
+        """Note of which store group the log is, and its newest state. A later report of the group tries again when the disk
+        does not take the identity."""
         try:
             self._place.identity.keep_group(group.identity)
         except OSError as error:
             log.warning("store group %s: the identity of the group cannot be written: %s", group.name, error)
+        self._place.identity.note_seen(group)
         self._controllers.identity = self._place.identity.group
 
     def register_again(self, why: str) -> None:

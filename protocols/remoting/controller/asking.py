@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
-from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
+from domain.controller.group import NOTHING_SEEN, UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
@@ -17,7 +17,7 @@ from domain.controller.request import ControllerFound, ReplicaHeard
 from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
-from protocols.remoting.controller.heartbeat import FENCE, FIGURES, LEFT_OUT, PATHS, REMOTE, left_out_text, paths_text
+from protocols.remoting.controller.heartbeat import FENCE, FIGURES, LEFT_OUT, PATHS, REMOTE, SEEN, left_out_text, paths_text
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
@@ -110,6 +110,7 @@ def heartbeat(
         **({"setAside": f"{aside.folders}:{aside.size}"} if aside.folders else {}),
         **({"parted": str(parted)} if parted else {}),
         **({REMOTE: f"{remote.lag_bytes}:{remote.quiet_ms}:{remote.place}"} if remote.place else {}),
+        **({SEEN: f"{report.seen.leader_epoch}:{report.seen.set_epoch}"} if report.seen != NOTHING_SEEN else {}),
         **({LEFT_OUT: left_out_text(left_out)} if left_out else {}),
         "clusterName": cluster,
         "brokerName": group,

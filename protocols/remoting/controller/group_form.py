@@ -8,11 +8,13 @@ from typing import Final
 from domain.controller.group import (
     FIRST_ID,
     NOBODY_LEADS,
+    NOTHING_SEEN,
     PRIORITY_LAST,
     REPLICAS_MAX,
     UNKNOWN,
     ReplicaReport,
     SetMember,
+    StateSeen,
     StoreGroup,
     StoreReplica,
 )
@@ -28,6 +30,7 @@ from protocols.remoting.wire.bean import Bean
 
 _HEARD: Final = "heard"
 _LEFT_OUT: Final = "leftOut"
+_SEEN: Final = "seen"
 _FIGURES: Final = 6
 """Number of figures of a replica that are written; the paths of a leader are not."""
 
@@ -81,6 +84,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "refuses": heard.refuses,
             **({"setAside": list(heard.aside)} if heard.aside.folders else {}),
             **({"remote": heard.remote._asdict()} if heard.remote.place else {}),
+            **({_SEEN: list(said.seen)} if said.seen != NOTHING_SEEN else {}),
             **(
                 {_LEFT_OUT: [[each.replica, each.lack.name, each.lacks_bytes] for each in heard.left_out]}
                 if heard.left_out
@@ -150,6 +154,7 @@ def _read_heard(found: Bean) -> ReplicaHeard:
         bean.number(said, "epoch", UNKNOWN),
         bean.number(said, "position", UNKNOWN),
         bean.number(said, "priority", PRIORITY_LAST),
+        seen=_read_seen(said.get(_SEEN)),
     )
     return ReplicaHeard(
         report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
@@ -168,6 +173,14 @@ def _read_aside(found: object) -> KeptAside:
 
 def _read_remote(found: Bean) -> RemoteWord:
     return RemoteWord(bean.text(found, "place"), bean.number(found, "lag_bytes"), bean.number(found, "quiet_ms"))
+
+
+def _read_seen(found: object) -> StateSeen:
+    if found is None:
+        return NOTHING_SEEN
+    if not isinstance(found, list) or len(found) != 2 or not all(type(each) is int for each in found):
+        raise RequestError(codes.INVALID_PARAMETER, "the newest state that was seen is [leader epoch, set epoch]")
+    return StateSeen(*found)
 
 
 def _read_left_out(found: object) -> tuple[LeftOut, ...]:

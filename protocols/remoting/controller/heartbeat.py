@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, REPLICAS_MAX, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
+from domain.controller.group import (
+    NOTHING_SEEN,
+    NUMBER_MAX,
+    PRIORITY_LAST,
+    REPLICAS_MAX,
+    TEXT_BYTES_MAX,
+    UNKNOWN,
+    ReplicaReport,
+    StateSeen,
+)
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, PLACE_CHARS_MAX, RemoteWord
@@ -29,6 +38,8 @@ REMOTE: Final = "remote"
 """Ext field of a remote replica."""
 LEFT_OUT: Final = "leftOut"
 """Ext field of replicas that are not in sync, which only a leader says: `replica:lack:bytes`, separated by commas."""
+SEEN: Final = "seen"
+"""Ext field of ReplicaReport.seen: `leader epoch:set epoch`."""
 FENCE: Final = "fence"
 """Ext field of ReplicaReport.fence."""
 
@@ -52,6 +63,7 @@ def beat(_client: Client, frame: Frame) -> Outcome:
         _within(args, "maxOffset", UNKNOWN),
         min(_within(args, "electionPriority", PRIORITY_LAST), PRIORITY_LAST),
         _within(args, FENCE, UNKNOWN),
+        _seen(args.text(SEEN, "")),
     )
     timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
     figures = _figures(args) if any(args.has(name) for name in FIGURES) else None
@@ -101,6 +113,14 @@ def _remote(text: str) -> RemoteWord:
     if len(text) > 2 * _PATH_CHARS_MAX or not _is_number(lag) or not _is_number(quiet) or not place:
         return LOCAL
     return RemoteWord(place[:PLACE_CHARS_MAX], min(int(lag), NUMBER_MAX), min(int(quiet), NUMBER_MAX))
+
+
+def _seen(text: str) -> StateSeen:
+    """A malformed text counts as none, as with figures."""
+    epoch, _, set_epoch = text.partition(":")
+    if len(text) > _PATH_CHARS_MAX or not _is_number(epoch) or not _is_number(set_epoch):
+        return NOTHING_SEEN
+    return StateSeen(min(int(epoch), NUMBER_MAX), min(int(set_epoch), NUMBER_MAX))
 
 
 def left_out_text(left_out: Sequence[LeftOut]) -> str:

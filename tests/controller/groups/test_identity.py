@@ -13,7 +13,7 @@ from controller.groups.limits import is_within
 from controller.groups.replica_reports import informed, refused
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ApplyId, ElectLeader, FoundGroup, RecoverGroup, RegisterReplica
-from domain.controller.group import EPOCH_SAID_MAX
+from domain.controller.group import EPOCH_SAID_MAX, NOTHING_SEEN, StateSeen
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, registered, says, start
 
 OURS, FRESH, THEIRS = "6f757273", "6672657368", "746865697273"
@@ -131,6 +131,50 @@ def test_an_older_copy_is_known_by_its_own_leader_that_registers_first() -> None
     after = named()
     assert after.apply(register(1, OURS, epoch=1)).refusal is None
     assert not group_of(after).is_forgotten
+
+
+def _left_out(seen: StateSeen) -> tuple[StoreGroups, Heartbeats]:
+    """Replicas 1 and 3 have seen `seen`. All are alive; by the copy 1 and 2 are in sync."""
+    groups, beats = named(), Heartbeats(0)
+    assert groups.apply(register(3, OURS)).refusal is None
+    for number in (1, 2, 3):
+        report = replace(says(number, 1), seen=NOTHING_SEEN if number == 2 else seen)
+        beats.heard(NAME, report, 3_000, f"of {number}", 1)
+    return groups, beats
+
+
+@pytest.mark.parametrize("dead", [(1,), (1, 3)])
+def test_an_older_copy_is_known_by_a_change_of_the_set_that_replicas_have_seen(dead: tuple[int, ...]) -> None:
+    """Also when those that have seen it are dead by now: replica 2, which was left out since, may lack records."""
+    known = StateSeen(1, group_of(named()).set_epoch)
+    for seen, is_older in ((known, False), (known._replace(set_epoch=known.set_epoch + 1), True)):
+        groups, beats = _left_out(seen)
+        assert not group_of(groups).is_forgotten, "no log is of a later epoch"
+        for number in dead:
+            beats.closed(f"of {number}", 2)
+        assert beats.due(groups, 3_000) == ([] if is_older else [group_of(groups)])
+        found = refused(ElectLeader(NAME, designated=2), group_of(groups), beats, 3)
+        assert found is (GroupRefusal.FORGOTTEN if is_older else None)
+        change = informed(FoundGroup(NAME, 2, fresh=FRESH), group_of(groups), beats, 3)
+        assert groups.apply(change).refusal is (None if is_older else GroupRefusal.HAS_MEMBERS)
+        if is_older:
+            after = group_of(groups)
+            assert (after.leader, after.members, after.identity) == (2, (member(2),), OURS)
+            assert not after.lacks_election(beats.reports(after)), "its epoch is above what was seen"
+
+
+def test_what_was_seen_proves_nothing_that_is_known_or_of_another_log() -> None:
+    group = group_of(named())
+    at = StateSeen(group.leader_epoch, group.set_epoch)
+    for seen in (NOTHING_SEEN, at, StateSeen(at.leader_epoch - 1, at.set_epoch + 9), StateSeen(EPOCH_SAID_MAX + 1, 9)):
+        assert not group.lacks_election([replace(says(2, 1), seen=seen)]), seen
+    newer = StateSeen(at.leader_epoch, at.set_epoch + 1)
+    assert group.lacks_election([replace(says(2, 1), seen=newer)])
+    assert not group.lacks_election([replace(says(2, 1, life=2), seen=newer)]), "a log that is not registered"
+    deposed = replace(group, leader=0, leader_epoch=at.leader_epoch + 1)
+    assert not deposed.lacks_election([replace(says(2, 1), seen=at)])
+    assert deposed.lacks_election([replace(says(2, 1), seen=newer)])
+    assert not group_of(registered()).lacks_election([replace(says(2, 0), seen=newer)]), "before the first election"
 
 
 def test_a_log_that_proves_nothing_stops_no_election() -> None:

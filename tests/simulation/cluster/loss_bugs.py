@@ -47,6 +47,12 @@ def trusts_an_older_copy(patch: Patch) -> None:
     patch.setattr(StoreGroup, "is_newer", lambda self, replica, epoch: not self.members and epoch > 0)
 
 
+@BUGS.found_by(losses.run_older_set, 4)
+def trusts_an_older_set(patch: Patch) -> None:
+    """Controllers with an older copy of their folders elect by an older SyncStateSet: who was left out since may lead."""
+    patch.setattr(StoreGroup, "is_older_than", lambda self, seen: False)
+
+
 @BUGS.found_by(losses.run, 20, first=3, step=4)
 def copies_are_one_replica(patch: Patch) -> None:
     """A process in a copy of a directory counts as a restart of the original."""

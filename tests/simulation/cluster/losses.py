@@ -2,6 +2,7 @@
 
 forgotten   all controllers come back with empty folders, replicas come back in any order
 older       all controllers come back with an older copy of their folders, from before elections that were held since
+older_set   the same, from before a change of the SyncStateSet, and nobody was elected since
 foreign     a replica of another cluster, with the same names, is started with the controllers of this one
 copied      a copy of the directory of a replica is started on another machine
 
@@ -11,7 +12,7 @@ An operator restores the controllers from the longest log, as headgate cluster r
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -50,9 +51,10 @@ class LossScene:
     sent   bodies of the acknowledged messages
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, older_set: bool = False) -> None:
+        """`older_set`: this kind; else one of the others, by the seed."""
         kinds: list[Callable[[], None]] = [self._forgotten, self._older, self._foreign, self._copied]
-        self._event = kinds[seed % len(kinds)]
+        self._event = self._older_set if older_set else kinds[seed % len(kinds)]
         self.kind = self._event.__name__
         self.cluster = Cluster(seed, STORES)
         self.sent: list[str] = []
@@ -107,6 +109,43 @@ class LossScene:
             each.disk = _disk_of(files, each)
         self._nobody_leads([behind, *self._shuffled([each for each in self.cluster.stores if each is not behind])])
         self._restore()
+
+    def _older_set(self) -> None:
+        """A follower was left out, and what was acknowledged since is at the two others alone."""
+        copies = {each: _files(each) for each in self.cluster.controllers}
+        leader = self._served(STORES)
+        behind, other = self._shuffled([each for each in self.cluster.stores if each is not leader])
+        behind.end("is killed")
+        self._served(STORES - 1)
+        self._send(self._some())
+        if self._chance.random() < 0.5:  # the controllers alone are restored: the leader runs on, and is killed then
+            self._end(self.cluster.controllers)
+            for each, files in copies.items():
+                each.disk = _disk_of(files, each)
+                each.start()
+            self.cluster.clock.run_for(4_000)
+            behind.start()
+            self.cluster.clock.run_for(2_000)
+            leader.end("is killed")
+            self._lack_a_leader()
+            if self._chance.random() < 0.5:
+                other.end("is killed")  # who has seen the newer set is dead, and what it has said is not forgotten
+                self._lack_a_leader()
+                other.start()
+            leader.start()
+            self.cluster.clock.run_for(2_000)
+        else:
+            self._end_all()
+            for each, files in copies.items():
+                each.disk = _disk_of(files, each)
+            self._nobody_leads([other, behind, leader])
+        self._restore()
+
+    def _lack_a_leader(self) -> None:
+        self.cluster.clock.run_for(WAIT_MS)
+        group = self._group()
+        if group.leader and self.cluster.leader() is not None:
+            raise HistoryError(f"{self.kind}: controllers that do not know the newest SyncStateSet have held an election")
 
     def _foreign(self) -> None:
         other = Cluster(self.cluster.seed + (1 << 20), STORES)
@@ -184,7 +223,10 @@ class LossScene:
         leader.start()
 
     def _end_all(self) -> None:
-        for each in (*self.cluster.stores, *self.cluster.controllers):
+        self._end([*self.cluster.stores, *self.cluster.controllers])
+
+    def _end(self, machines: Sequence[Machine]) -> None:
+        for each in machines:
             if each.running:
                 each.end("is killed")
 
@@ -292,3 +334,8 @@ def _disk_of(files: dict[str, bytes], machine: Machine) -> MemoryDisk:
 def run(seed: int) -> LossScene:
     """Run a seed: one event of the four."""
     return LossScene(seed).run()
+
+
+def run_older_set(seed: int) -> LossScene:
+    """Run a seed of controllers with a copy from before a change of the SyncStateSet."""
+    return LossScene(seed, older_set=True).run()

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.simulation.cluster.loss_bugs import BUGS
-from tests.simulation.cluster.losses import run
+from tests.simulation.cluster.losses import run, run_older_set
 
 SEEDS = int(os.environ.get("CLUSTER_SEEDS", "24"))
 KINDS = 4
@@ -19,6 +19,11 @@ def test_nothing_acknowledged_goes_and_no_log_is_changed_by_a_stranger(first: in
     scenes = [run(seed) for seed in range(first, first + BLOCK)]
     assert len({each.kind for each in scenes}) == KINDS
     assert sum(len(each.sent) for each in scenes) > 8 * BLOCK
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // KINDS))
+def test_nobody_is_elected_by_a_set_that_is_older_than_what_replicas_have_seen(seed: int) -> None:
+    assert run_older_set(seed).sent
 
 
 @pytest.mark.parametrize("name", BUGS)

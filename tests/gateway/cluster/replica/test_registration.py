@@ -13,7 +13,7 @@ from controller.groups import snapshot
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, PromoteLearner, RegisterReplica
-from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.group import NOTHING_SEEN, ReplicaReport, StateSeen, StoreGroup
 from domain.set_aside import NOTHING
 from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.registering_state import AGAIN_MS, LOST_MS, LogFacts, RegisteringState, ReplicaPlace
@@ -287,3 +287,32 @@ def test_a_learner_that_was_promoted_and_is_still_set_to_be_one_goes_on_alone() 
     group = controllers.groups.group("g")
     assert group is not None
     assert (group.replicas[0].learner, group.in_sync, group.leader) == (False, (1,), 0)
+
+
+def test_the_newest_state_that_was_seen_outlives_the_process_and_is_of_one_group() -> None:
+    directory = directory_of("ours", KnownGroup("ours"))
+
+    def opened() -> ReplicaIdentity:
+        directory.clock.run_for(1_000)
+        return ReplicaIdentity(directory.disk, cast(Any, FixedEntropy()))
+
+    known = opened()
+    state = StoreGroup("c", "g", leader=1, leader_epoch=4, set_epoch=7, identity="ours")
+    known.note_seen(state)
+    assert (known.seen, opened().seen) == (StateSeen(4, 7), StateSeen(4, 7))
+    for other in (
+        replace(state, set_epoch=6), replace(state, leader=0, leader_epoch=5), replace(state, identity="theirs", set_epoch=9),
+        replace(state, identity="", set_epoch=9), state,
+    ):  # fmt: skip
+        known.note_seen(other)
+        assert (known.seen, opened().seen) == (StateSeen(4, 7), StateSeen(4, 7)), other
+    for set_epoch in (8, 9, 10):
+        known.note_seen(replace(state, set_epoch=set_epoch))
+    assert (known.seen, opened().seen) == (StateSeen(4, 10), StateSeen(4, 10)), "while one is written, the last one waits"
+    file = directory.disk.read_all("replica-seen") or b""
+    for damaged in (b"", file[:-1], b"9" + file, b"\xff\xfe 12\n", b"-1 7 ours 00000000\n"):
+        directory.disk.replace("replica-seen", damaged)
+        assert opened().seen == NOTHING_SEEN, damaged
+    directory.disk.replace("replica-seen", file)
+    known.keep_group("theirs")
+    assert (known.seen, opened().seen) == (NOTHING_SEEN, NOTHING_SEEN), "it was seen of another group"

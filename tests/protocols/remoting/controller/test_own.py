@@ -21,7 +21,15 @@ from domain.controller.change import (
     SetMinInSync,
 )
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
-from domain.controller.group import REPLICAS_MAX, ReplicaReport, SetMember, StoreGroup, StoreReplica
+from domain.controller.group import (
+    NOTHING_SEEN,
+    REPLICAS_MAX,
+    ReplicaReport,
+    SetMember,
+    StateSeen,
+    StoreGroup,
+    StoreReplica,
+)
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, RemoteWord
@@ -243,14 +251,14 @@ def test_a_heartbeat_says_where_a_remote_replica_is_and_since_when_it_takes_no_l
 
 def test_a_leader_says_what_replicas_lack_that_are_not_in_sync() -> None:
     lacks = (LeftOut(3, MemberLack.RECORDS, 4_096), LeftOut(5, MemberLack.CONNECTION))
-    report = ReplicaReport(1, "log-1", 5, 812)
+    report = ReplicaReport(1, "log-1", 5, 812, seen=StateSeen(5, 9))
     fields = asking.heartbeat("main", NAME, "h1:10912", report, 3_000, left_out=lacks)
     found = command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica)
-    assert found.left_out == lacks
+    assert (found.left_out, found.report.seen) == (lacks, StateSeen(5, 9))
     listed = group_form.read(
         bean.read(fastjson.dumps(group_form.write(GROUP, [ReplicaHeard(report, 1, True, left_out=lacks)])))
     )
-    assert listed[1][0].left_out == lacks
+    assert (listed[1][0].left_out, listed[1][0].report.seen) == (lacks, StateSeen(5, 9))
 
 
 @pytest.mark.parametrize(
@@ -267,12 +275,18 @@ def test_what_cannot_be_read_of_the_word_of_a_leader_is_left_out(text: str, kept
     assert found.left_out == kept
 
 
+@pytest.mark.parametrize("text", ["", "5", "5:", "5:x", "-5:9", f"5:{'9' * 60}"])
+def test_a_malformed_state_that_was_seen_counts_as_none(text: str) -> None:
+    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaReport(1, "log-1"), 3_000)
+    assert command_of(java(codes.BROKER_HEARTBEAT, {**fields, "seen": text}), HearReplica).report.seen == NOTHING_SEEN
+
+
 @pytest.mark.parametrize("words", [[], [[3, "OF_A_LATER_VERSION", 0]], [[3, [], 0]], [[True, "SPEED", 0]], [["3"]], [[]]])
 def test_a_word_of_a_leader_that_a_tool_cannot_read_is_left_out(words: list[object]) -> None:
     assert _read_with(leftOut=words).left_out == ()
 
 
-@pytest.mark.parametrize("wrong", [{"leftOut": 3}, {"leftOut": ["3"]}])
+@pytest.mark.parametrize("wrong", [{"leftOut": 3}, {"leftOut": ["3"]}, {"seen": [1]}, {"seen": [1, "2"]}, {"seen": 1}])
 def test_what_is_no_word_of_a_replica_is_no_answer(wrong: dict[str, object]) -> None:
     with pytest.raises(RequestError):
         _read_with(**wrong)
