@@ -87,8 +87,9 @@ class ClusterControllers:
         return found[0]
 
     def change(self, change: GroupChange) -> GroupAnswer:
-        """Make a change. It is requested again when its outcome is unknown."""
-        return self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), asking.changed)
+        """Make a change. It is requested again when its outcome is unknown. A controller of a version before may not know it,
+        whether it leads or not: then it is refused with OLD_VERSION."""
+        return self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), _changed)
 
     def change_controllers(self, address: str, remove: bool) -> str:
         """Add or remove a controller -> "" when it is decided, else the reason. The voters change later: see `seen`."""
@@ -158,6 +159,12 @@ class ClusterControllers:
         if frame.code == codes.NO_PERMISSION:
             raise rejected(frame, f"the controller at {address}", self._connections.key)
         return frame
+
+
+def _changed(frame: Frame) -> GroupAnswer | None:
+    if frame.code == codes.INVALID_PARAMETER:
+        return GroupAnswer(GroupRefusal.OLD_VERSION, None)
+    return asking.changed(frame)
 
 
 def _does_not_lead(found: object) -> bool:
