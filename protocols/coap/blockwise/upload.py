@@ -20,7 +20,8 @@ def assemble(assemblies: Assemblies, outcomes: Responses, exchange: Exchange, pa
     """Whole body of a request; `payload` may be one block of it (RFC 7959 section 2.5).
 
     None when the request is answered: with 2.31 when more blocks must follow, with an error when the body is refused and
-    dropped. Peer, method, path, queries and Request-Tag identify a body (RFC 9175 section 3). Sets `exchange.block1` to the
+    dropped. All blocks of a body have the same peer, method, Uri-Host, Uri-Port, path, queries, Request-Tag, Content-Format,
+    Accept, If-Match and If-None-Match (RFC 7959 section 2.3, RFC 9175 section 3.3). Sets `exchange.block1` to the
     option that the response repeats.
     """
     body_max = outcomes.config.block1_bytes_max
@@ -58,12 +59,17 @@ def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: byt
         fault = Fault(message.BAD_REQUEST, "the payload is not one block")
     elif start + len(payload) > body_max or options.size1 > body_max:
         fault = Fault(message.TOO_LARGE, f"at most {body_max} bytes")
-    key = (exchange.owner, exchange.code, tuple(options.path), tuple(options.query), tuple(options.request_tag))
+    key = (
+        exchange.owner, exchange.code, options.host, options.port, tuple(options.path), tuple(options.query),
+        tuple(options.request_tag), options.content_format, options.accept, tuple(options.if_match), options.if_none_match,
+    )  # fmt: skip
     if fault is not None:
         assemblies.drop(key)
     else:
         if not number:
-            texts = [*options.path, *options.query, *options.request_tag]
+            texts = [*options.path, *options.query, *options.request_tag, *options.if_match]
+            if options.host:
+                texts.append(options.host)
             key_bytes = sum([len(text) for text in texts]) + blockwise.KEY_PART_BYTES * len(texts)
             assemblies.begin(key, key_bytes, exchange.remote.key, exchange.remote.network, now)
         if not assemblies.add(key, start, payload):

@@ -82,6 +82,8 @@ class Fault:
 class Options:
     """The decoded options of one request. A number is ABSENT (-1) without its option; Block values are raw.
 
+    host             Uri-Host, "" without it
+    port             Uri-Port, raw; b"" without it
     path             Uri-Path options, in order
     query            Uri-Query options, in order
     observe          0 registers, 1 deregisters
@@ -94,12 +96,14 @@ class Options:
     """
 
     __slots__ = (
-        "accept", "block1", "block2", "content_format", "echo", "etags", "fault", "if_match", "if_none_match", "no_response",
-        "observe", "oscore", "path", "plan", "query", "raw", "request_tag", "size1",
+        "accept", "block1", "block2", "content_format", "echo", "etags", "fault", "host", "if_match", "if_none_match",
+        "no_response", "observe", "oscore", "path", "plan", "port", "query", "raw", "request_tag", "size1",
     )  # fmt: skip
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
+        self.host = ""
+        self.port = b""
         self.path: list[str] = []
         self.query: list[str] = []
         self.content_format = ABSENT
@@ -162,6 +166,8 @@ def _text(options: Options, number: int, value: bytes) -> Fault | None:
         options.path.append(text)
     elif number == URI_QUERY:
         options.query.append(text)
+    else:
+        options.host = text
     return None
 
 
@@ -178,6 +184,8 @@ def _value(options: Options, number: int, value: bytes) -> Fault | None:
         options.echo = value
     elif number == OSCORE:
         options.oscore = value
+    elif number == URI_PORT:
+        options.port = value
     elif number == REQUEST_TAG:
         options.request_tag.append(value)
     elif number == HOP_LIMIT and value == b"\x00":

@@ -103,6 +103,54 @@ def test_block_0_begins_anew() -> None:  # 7959-2.5
     assert stage.log[0][0].body == b"b" * 20
 
 
+OTHERS: list[tuple[message.Pairs, message.Pairs]] = [
+    ([(option.CONTENT_FORMAT, b"")], [(option.CONTENT_FORMAT, b"\x32")]),
+    ([], [(option.CONTENT_FORMAT, b"\x32")]),
+    ([(option.IF_MATCH, b"")], []),
+    ([(option.IF_MATCH, b"")], [(option.IF_MATCH, b"\x01")]),
+    ([(option.IF_NONE_MATCH, b"")], []),
+    ([(option.ACCEPT, b"\x32")], [(option.ACCEPT, b"\x3c")]),
+    ([(option.URI_HOST, b"a.example")], [(option.URI_HOST, b"b.example")]),
+    ([(option.URI_PORT, b"\x16\x33")], []),
+    ([(option.URI_QUERY, b"key=a")], [(option.URI_QUERY, b"key=b")]),
+    ([(option.REQUEST_TAG, b"\x01")], [(option.REQUEST_TAG, b"\x02")]),
+]
+"""Options of the first block, and of those that follow."""
+
+
+@pytest.mark.parametrize("code", [message.POST, message.PUT])
+@pytest.mark.parametrize(("first", "then"), OTHERS + [(then, first) for first, then in OTHERS])
+def test_blocks_with_other_options_are_not_assembled(first: message.Pairs, then: message.Pairs, code: int) -> None:
+    """RFC 7959, 2.3 and 2.9.2 (4.08); RFC 9175, 3.3: blocks of one body have the same options."""
+    stage = Stage()
+    stage.request(message.PUT, "mq/t", b"before")
+    stored = len(stage.log)
+
+    def put(options: message.Pairs, block1: bytes, payload: bytes) -> str:
+        [answer] = stage.request(code, "mq/t", payload, pairs=sorted([*options, (option.BLOCK1, block1)]))
+        return message.name(answer.code)
+
+    assert put(first, b"\x08", b"x" * 16) == "2.31"
+    assert put(then, b"\x18", b"y" * 16) == "4.08"
+    assert put(then, b"\x20", b"z") == "4.08"
+    assert len(stage.log) == stored
+
+
+@pytest.mark.parametrize("options", [one for pair in OTHERS for one in pair if one])
+def test_blocks_with_the_same_options_are_one_body(options: message.Pairs) -> None:
+    stage = Stage()
+    if options[0][0] == option.IF_MATCH:
+        stage.request(message.PUT, "mq/t", b"before")
+    for block1, payload in ((b"\x08", b"x" * 16), (b"\x18", b"y" * 16), (b"\x20", b"z")):
+        # What may differ: Size1, and whether a response is wanted.
+        more = [(option.SIZE1, b"\x21")] if block1 == b"\x08" else []
+        [answer] = stage.request(message.PUT, "mq/t", payload, pairs=sorted([*options, (option.BLOCK1, block1), *more]))
+    if options == [(option.IF_MATCH, b"\x01")]:
+        assert message.name(answer.code) == "4.12"
+    else:
+        assert stage.log[-1][0].body == b"x" * 16 + b"y" * 16 + b"z"
+
+
 def test_smaller_blocks_midway() -> None:  # 7959-2.3
     stage = Stage()
     stage.request(message.PUT, "mq/t", b"a" * 64, pairs=[(option.BLOCK1, bytes([block(0, True, 2)]))])
