@@ -8,7 +8,7 @@ from tests.tidy.source import PACKAGES, Source, sources
 
 SHELL = (
     "protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.host_shares", "protocols.hosts",
-    "protocols.upload",
+    "protocols.request_line", "protocols.upload",
 )  # fmt: skip
 BINDINGS = (
     "protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks", "protocols.websocket_frame",
@@ -17,6 +17,7 @@ BINDINGS = (
 FAN_IN = "gateway.usecase.waiting.fan_in"
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
 
+_UNDER_ADMIN = ("gateway.connection.intake", "gateway.observe", "gateway.runtime")
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
     ("gateway.node.client_ports", PACKAGES),
@@ -118,7 +119,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
-    ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.connection.intake", "gateway.observe", "gateway.runtime")),
+    ("gateway.runtime.admin", ("domain", "protocols.hosts", "protocols.request_line", *_UNDER_ADMIN)),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
@@ -218,6 +219,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.host_shares", ("domain.address",)),
     ("protocols.upload", ("domain.limits", "protocols.host_shares")),
     ("protocols.hosts", ()),
+    ("protocols.request_line", ()),
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
