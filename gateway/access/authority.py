@@ -123,10 +123,10 @@ class Access:
 
     def _by_signature(self, given: Signature, host: str) -> Principal | Failure:
         user = self.records.users.get(given.user)
-        if user is None:
-            return self._not_authenticated(f"User:{given.user[:128]} is not found.")
-        wanted = hmac.digest(user.password.encode(), given.content, "sha1")
-        if not hmac.compare_digest(wanted, given.mac):
+        # An unknown name gets the answer of a wrong password, and takes as much time.
+        password = user.password.encode() if user is not None else _NOBODY
+        wanted = hmac.digest(password, given.content, "sha1")
+        if not hmac.compare_digest(wanted, given.mac) or user is None:
             return self._not_authenticated("check signature failed.")
         return self._principal(given.user, host, True)
 
