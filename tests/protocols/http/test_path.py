@@ -33,7 +33,15 @@ def test_a_target_is_split_into_raw_segments_and_query(target: bytes, expected: 
     assert path.split(target) == expected
 
 
-@pytest.mark.parametrize("target", [b"", b"*", b"a/b", b"host:80", b"ftp://host/a", b"http://host", b"/a#b", b"http://h/a?b#c"])
+def test_a_url_without_a_path_is_the_root() -> None:
+    """RFC 9110, 4.2.3."""
+    assert path.split(b"http://host") == ([b""], b"")
+    assert path.split(b"http://host?a=/b") == ([b""], b"a=/b")
+
+
+@pytest.mark.parametrize(
+    "target", [b"", b"*", b"a/b", b"host:80", b"ftp://host/a", b"http:///a", b"http://u@h/a", b"/a#b", b"http://h/a?b#c"]
+)
 def test_any_other_target_is_refused(target: bytes) -> None:
     with pytest.raises(RefusalError) as caught:
         path.split(target)
