@@ -119,8 +119,11 @@ class Probes:
     async def _post(self, name: str, body: bytes) -> tuple[int, int] | None:
         """(queue, offset) of the answer; None: it is a refusal."""
         address = self._gateways[name]
-        if self._idle[name]:
-            reader, writer = self._idle[name].pop()
+        idle = self._idle[name]
+        while idle and _has_ended(idle[-1][0]):  # to send there would be a wait that is the sender's own
+            idle.pop()[1].close()
+        if idle:
+            reader, writer = idle.pop()
         else:
             async with asyncio.timeout(CONNECT_S):
                 reader, writer = await asyncio.open_connection(address, 8080)
@@ -132,13 +135,17 @@ class Probes:
             writer.close()
             raise
         if is_kept:
-            self._idle[name].append((reader, writer))
+            idle.append((reader, writer))
         else:
             writer.close()
         if status != 201:
             return None
         told = json.loads(content)
         return int(told["queue"]), int(told["offset"])
+
+
+def _has_ended(reader: asyncio.StreamReader) -> bool:
+    return reader.at_eof() or reader.exception() is not None
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bool]:
