@@ -72,6 +72,18 @@ class Connection(Protocol):
         """Handle deadlines that have passed (keep-alive, handshake, retransmission) and return the commands they cause."""
 
 
+class Parking(Connection, Protocol):
+    """A connection in which received input may wait, for an answer or for a later turn. Optional.
+
+    The end of the stream is behind that input: `receive(b"")` ends nothing yet then, and what waits is handled by `answer` and
+    `expire`, whose commands end with Disconnected. That is also so when the socket is closed meanwhile.
+    """
+
+    @property
+    def unhandled(self) -> bool:
+        """True while received input waits. It does not wait for ever: `deadline` says how long at most."""
+
+
 class Draining(Connection, Protocol):
     """A connection whose protocol has a message for "the server stops". Optional: other connections are closed without it."""
 

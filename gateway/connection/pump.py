@@ -36,7 +36,7 @@ class Pump:
     client       the client, as the use cases see it
     driver       carries out what the connection asks for
     _end_waits   the end of the stream has come, and waits behind unread bytes
-    _lost        the socket is closed, and so is this connection when they have been handled
+    _lost        the socket is closed, and so is this connection when they have been handled, and what waits in it
     _reset       it was closed by an error
     """
 
@@ -101,15 +101,16 @@ class Pump:
         if self._expiring:
             self._expiring = False
             self._expire()
-            self._queued = self._unread.waits and (self._lost or self.driver.may_read())
+            self._queued = self._may_take()
             return self._queued
         if self._lost and self.driver.finished:
             self._end()
             return False
-        if not self._unread.waits or not (self._lost or self.driver.may_read()):
+        if not self._may_take():
             return False
         first = self._unread.take_first()
         if first:
+            self.driver.held = False
             self._carry_out(first, self._now())
         else:
             self._take(self._unread.take())
@@ -121,6 +122,11 @@ class Pump:
         elif self._end_waits:
             self._end_of_stream()
         return False
+
+    def _may_take(self) -> bool:
+        """True while bytes or the first message wait that may be handled. Behind its last bytes a connection reads nothing."""
+        driver = self.driver
+        return self._unread.waits and (self._lost or driver.may_read() or (driver.held and driver.connection.closed))
 
     def _take(self, data: bytes) -> None:
         """Handle bytes, and measure for how long."""
@@ -146,6 +152,7 @@ class Pump:
         if not self.sends:
             commands = self._unread.admit(commands, self.host)
             self.sends = self._unread.sent
+            driver.held = self._unread.holds_message
         for command in commands:
             driver.handle(command)
         if not driver.dirty and not (len(commands) == 1 and _is_alone(commands[0]) and not self._socket.paused):
@@ -196,15 +203,28 @@ class Pump:
             self._end()
 
     def _end(self) -> None:
-        """The socket is closed, and all that came from it is handled."""
+        """The socket is closed, and all bytes that came from it are handled. What waits in the connection keeps it."""
         self._unread.clear()
+        self.driver.held = False
         if not self.driver.finished and (self._end_waits or not self._socket.input_ended):
+            self._end_waits, self._socket.input_ended = False, True
             self._drive(self.driver.connection.receive, b"")
+        if self.driver.unhandled or self.driver.held:
+            self._lost = True
+            self.driver.schedule_flush()
+            if self.driver.held:
+                self._queue()
+            return
         if not self.driver.finished:
             self.driver.handle(Disconnected("reset" if self._reset else "lost"))
         if self._context.pumps.pop(self, self) is None:
             self.driver.counters.connections_open -= 1
         self.driver.leave()
+
+    def handled_all(self) -> None:
+        """`StreamOwner`: the connection of the closed socket has handled its input."""
+        if not self._unread.waits:
+            self._end()
 
     def pause_writing(self) -> None:
         """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
@@ -280,7 +300,7 @@ class Pump:
 
     def _expire(self) -> None:
         """Expire the connection, or set the timer again if the deadline has moved. Counts as work of this turn."""
-        if self.driver.finished or self._socket.transport is None:
+        if self.driver.finished:
             return
         if self.driver.throttled or self._unread.waits:
             self.driver.answer(ReadingResumed())

@@ -33,6 +33,9 @@ class StreamOwner(Protocol):
     def deadline_due(self) -> None:
         """The deadline timer has fired."""
 
+    def handled_all(self) -> None:
+        """A turn has ended. The socket is closed, and no input waits in the connection any more."""
+
 
 @final
 class StreamDriver:
@@ -44,16 +47,17 @@ class StreamDriver:
     dirty           True: the output is written at the end of this turn
     finished        True: the connection has ended, and its commands are not carried out any more
     input_stopped   True: nothing more is read, since the node is about to stop
+    held            True: commands of the connection wait for their turn, behind which it may end
     _throttle_timer set while reading is paused because of the client's rate; None: it never was
     refused         True: the last answer to the bytes that are handled was a refusal
     recognition     the connection while its protocol is not known; None: it is
-    _owner          handles what is read; None: the socket is closed
+    _owner          handles what is read; None: the socket is closed, and all that came from it is handled
     """
 
     __slots__ = (
         "_admission", "_connect", "_context", "_labels", "_owner", "_throttle_timer", "_turn_flush", "client",
-        "connection", "counters", "deadline_timer", "dirty", "finished", "input_stopped", "now", "recognition", "refused",
-        "socket",
+        "connection", "counters", "deadline_timer", "dirty", "finished", "held", "input_stopped", "now", "recognition",
+        "refused", "socket",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +82,7 @@ class StreamDriver:
         self.deadline_timer = DeadlineTimer(context.clock, owner.deadline_due)
         self._throttle_timer: DeadlineTimer | None = None
         self._admission = ConnectionAdmission(context.limits)
-        self.dirty = self.finished = self.input_stopped = self.refused = False
+        self.dirty = self.finished = self.input_stopped = self.refused = self.held = False
         self.client = ClientConnection(protocol, self)
 
     def open(self, transport: Transport) -> bool:
@@ -209,6 +213,14 @@ class StreamDriver:
 
     # The socket
 
+    @property
+    def unhandled(self) -> bool:
+        """True while input of the peer waits in the connection (`protocols.adapter.Parking`), and the node does not stop."""
+        if self.finished or self.input_stopped:
+            return False
+        waits: bool = getattr(self.connection, "unhandled", False)
+        return waits
+
     def may_read(self) -> bool:
         """True when the node may read from the peer: the protocol and the rate allow it, and the peer reads its answers."""
         return (
@@ -230,12 +242,14 @@ class StreamDriver:
         self.dirty = False
         socket = self.socket
         transport = socket.transport
-        if transport is None:
+        if transport is None and self._owner is None:
             return
         connection = self.connection
         try:
-            finished = self.finished or connection.closed
-            if finished or not socket.stalled:
+            finished = self.finished or (connection.closed and not self.held)
+            if transport is None:
+                connection.outgoing()  # discarded: the socket is closed
+            elif finished or not socket.stalled:
                 write(transport, connection.outgoing(), self.counters)
             if not finished:
                 deadline = connection.deadline()
@@ -250,6 +264,8 @@ class StreamDriver:
             socket.finish()
         elif connection.reading is socket.paused and self._owner is not None:
             self._owner.apply_reading()
+        if transport is None and self._owner is not None and not self.unhandled:
+            self._owner.handled_all()
 
     def overdue(self) -> None:
         """Close the connection at once: the peer has not read, or not closed its side, in time."""
@@ -262,16 +278,19 @@ class StreamDriver:
         self.socket.abort()
 
     def socket_closed(self) -> None:
-        """The socket is closed, by either side: drops the timers and the owner, which refers to it."""
+        """The socket is closed, by either side."""
         self.socket.closed()
+
+    def leave(self) -> None:
+        """All that came from the closed socket is handled: the connection does not count any more.
+
+        Drops the timers and the owner, which refers to the driver.
+        """
+        self.socket.input_ended = True
         self.deadline_timer.close()
         if self._throttle_timer is not None:
             self._throttle_timer.close()
         self._owner = None
-
-    def leave(self) -> None:
-        """All that came from the closed socket is handled: the connection does not count any more."""
-        self.socket.input_ended = True
         self._admission.leave()
 
 

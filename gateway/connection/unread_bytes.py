@@ -39,6 +39,11 @@ class UnreadBytes:
         self.slice_bytes: int = SLICE_BYTES_FIRST
         self.waits: bool = False
 
+    @property
+    def holds_message(self) -> bool:
+        """True while the first message waits."""
+        return len(self._first) > 0
+
     def add(self, data: bytes) -> None:
         """Append received bytes. Bytes that wait already are copied; few do, since the socket is not read meanwhile."""
         self._data = self._data[self._at :] + data if self.waits else data

@@ -189,6 +189,11 @@ class TlsConnection:
         """The protocol inside, "" while undecided."""
         return "" if self._inner is None else self._inner.protocol
 
+    @property
+    def unhandled(self) -> bool:
+        """True while input waits in the protocol inside."""
+        return self._inner is not None and getattr(self._inner.chosen, "unhandled", False) is True
+
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """TLS records from the peer."""
         if self.closed:

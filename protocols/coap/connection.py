@@ -50,6 +50,7 @@ class CoapConnection:
     """A `protocols.adapter.Connection` with at most `requests_stream_max` requests in execution.
 
     _active_ns  monotonic ns of the last bytes from the peer
+    _eof        True: the peer has sent all, behind the messages that wait
     _frame_ns   monotonic ns of the begin of the incomplete message
     _held       True: received messages wait until fewer requests are in execution
     _pings      (number of the last request before it, token) of Pings with Custody, in order
@@ -58,7 +59,7 @@ class CoapConnection:
     """
 
     __slots__ = (
-        "_active_ns", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_guard", "_held", "_notifier", "_now",
+        "_active_ns", "_born_ns", "_capabilities", "_eof", "_frame_ns", "_framing", "_guard", "_held", "_notifier", "_now",
         "_open", "_outcomes", "_pinged", "_pings", "_released", "_remote", "_replier", "_requests_max", "_resources",
         "_rest", "_rights", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
     )  # fmt: skip
@@ -81,6 +82,7 @@ class CoapConnection:
         self._pings: deque[tuple[int, bytes]] = deque()
         self._requests_max = streams.config.requests_stream_max
         self._held = False
+        self._eof = False
         self._rest = False
         self._released = False
         self._pinged = False
@@ -97,7 +99,8 @@ class CoapConnection:
             return ()
         self._now = now
         if not data:
-            return self._end("cut-short" if self._framing.unfinished else "end-of-stream")
+            self._eof = True
+            return () if self._held else self._end_of_stream()
         framing = self._framing
         if not framing.unfinished:
             self._frame_ns = now
@@ -126,7 +129,17 @@ class CoapConnection:
             self._await_room(now)
         self._streams.sweep(now)
         self._after()
+        if self._eof and not self._held and not self.closed:
+            commands += self._end_of_stream()
         return commands
+
+    @property
+    def unhandled(self) -> bool:
+        """True while received messages wait for room."""
+        return self._held and not self.closed
+
+    def _end_of_stream(self) -> Sequence[Command]:
+        return self._end("cut-short" if self._framing.unfinished else "end-of-stream")
 
     def answer(self, event: Event, now: int) -> None:
         """Queue the response or the notification for an event."""

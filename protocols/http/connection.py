@@ -68,6 +68,11 @@ class HttpConnection:
         return self._may_parse and not self._reader.behind
 
     @property
+    def unhandled(self) -> bool:
+        """True while received requests wait for a later turn, or for answers to earlier ones."""
+        return not self.closed and (self._reader.behind or self._sliced is not None or len(self._waiting) > 0)
+
+    @property
     def _may_parse(self) -> bool:
         current = self._reader.current
         if current is not None and current.feeds and current.pieces:

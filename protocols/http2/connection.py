@@ -71,6 +71,7 @@ class Http2Connection:
         self._goaway = b""  # a frame behind the next output
         self._last_stream = 0  # the last stream that was opened
         self._eof = False  # True: the peer has sent all its bytes
+        self._parting = ""  # why the connection ends, when input waits in an application
         self._sent = 0  # bytes of all output
         self._tick_at = now + limits.HANDSHAKE_NS  # next check of the peer
         self.spoken = ""  # name of the application of the first stream
@@ -84,9 +85,18 @@ class Http2Connection:
         """False while bytes of the peer wait for their turn, or too many answers are queued."""
         return not self._later and not self._requests.full
 
+    @property
+    def unhandled(self) -> bool:
+        """True while frames wait for later turns, or input of streams that have ended waits in an application."""
+        return len(self._later) > 0 or self._applications_wait
+
+    @property
+    def _applications_wait(self) -> bool:
+        return any(getattr(application, "unhandled", False) for application in self._used)
+
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Bytes of the peer -> commands, in the order of its frames."""
-        if self.closed:
+        if self.closed or self._parting:
             return ()
         if not data:
             self._eof = True
@@ -196,6 +206,8 @@ class Http2Connection:
             return 0
         if self._draining and not self._requests.open and not self._engine.held:
             return 0
+        if self._parting and not self._applications_wait:
+            return 0
         earliest = self._tick_at
         for application in self._used:
             at = application.deadline()
@@ -220,6 +232,8 @@ class Http2Connection:
             at = application.deadline()
             if at is not None and at <= now:
                 commands += application.expire(now)
+        if self._parting and not self._applications_wait:
+            return self._end(None, self._parting, commands)
         if now >= self._tick_at:
             self._tick_at = now + TICK_NS
             self._tick(now, commands)
@@ -254,11 +268,14 @@ class Http2Connection:
         """Close the connection: GOAWAY with `code` unless it is None, `cancelled` for each stream, Disconnected."""
         if code is not None:
             self._engine.goaway(code)
-        self.closed = True
         self._later.clear()
         streams = self._requests.release()
         for stream_id, stream in streams.items():
             commands += stream.application.cancelled(stream_id, self._requests.now)
+        if code is None and not self._parting and not self._draining and self._applications_wait:
+            self._parting = reason
+            return commands
+        self.closed = True
         commands.append(Disconnected(reason, clean))
         return commands
 

@@ -3,8 +3,9 @@
     NEW --CONNECT--> ATTACHING --Attached--> OPEN --goodbye, fault, deadline, take-over--> ENDING --> closed
      +--CONNECT with a method--> PROVING --AUTH--^
 
-Packets that arrive while ATTACHING are kept until Attached. In ENDING the connection reads nothing: it writes its last bytes,
-and the next `expire`, which is due at once, returns `Disconnected`.
+Packets that arrive while ATTACHING are kept until Attached, and so is the end of the stream behind them: a client need not
+wait for CONNACK (3.1.4), nor stay for it. In ENDING the connection reads nothing: it writes its last bytes, and the next
+`expire`, which is due at once, returns `Disconnected`.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ class MqttConnection:
         self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
+        self.unhandled = False  # True: from ATTACHING on, until the packets that waited for Attached are handled
         self._waiting: list[Packet] = []
         self._waiting_fault: PacketError | None = None
+        self._waiting_end = False
         self._pending: list[Command] = []
         self._more = False
         self.reading = True
@@ -87,8 +90,11 @@ class MqttConnection:
         if self.closed or self._state == ENDING:
             return ()
         if not data:
+            if self.unhandled:
+                self._waiting_end = True
+                return ()
             return self._close(status.LOST)
-        confirmed = self._decoder.pubacks(data) if self._state == OPEN else []
+        confirmed = self._decoder.pubacks(data) if self._state == OPEN and not self.unhandled else []
         if confirmed:
             self._last_packet_ns = now
             return (ConfirmDeliveries(confirmed, True),)
@@ -101,7 +107,7 @@ class MqttConnection:
             self._incomplete_since_ns = 0
         if self._upload.size or self._decoder.unfinished > UNCOUNTED_BYTES_MAX:
             self._await_room(now)
-        if self._state == ATTACHING:
+        if self.unhandled:
             self._waiting += packets
             self._waiting_fault = self._waiting_fault or fault
             return ()
@@ -170,10 +176,12 @@ class MqttConnection:
         if self._state == ENDING:
             self.closed = True
             return commands
-        if (self._waiting or self._waiting_fault is not None) and self._state == OPEN:
+        if self.unhandled and self._state == OPEN:
+            self.unhandled = False
             waiting, self._waiting = self._waiting, []
             fault, self._waiting_fault = self._waiting_fault, None
-            return [*commands, *self._handle(waiting, fault, now)]
+            commands = [*commands, *self._handle(waiting, fault, now)]
+            return [*commands, *self._close(status.LOST)] if self._waiting_end and self._state == OPEN else commands
         if 0 < self._upload.retry_ns <= now:
             self._await_room(now)
         if self._state < OPEN:
@@ -297,6 +305,7 @@ class MqttConnection:
         self._terms = terms
         self._inbound = Inbound(self._config, self._output, terms, self._born_host, self._wall_ms, self._refused_here)
         self._state = ATTACHING
+        self.unhandled = True
         self.reading = False
         commands.append(attach)
         return True
@@ -304,12 +313,15 @@ class MqttConnection:
     def _attached(self, present: bool, now: int) -> None:
         if self._terms is None or self._state != ATTACHING:
             return
-        self._state, self.reading, self._last_packet_ns = OPEN, self._upload.retry_ns == 0, now
+        self._state, self._last_packet_ns = OPEN, now
         self._goodbye.accepted = True
         self._output.put(handshake.accepting_connack(self._terms, present, self._config, self._authentication.proof))
-        if self._waiting or self._waiting_fault is not None:
+        if self._waiting or self._waiting_fault is not None or self._waiting_end:
             # `expire` handles the packets that waited; a pending command makes it due at once.
             self._pending.append(ConfirmDeliveries([]))
+        else:
+            self.unhandled = False
+            self.reading = self._upload.retry_ns == 0
 
     def _close(self, reason: str, clean: bool = False) -> list[Command]:
         self._state = ENDING
@@ -343,6 +355,6 @@ class MqttConnection:
             self._pending.append(Disconnected(status.REASONS.get(code, "refused")))
 
     def _throttle(self) -> None:
-        """Stop reading while ATTACHING, without room, or while more than `unanswered_bytes_max` bytes wait for the store."""
+        """Stop reading while packets wait, without room, or while more than `unanswered_bytes_max` bytes wait for the store."""
         few = self._inbound is None or self._inbound.pending_bytes <= self._config.unanswered_bytes_max
-        self.reading = few and self._state != ATTACHING and self._upload.retry_ns == 0
+        self.reading = few and not self.unhandled and self._upload.retry_ns == 0

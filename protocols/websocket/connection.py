@@ -87,7 +87,7 @@ class WebSocketConnection:
     """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
-        "_close_sent", "_config", "_ended", "_head", "_hosts", "_inner", "_inside", "_later", "_messages", "_opened",
+        "_close_sent", "_config", "_ended", "_eof", "_head", "_hosts", "_inner", "_inside", "_later", "_messages", "_opened",
         "_out", "_outline", "_peer", "_refused", "_socket", "closed", "reading",
     )  # fmt: skip
 
@@ -113,7 +113,8 @@ class WebSocketConnection:
         self._head = b""  # part of the handshake
         self._outline = FrameOutline()
         self._later: deque[bytes] = deque()  # frames for later turns
-        self._ended = False
+        self._ended = False  # the stream of the inner connection has ended
+        self._eof = False  # it ends behind the frames for later turns
         self._close_sent = False
         self.reading = True
         self.closed = False
@@ -122,14 +123,22 @@ class WebSocketConnection:
         """Copy `reading` and `closed` from the inner connection; after a failed handshake `closed` is true."""
         inner = self._inner
         if inner is not None:
-            self.reading = inner.reading and not self._later
-            self.closed = self._ended or inner.closed
+            self.reading = inner.reading and not self._later and not self._ended
+            self.closed = inner.closed or (self._ended and not self.unhandled)
         else:
             self.closed = self._ended
 
+    @property
+    def unhandled(self) -> bool:
+        """True while frames wait for later turns, or what they carried waits in the inner connection."""
+        return len(self._later) > 0 or getattr(self._inner, "unhandled", False) is True
+
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Decode bytes from the peer; b"" is end of stream, with or without a close frame before it."""
-        if self.closed:
+        if self.closed or self._ended:
+            return ()
+        if not data and self._later:
+            self._eof = True
             return ()
         if not data:
             self._close_sent = True
@@ -172,10 +181,12 @@ class WebSocketConnection:
     def _next(self, now: int) -> Sequence[Command]:
         """Decode the frames of one turn; close behind the last ones when a frame is too large."""
         commands = self._decode(self._later.popleft(), now) if self._later else ()
-        if self._outline.fault and not self._later and not self.closed:
+        if self._outline.fault and not self._later and not self._ended and not self.closed:
             self._refused("websocket", FRAME_TOO_LARGE)
             commands = [*commands, *self._close(TOO_LARGE, now)]
         self._copy_state()
+        if self._eof and not self._later:
+            commands = [*commands, *self.receive(b"", now)]
         return commands
 
     def _decode(self, data: bytes, now: int) -> Sequence[Command]:
@@ -197,7 +208,7 @@ class WebSocketConnection:
                     self._out.append(self._socket.send(event.response()))
                     commands += self._end(CUT_SHORT, now)
                 self._copy_state()
-                if self.closed:
+                if self.closed or self._ended:
                     break
         except RemoteProtocolError as fault:
             commands += self._fault(fault, now)
@@ -262,6 +273,7 @@ class WebSocketConnection:
     def _end(self, reason: str, now: int) -> Sequence[Command]:
         """End the stream of the inner connection: no more bytes come from the peer."""
         self._ended = True
+        self._later.clear()
         if self._inner is None:
             return (Disconnected(reason),)
         return () if self._inner.closed else self._inner.receive(b"", now)

@@ -19,7 +19,7 @@ from wsproto.utilities import RemoteProtocolError
 
 from domain.client.channel import ChannelCommand, ChannelEvent, ReadingPaused
 from domain.client.mqtt_session import ReadingResumed
-from domain.command import Command
+from domain.command import Command, Disconnected
 from domain.event import Event
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
@@ -30,6 +30,7 @@ from protocols.websocket.message import InMessages, WholeMessages
 from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FrameOutline
 
+CLOSED_BY_NODE: Final = "closed-by-node"
 API: Final = b"/v1/"
 """Paths at which HTTP itself serves WebSockets."""
 HELD_BYTES_PER_TURN: Final = 64 * 1024
@@ -47,9 +48,10 @@ class _Stream:
     paused      bytes are not decoded, and the flow control window of the stream is not enlarged
     rest_until  monotonic ns until which the gateway does not read this client (rate limit); 0: it reads
     over        a close frame was sent, or the stream has ended
+    gone        the stream has ended: nothing can be sent; the end of the inner connection's input is behind `held`
     """
 
-    __slots__ = ("frames", "held", "inner", "messages", "outline", "over", "paused", "rest_until")
+    __slots__ = ("frames", "gone", "held", "inner", "messages", "outline", "over", "paused", "rest_until")
 
     def __init__(self, inner: Connection, messages: WholeMessages | None) -> None:
         self.inner = inner
@@ -60,6 +62,12 @@ class _Stream:
         self.paused = False
         self.rest_until = 0
         self.over = False
+        self.gone = False
+
+    @property
+    def unhandled(self) -> bool:
+        """True while input waits: held pieces, or what the inner connection has received."""
+        return (len(self.held) > 0 and not self.over) or getattr(self.inner, "unhandled", False) is True
 
     @property
     def reading(self) -> bool:
@@ -68,7 +76,7 @@ class _Stream:
 
     def deadline(self) -> int | None:
         """Monotonic ns at which `expire` has work for this stream; 0 when held bytes can be decoded; None for never."""
-        if self.paused and self.reading:
+        if self.paused and self.reading and not self.over:
             return 0
         at = self.inner.deadline()
         if self.rest_until and (at is None or self.rest_until < at):
@@ -81,9 +89,11 @@ class WebSocketStreams:
     """The WebSocket streams of one HTTP/2 connection, a `protocols.http2.application.Application`.
 
     A channel is (this object, stream id).
+
+    _parted   streams that have ended, while their input waits for an answer or for a later turn
     """
 
-    __slots__ = ("_config", "_hosts", "_inside", "_peer", "_pending", "_refused", "_reply", "_streams")
+    __slots__ = ("_config", "_hosts", "_inside", "_parted", "_peer", "_pending", "_refused", "_reply", "_streams")
 
     def __init__(
         self,
@@ -102,6 +112,12 @@ class WebSocketStreams:
         self._reply = reply
         self._peer = peer
         self._streams: dict[int, _Stream] = {}
+        self._parted: dict[int, _Stream] = {}
+
+    @property
+    def unhandled(self) -> bool:
+        """True while input of streams that have ended waits."""
+        return len(self._parted) > 0
 
     def accepts(self, head: RequestHead) -> bool:
         """True for an extended CONNECT for WebSocket (4) that is not for the HTTP API."""
@@ -158,7 +174,8 @@ class WebSocketStreams:
                 elif isinstance(event, TextMessage):
                     commands += self._close(stream_id, stream, NOT_BINARY, now)
                 elif isinstance(event, Ping):
-                    self._reply.send(stream_id, frames.send(event.response()), False)
+                    if not stream.gone:
+                        self._reply.send(stream_id, frames.send(event.response()), False)
                 elif isinstance(event, CloseConnection):
                     commands += self._close(stream_id, stream, event.code, now)
                 if stream.over or stream.inner.closed:
@@ -180,17 +197,24 @@ class WebSocketStreams:
 
     def _close(self, stream_id: int, stream: _Stream, code: int, now: int) -> Sequence[Command]:
         """Send a close frame unless one was sent, remove the stream, and end the stream of the inner connection."""
-        stream.over = True
-        if stream.frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
+        if not stream.gone and stream.frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
             self._reply.send(stream_id, stream.frames.send(CloseConnection(code)), True)
-        del self._streams[stream_id]
-        return () if stream.inner.closed else stream.inner.receive(b"", now)
+        return self._end_input(stream_id, stream, now)
+
+    def _end_input(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
+        """End the stream of the inner connection, which is kept while its input waits."""
+        stream.over = True
+        self._streams.pop(stream_id, None)
+        commands = () if stream.inner.closed else stream.inner.receive(b"", now)
+        if stream.unhandled and not stream.inner.closed:
+            self._parted[stream_id] = stream
+        return commands
 
     def _flush(self, stream_id: int, stream: _Stream) -> None:
         """Send the bytes of the inner connection in one frame, and a close frame when it is closed."""
-        if stream.over:
-            return
         said = stream.inner.outgoing()
+        if stream.over or stream.gone:
+            return
         for each in [b"".join(said)] if stream.messages is None else said:
             if each:
                 self._reply.send(stream_id, stream.frames.send(BytesMessage(each)), False)
@@ -215,15 +239,18 @@ class WebSocketStreams:
         stream = self._streams.pop(stream_id, None)
         if stream is None:
             return ()
-        stream.over = True
-        return () if stream.inner.closed else self._wrap(stream_id, stream.inner.receive(b"", now))
+        stream.gone = True
+        if stream.held and not stream.inner.closed:
+            self._parted[stream_id] = stream
+            return ()
+        return self._wrap(stream_id, self._end_input(stream_id, stream, now))
 
     def answer(self, event: Event, now: int) -> None:
         """Pass an event to the stream that its ticket names. Events without a channel are ignored."""
         if not isinstance(event, ChannelEvent | ReadingPaused):
             return
         stream_id: int = event.ticket[1]  # type: ignore[index]
-        stream = self._streams.get(stream_id)
+        stream = self._streams.get(stream_id) or self._parted.get(stream_id)
         if stream is None:
             return
         if isinstance(event, ReadingPaused):
@@ -238,27 +265,34 @@ class WebSocketStreams:
     def _end(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
         """End a stream for the gateway: send the inner connection's last bytes and a close frame, return its last commands."""
         self._flush(stream_id, stream)
-        if stream.over:
-            return ()
-        stream.over = True
-        del self._streams[stream_id]
-        self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
-        return self._wrap(stream_id, [*stream.inner.expire(now), *stream.inner.receive(b"", now)])
+        parted = self._parted.pop(stream_id, None) is not None
+        if not parted:
+            if stream.over:
+                return ()
+            stream.over = True
+            del self._streams[stream_id]
+            self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
+        commands = [*stream.inner.expire(now), *stream.inner.receive(b"", now)]
+        if not stream.inner.closed:  # its input waits, and would for longer
+            commands.append(Disconnected(CLOSED_BY_NODE))
+        return self._wrap(stream_id, commands)
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: every client gets its protocol's message for it, and a close frame."""
         commands: list[Command] = []
-        for stream_id, stream in list(self._streams.items()):
+        for stream_id, stream in [*self._streams.items(), *self._parted.items()]:
             verb = getattr(stream.inner, "drain", None)
             if verb is not None:
                 commands += self._wrap(stream_id, verb(now))
-            commands += self._end(stream_id, stream, now)
+            if stream_id in self._streams or not stream.inner.closed:
+                commands += self._end(stream_id, stream, now)
+            self._parted.pop(stream_id, None)
         return commands
 
     def deadline(self) -> int | None:
         """The earliest deadline of the streams; 0 while commands are pending or held bytes can be decoded."""
         earliest: int | None = 0 if self._pending else None
-        for stream in self._streams.values():
+        for stream in (*self._streams.values(), *self._parted.values()):
             at = stream.deadline()
             if at is not None and (earliest is None or at < earliest):
                 earliest = at
@@ -267,7 +301,7 @@ class WebSocketStreams:
     def expire(self, now: int) -> Sequence[Command]:
         """Handle deadlines that have passed, and decode held bytes of streams that are read again."""
         commands, self._pending = self._pending, []
-        for stream_id, stream in list(self._streams.items()):
+        for stream_id, stream in [*self._streams.items(), *self._parted.items()]:
             if stream.rest_until:
                 # The node does not read this client: its silence must not count against the keep-alive.
                 stream.inner.answer(ReadingResumed(), now)
@@ -278,6 +312,8 @@ class WebSocketStreams:
                 self._flush(stream_id, stream)
             if stream.paused and stream.reading and not stream.over:
                 commands += self._decode_held(stream_id, stream, now)
+            if stream.inner.closed:
+                self._parted.pop(stream_id, None)
         return commands
 
     def _decode_held(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
@@ -291,7 +327,10 @@ class WebSocketStreams:
         if not stream.held and stream.outline.fault and not stream.over:
             self._refused("websocket", FRAME_TOO_LARGE)
             return [*commands, *self._wrap(stream_id, self._close(stream_id, stream, TOO_LARGE, now))]
-        if stream.reading and not stream.over and not stream.held:
+        if stream.gone:
+            if not stream.held and not stream.over:
+                commands += self._wrap(stream_id, self._end_input(stream_id, stream, now))
+        elif stream.reading and not stream.over and not stream.held:
             stream.paused = False
             self._reply.resume(stream_id)
         return commands

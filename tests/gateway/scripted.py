@@ -57,6 +57,7 @@ class ScriptedConnection:
     def __init__(self) -> None:
         self.reading = True
         self.closed = False
+        self.unhandled = False
         self.received: list[bytes] = []
         self.answered: list[Event] = []
         self.queue: list[bytes] = []

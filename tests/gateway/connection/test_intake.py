@@ -264,6 +264,33 @@ def test_a_first_message_that_waits_outlives_its_socket(way: str) -> None:
     assert not room.context.intake.holds("10.1.2.3")
 
 
+@pytest.mark.parametrize("reading", [True, False])
+@pytest.mark.parametrize("way", ["open", "lost"])
+def test_a_first_message_that_waits_outlives_its_connection(way: str, reading: bool) -> None:
+    room = Room()
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    room.enter(Send)[0].data_received(b"the host's own slice")
+    pump, connection, transport = room.enter()
+
+    def leave(data: bytes, now: int) -> list[Command]:
+        connection.closed, connection.reading = True, reading
+        return [Send(None, [Message("t", b"")], wait=False), Disconnected("goodbye", True)]
+
+    connection.receive = leave  # type: ignore[method-assign]
+    before = len(room.handler.commands)
+    pump.data_received(b"first and last")
+    if way == "lost":
+        pump.connection_lost(None)
+    room.turns(5)
+    assert room.handler.commands[before:] == []
+    room.unfinished = 0
+    room.turns(5)
+    assert [type(command) for command in room.handler.commands[before:]] == [Send, Disconnected]
+    assert room.handler.commands[-1] == Disconnected("goodbye", True)
+    assert transport.closing or way == "lost"
+    assert not room.context.intake.holds("10.1.2.3")
+
+
 def test_a_first_message_of_a_deadline_waits_too() -> None:
     room = Room()
     room.unfinished = UNFINISHED_BYTES_MAX + 1

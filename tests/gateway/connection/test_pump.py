@@ -119,6 +119,57 @@ def test_connection_that_says_nothing_at_the_end_is_ended_for_it() -> None:
     assert [command.reason for command in bench.ends] == ["reset"]
 
 
+@pytest.mark.parametrize("way", ["eof", "reset", "lost"])
+def test_input_that_waits_in_a_connection_outlives_its_socket(way: str) -> None:
+    """`protocols.adapter.Parking`: what was received is executed, whoever closes before the answer that it waits for."""
+    bench = Bench().open()
+    bench.connection.at_end = []
+    bench.connection.unhandled = True
+    bench.pump.data_received(b"connect and the rest")
+    if way == "eof":
+        bench.pump.eof_received()
+    bench.pump.connection_lost(ConnectionResetError() if way == "reset" else None)
+    bench.clock.run_ns(1_000)
+    assert bench.connection.received == [b"connect and the rest", b""]
+    assert bench.ends == []
+    bench.connection.when = bench.clock.monotonic_ns() + 10
+    bench.connection.at_expiry = [ListTopics(1), Disconnected("goodbye")]
+    bench.pump.client.answer(Done(1))
+    bench.clock.run_turn()
+    assert bench.counters.connections_open == 1
+    assert bench.transport.writes == []
+    bench.clock.run_ns(10)
+    bench.clock.run_turn()
+    assert bench.handler.commands == [ListTopics(1), Disconnected("goodbye")]
+    assert bench.counters.connections_open == 0
+    assert bench.context.pumps == {}
+
+
+def test_a_connection_whose_input_waits_no_more_is_ended_for_it() -> None:
+    bench = Bench().open()
+    bench.connection.at_end = []
+    bench.connection.unhandled = True
+    bench.pump.connection_lost(None)
+    bench.connection.unhandled = False
+    bench.pump.client.answer(Done(1))
+    bench.clock.run_turn()
+    assert [command.reason for command in bench.ends] == ["lost"]
+    assert bench.context.pumps == {}
+
+
+def test_input_that_waits_keeps_no_connection_of_a_node_that_stops() -> None:
+    bench = Bench().open()
+    bench.connection.at_end = []
+    bench.connection.unhandled = True
+    bench.pump.connection_lost(None)
+    bench.clock.run_turn()
+    bench.pump.pause()
+    bench.pump.close()
+    bench.clock.run_turn()
+    assert len(bench.ends) == 1
+    assert bench.context.pumps == {}
+
+
 def test_goodbye_is_written_before_the_close() -> None:
     bench = Bench().open()
     bench.connection.queue = [b"goodbye"]

@@ -399,6 +399,21 @@ def test_requests_wait_while_too_many_are_in_execution() -> None:
     assert stage.connection.reading
 
 
+def test_requests_that_wait_are_executed_before_the_end_of_the_stream() -> None:
+    """What was received is executed: the end of the stream is behind it."""
+    stage = StreamStage(requests_stream_max=4)
+    stage.hold = True
+    data = stage.client.encode(message.POST, b"t", message.join([(option.URI_PATH, b"mq"), (option.URI_PATH, b"s")]), b"1")
+    stage.push_bytes(data * 10)
+    assert list(stage.connection.receive(b"", stage.now)) == []
+    assert (stage.connection.unhandled, stage.connection.closed) == (True, False)
+    stage.hold = False
+    stage.play()
+    stage.wait(0)
+    assert len(stage.log) == 10
+    assert (stage.connection.unhandled, stage.connection.closed) == (False, True)
+
+
 def test_many_questions_for_large_values_do_not_pile_up_their_answers() -> None:
     stage = StreamStage()
     large_csm(stage, 16 << 20)

@@ -19,16 +19,17 @@ from gateway.node.settings_tables import read
 from gateway.observe.counters import CounterRegistry
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import STREAM_WINDOW_BYTES, EngineFactory
-from protocols.mqtt.connect import Connack, Connect, Disconnect
+from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
 from protocols.mqtt.packet import Decoder, Packet, encode
-from protocols.mqtt.property import NONE
+from protocols.mqtt.property import NONE, SESSION_EXPIRY
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.settings import WebSocketSettings
+from protocols.websocket_frame import FRAMES_PER_TURN_MAX
 from tests.protocols.http2.peer import Client as Http2Client
 from tests.protocols.http2.peer import Notebooks, both_engines
-from tests.protocols.mqtt.stage import PEER, Broker
+from tests.protocols.mqtt.stage import PEER, Broker, bodies, with_number
 from tests.protocols.taken import only
 
 REQUEST = [
@@ -181,6 +182,56 @@ def test_a_stream_that_ends_without_a_word_is_a_lost_connection(engine: EngineFa
     connection = line.client.connection
     connection.reset_stream(phone.stream_id, 8) if how == "reset" else connection.end_stream(phone.stream_id)
     line.run()
+    assert line.broker.sessions.attached == 0
+
+
+@both_engines
+@pytest.mark.parametrize("how", ["close frame", "end", "reset", "eof"])
+@pytest.mark.parametrize("frames", [1, FRAMES_PER_TURN_MAX])
+def test_a_client_that_does_not_wait_for_connack_is_heard_out(engine: EngineFactory, how: str, frames: int) -> None:
+    """MQTT 5, 3.1.4 and [MQTT-3.14.4-3]: all behind CONNECT is executed, and DISCONNECT deletes the will."""
+    broker = Broker()
+    watcher = broker.joined("w", 5, "#", 0)
+    line = Line(engine, broker)
+    stream_id, _ = line.ask(REQUEST)
+    connection, made = line.client.connection, Frames(ConnectionType.CLIENT)
+    will = Will("wills/c", b"gone", 1, False, NONE)
+    first = Connect(5, "c", False, 0, will, None, None, with_number(SESSION_EXPIRY, 1_000))
+    publish = [Publish(b"t/a", b"%d" % number, 0, False, False, 0, NONE) for number in range(frames)]
+    packets: list[Packet] = [first, *publish, Disconnect(0)]
+    said = [made.send(BytesMessage(encode(packet, 5))) for packet in packets]
+    said.append(made.send(CloseConnection(1000)) if how == "close frame" else b"")
+    connection.send_data(stream_id, b"".join(said))
+    if how == "end":
+        connection.end_stream(stream_id)
+    elif how == "reset":
+        connection.reset_stream(stream_id, 8)
+    line.client.exchange()
+    if how == "eof":
+        line.client.commands += line.server.receive(b"", broker.clock.monotonic_ns())
+        assert not line.server.closed
+        assert line.server.unhandled
+    line.run()
+    assert bodies(watcher.messages()) == [b"%d" % number for number in range(frames)]
+    assert line.broker.sessions.attached == 1
+    assert not line.server.unhandled
+    assert line.server.closed is (how == "eof")
+
+
+@both_engines
+def test_a_client_that_waits_for_its_session_is_ended_with_the_node(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    stream_id, _ = line.ask(REQUEST)
+    made = Frames(ConnectionType.CLIENT)
+    first = Connect(5, "c", False, 0, None, None, None, with_number(SESSION_EXPIRY, 1_000))
+    line.client.connection.send_data(
+        stream_id, made.send(BytesMessage(encode(first, 5))) + made.send(CloseConnection(1000)), end_stream=True
+    )
+    line.client.exchange()
+    assert line.server.unhandled
+    line.client.commands += line.server.drain(0)
+    line.run()
+    assert not line.server.unhandled
     assert line.broker.sessions.attached == 0
 
 

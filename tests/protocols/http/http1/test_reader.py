@@ -163,6 +163,18 @@ def test_one_segment_of_many_requests_is_handled_over_turns() -> None:
     assert turns > 5
 
 
+def test_requests_that_wait_for_later_turns_are_handled_before_the_end_of_the_stream() -> None:
+    """The connection says that they wait, so that a socket which is closed meanwhile does not end it."""
+    client = Client()
+    client.take(client.connection.receive(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 3 * REQUESTS_PER_TURN_MAX, 0))
+    client.take(client.connection.receive(b"", 0))
+    assert client.connection.unhandled
+    while client.connection.deadline() == 0:
+        client.take(client.connection.expire(0))
+    assert len(client.answers()) == 3 * REQUESTS_PER_TURN_MAX
+    assert (client.connection.unhandled, client.connection.closed) == (False, True)
+
+
 def test_one_segment_of_many_chunks_is_decoded_over_turns() -> None:
     client = Client()
     client.take(client.connection.receive(CHUNKED + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n", 0))
