@@ -139,7 +139,7 @@ PUBLISHES: Final = {
     0x97: "properties-too-large",
     0x99: "media-type",
 }
-FILTERS: Final = {0x8F: "filter-illegal", 0x9E: "not-supported", 0xA1: "not-supported", 0xA2: "not-supported"}
+FILTERS: Final = {0x8F: "filter-illegal", 0x97: "quota", 0x9E: "not-supported", 0xA1: "not-supported", 0xA2: "not-supported"}
 """Reason code -> word that the adapter counts a refused PUBLISH or a refused filter under; the connection stays open."""
 
 REASONS: Final[dict[int, str]] = {

@@ -8,8 +8,8 @@ from protocols.mqtt import property as props
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.wire import V5, PacketError, binary, framed, put_binary, short, text
 
-FILTERS_MAX: Final = 1_024
-"""Filters of one SUBSCRIBE or UNSUBSCRIBE: as many as a session may have. A packet is handled in one turn of the loop."""
+FILTERS_MAX: Final = 4_096
+"""Filters of one SUBSCRIBE or UNSUBSCRIBE, each answered by its code (3.8.4). A packet is handled in one turn of the loop."""
 NO_LOCAL: Final = 0x04
 RETAIN_AS_PUBLISHED: Final = 0x08
 

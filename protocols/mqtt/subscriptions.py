@@ -15,9 +15,12 @@ from protocols.mqtt.status import FILTERS, subscribe_code
 from protocols.mqtt.wire import V5
 
 FILTER_INVALID: Final = 0x8F
+QUOTA: Final = 0x97
 SHARED_UNAVAILABLE: Final = 0x9E
 IDENTIFIERS_UNAVAILABLE: Final = 0xA1
 WILDCARDS_UNAVAILABLE: Final = 0xA2
+SUBSCRIBED_MAX: Final = 1_024
+"""Filters of one SUBSCRIBE that the gateway is asked for: as many as a session may have. Those behind them are refused."""
 
 
 @final
@@ -80,7 +83,7 @@ def subscribe(
         group, pattern = "", name
         if name.startswith(SHARED):
             group, _, pattern = name.removeprefix(SHARED).partition("/")
-        code = _refusal(name, group, pattern, identifier, config)
+        code = QUOTA if len(subscriptions) >= SUBSCRIBED_MAX else _refusal(name, group, pattern, identifier, config)
         codes.append(code)
         if code > 0:
             refused("mqtt", FILTERS[code])
@@ -111,6 +114,7 @@ def response(event: Subscribed | Unsubscribed) -> bytes:
 
 _WORDS: Final = {
     FILTER_INVALID: "not a topic filter, or a share without a name",
+    QUOTA: f"a SUBSCRIBE may add {SUBSCRIBED_MAX} filters",
     SHARED_UNAVAILABLE: "shared subscriptions are switched off here",
     IDENTIFIERS_UNAVAILABLE: "subscription identifiers are switched off here",
     WILDCARDS_UNAVAILABLE: "wildcards are switched off here",
