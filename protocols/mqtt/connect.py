@@ -9,6 +9,8 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.wire import V3, V4, V5, PacketError, binary, framed, put_binary, short, text
 
 NAMES: Final = (b"\x00\x04MQTT", b"\x00\x06MQIsdp")
+BRIDGE: Final = 0x80
+"""The bit that a bridge sets over level 3 or 4: the connection carries messages between two servers."""
 NOT_MQTT: Final = -1
 """`PacketError.code` of bytes that are not MQTT: the connection is closed without a CONNACK."""
 
@@ -29,9 +31,9 @@ class Will:
 
 @final
 class Connect:
-    """One CONNECT. `version` is 3, 4 (3.1.1) or 5; `user` and `password` are None when absent."""
+    """One CONNECT. `version` is 3, 4 (3.1.1) or 5; `user` and `password` are None when absent. `bridge`: BRIDGE was set."""
 
-    __slots__ = ("clean", "client_id", "keep_alive_s", "password", "properties", "user", "version", "will")
+    __slots__ = ("bridge", "clean", "client_id", "keep_alive_s", "password", "properties", "user", "version", "will")
 
     def __init__(
         self,
@@ -43,8 +45,10 @@ class Connect:
         user: str | None,
         password: bytes | None,
         properties: Properties,
+        bridge: bool = False,
     ) -> None:
         self.version = version
+        self.bridge = bridge
         self.client_id = client_id
         self.clean = clean
         self.keep_alive_s = keep_alive_s
@@ -96,15 +100,18 @@ def may_be_connect(body: bytes) -> bool:
 def decode_version(body: bytes) -> int:
     """Protocol version of the CONNECT whose body is `body`: 3, 4 or 5.
 
-    Raises PacketError: NOT_MQTT for an unknown protocol name, 0x84 for a level above 5, 1 for another unknown level.
+    Raises PacketError: NOT_MQTT for an unknown protocol name, 0x84 for a level above 5, which may be of a later version, 1 for
+    another unknown level: its client reads the CONNACK of 3.1.1 only, and a bridge tries the level without its bit then.
     """
     name = binary(body, 0)
     at = 2 + len(name)
     if at >= len(body) or name not in (b"MQTT", b"MQIsdp"):
         raise PacketError(NOT_MQTT, "the protocol name is not MQTT's")
-    version = body[at]
-    if version not in (V3, V4, V5) or (name == b"MQIsdp") is not (version == V3):
-        raise PacketError(0x84 if version > V5 else 0x01, f"protocol level {version} is not served")
+    level = body[at]
+    version = level & ~BRIDGE
+    known = level in (V3, V4, V5) or (level & BRIDGE and version in (V3, V4))
+    if not known or (name == b"MQIsdp") is not (version == V3):
+        raise PacketError(0x84 if V5 < level < BRIDGE else 0x01, f"protocol level {level} is not served")
     return version
 
 
@@ -113,6 +120,7 @@ def decode_connect(body: bytes, version: int) -> Connect:
     at = 3 + short(body, 0)
     if at >= len(body):
         raise PacketError(0x81, "the packet ends before the connect flags")
+    bridge = body[at - 1] & BRIDGE != 0
     flags = body[at]
     keep_alive_s = short(body, at + 1)
     at += 3
@@ -147,7 +155,7 @@ def decode_connect(body: bytes, version: int) -> Connect:
         raise PacketError(0x81, "bytes are left over behind the payload of CONNECT")
     if props.AUTH_DATA in properties.blobs and props.AUTH_METHOD not in properties.texts:
         raise PacketError(0x82, "authentication data without a method")
-    return Connect(version, text(client_id), flags & 0x02 != 0, keep_alive_s, will, user, password, properties)
+    return Connect(version, text(client_id), flags & 0x02 != 0, keep_alive_s, will, user, password, properties, bridge)
 
 
 def _check_flags(flags: int, version: int) -> None:
@@ -169,7 +177,7 @@ def encode_connect(packet: Connect) -> bytes:
     flags |= 0x40 if packet.password is not None else 0
     if will is not None:
         flags |= 0x04 | will.qos << 3 | (0x20 if will.retain else 0)
-    out = [NAMES[1] if packet.version == V3 else NAMES[0], bytes((packet.version, flags))]
+    out = [NAMES[1] if packet.version == V3 else NAMES[0], bytes((packet.version | (BRIDGE if packet.bridge else 0), flags))]
     out.append(packet.keep_alive_s.to_bytes(2, "big"))
     if packet.version == V5:
         out.append(props.encode(packet.properties))

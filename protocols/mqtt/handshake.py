@@ -36,17 +36,19 @@ class Terms:
     problem_info        reason strings may be in packets other than CONNACK and DISCONNECT
     response_info       the client requests Response Information
     method              authentication method; "": user name and password, certificate, or nothing
+    bridge              the client is a bridge below 5.0, which cannot say No Local and Retain As Published, and needs both
     """
 
     __slots__ = (
-        "alias_maximum", "assigned", "client_id", "expiry_s", "keep_alive_s", "method", "packet_bytes_max", "problem_info",
-        "response_info", "version", "wanted_expiry_s", "wanted_keep_alive_s",
+        "alias_maximum", "assigned", "bridge", "client_id", "expiry_s", "keep_alive_s", "method", "packet_bytes_max",
+        "problem_info", "response_info", "version", "wanted_expiry_s", "wanted_keep_alive_s",
     )  # fmt: skip
 
     def __init__(self, packet: Connect, config: MqttSettings, entropy: Entropy) -> None:
         """Raises PacketError with the reason code of the CONNACK that refuses."""
         given = packet.properties
         self.version = packet.version
+        self.bridge = packet.bridge
         self.method = given.texts.get(props.AUTH_METHOD, "")
         if props.AUTH_METHOD in given.texts and not self.method:
             raise PacketError(0x8C, "an authentication method without a name")

@@ -34,7 +34,7 @@ def without_tls(data: bytes) -> bytes:
     at = data.find(b"MQTT") + 4
     if at < 4 or at >= len(data):
         return b""
-    if data[at] < 5:
+    if data[at] & 0x7F < 5:  # also with the bit of a bridge
         return b"\x20\x02\x00\x05"
     text = TLS_ONLY.encode()
     properties = b"\x1f" + len(text).to_bytes(2, "big") + text

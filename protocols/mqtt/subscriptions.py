@@ -79,9 +79,11 @@ def subscribe(
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
     subscriptions: list[MqttSubscription] = []
-    for name, options in packet.filters:
-        group, pattern = "", name
+    implied = packets.NO_LOCAL | packets.RETAIN_AS_PUBLISHED if terms.bridge else 0
+    for name, given in packet.filters:
+        options, group, pattern = given | implied, "", name
         if name.startswith(SHARED):
+            options = given
             group, _, pattern = name.removeprefix(SHARED).partition("/")
         code = QUOTA if len(subscriptions) >= SUBSCRIBED_MAX else _refusal(name, group, pattern, identifier, config)
         codes.append(code)

@@ -31,6 +31,9 @@ KEY: Final = "mq-key"
 TAG: Final = "mq-tag"
 """User properties with a meaning: the message group (ordering key), whose messages are in one queue, in order; the instant
 before which the message is not delivered, RFC 3339 or epoch ms; the keys, separated by spaces; the tag."""
+BRIDGES: Final = "$SYS/broker/connection/"
+"""Topics below `$SYS` at which a bridge says whether it is connected, as its will and as a retained message. The node has no
+values there, and filters that begin with a wildcard do not match them (4.7.2)."""
 TAG_BYTES_MAX: Final = 127
 _BODY: Final = -1
 """The key of a decompressed body in `InflatedForms`."""
@@ -66,7 +69,7 @@ def route(name: bytes, client_id: str) -> Route:
     path = text(name)
     if not is_path(path) or "\x01" in path or "\x02" in path:
         raise PacketError(0x90, "not a topic name that can be published to")
-    if path == "$SYS" or path.startswith("$SYS/"):
+    if path == "$SYS" or (path.startswith("$SYS/") and not path.startswith(BRIDGES)):
         return Route("", 0x87, ())
     stored = tuple(
         f"{_PATH}{path}\x02{properties.QOS_LEVEL}\x01{kind >> 1}\x02{_RETAINED[kind & 1]}"
