@@ -13,6 +13,7 @@ from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ReplicaHeard
+from domain.controller.serving import UNSAID, ServingWord
 from domain.set_aside import NOTHING, KeptAside
 
 TIMEOUT_MS: Final = 10_000
@@ -46,6 +47,7 @@ class HeartbeatKept(NamedTuple):
     parted       as in HearReplica
     last_ms      time of the heartbeat, also after the end of its connection
     left_out     as in HearReplica
+    serving      as in HearReplica
     """
 
     at_ms: int
@@ -61,6 +63,7 @@ class HeartbeatKept(NamedTuple):
     parted: int = 0
     last_ms: int = 0
     left_out: Sequence[LeftOut] = ()
+    serving: ServingWord = UNSAID
 
 
 _Replica = tuple[str, int]
@@ -90,6 +93,7 @@ class Heartbeats:
         self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
         refuses: str = "", aside: KeptAside = NOTHING, parted: int = 0, remote: RemoteWord = LOCAL,
         left_out: Sequence[LeftOut] = (),
+        serving: ServingWord = UNSAID,
     ) -> None:  # fmt: skip
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
         if self.runs_elsewhere(group, report.id, run, now_ms):
@@ -112,7 +116,7 @@ class Heartbeats:
             self._unlink(key, before.connection)
         self._heard[key] = HeartbeatKept(
             now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, remote, parted, now_ms,
-            left_out,
+            left_out, serving,
         )  # fmt: skip
         self._by.setdefault(connection, {})[key] = None
         self._in.setdefault(group, {})[key] = None
@@ -238,7 +242,7 @@ def _word(heard: HeartbeatKept, now_ms: int) -> ReplicaHeard:
     """The last heartbeat of a replica, for tools."""
     return ReplicaHeard(
         heard.report, _age_ms(heard, now_ms), not _is_over(heard, now_ms), refuses=heard.refuses, aside=heard.aside,
-        remote=heard.remote, left_out=heard.left_out,
+        remote=heard.remote, left_out=heard.left_out, serving=heard.serving,
     )  # fmt: skip
 
 

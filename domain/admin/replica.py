@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.command import TicketedCommand
+from domain.controller.serving import ServingWord
 from domain.event import TicketedEvent
 from domain.replication.message import Era
 
@@ -55,7 +56,18 @@ class ReplicaState:
     acks: int = 0
 
 
-class ReplicaView(Protocol):
+class ServedReplica(Protocol):
+    """The replica of this process, for the node that serves clients from its store."""
+
+    def gates(self) -> Mapping[int, str]:
+        """Number of each replica that may lead -> `host:port` at which it takes gateways, "" when it is not known now; empty:
+        this replica does not lead."""
+
+    def serves(self, word: ServingWord | None) -> None:
+        """The node serves clients, as `word` says, whose epoch is not read; None: it does not any more."""
+
+
+class ReplicaView(ServedReplica, Protocol):
     """View of the replica of this process."""
 
     def state(self) -> ReplicaState:
@@ -63,10 +75,6 @@ class ReplicaView(Protocol):
 
     def readers(self) -> Mapping[int, str]:
         """Number of a replica -> `host:port` at which it serves readers, of those that follow this leader now."""
-
-    def gates(self) -> Mapping[int, str]:
-        """Number of each replica that may lead -> `host:port` at which it takes gateways, "" when it is not known now; empty:
-        this replica does not lead."""
 
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """A replica that serves readers and has more than `behind_bytes` of log behind `position`, each in turn; 0: there is

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from domain.command import TicketedCommand
 from domain.controller.answer import GroupAnswer, GroupRefusal
@@ -17,6 +17,7 @@ from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import FIT, ReplicaFigures, Standing
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
+from domain.controller.serving import UNSAID, ServingWord
 from domain.event import TicketedEvent
 from domain.set_aside import NOTHING, KeptAside
 
@@ -76,6 +77,7 @@ class ReplicaHeard:
     aside      what its data directory keeps that was set aside
     remote     LOCAL, or where it is and what it lacks
     left_out   of a leader: the replicas that are not in sync, with what they lack
+    serving    whether it serves clients as the leader; UNSAID: it does not say
     """
 
     report: ReplicaReport
@@ -87,18 +89,21 @@ class ReplicaHeard:
     aside: KeptAside = NOTHING
     remote: RemoteWord = LOCAL
     left_out: Sequence[LeftOut] = ()
+    serving: ServingWord = UNSAID
 
 
 @dataclass(slots=True)
 class ListStoreGroups(TicketedCommand):
     """Store groups in the order of their names, GROUPS_LISTED_MAX of them at most -> StoreGroupsListed.
 
-    after   names behind this one; "": all
-    names   those of these names; empty: all
+    after     names behind this one; "": all
+    names     those of these names; empty: all
+    identity  identity of the store group of the log of a replica that asks; "": it has none, or a tool asks
     """
 
     after: str = ""
     names: Sequence[str] = ()
+    identity: str = ""
 
 
 @dataclass(slots=True)
@@ -120,6 +125,34 @@ class QueryController(TicketedCommand):
     """Query the state of this controller -> ControllerFound. Every controller answers it."""
 
 
+class StrangerSeen(NamedTuple):
+    """A process that this controller has refused, since it is of another store group or a second one of a replica.
+
+    group    name of the store group that it claims
+    where    its address, as far as it is known
+    why      reason of the refusal, for people
+    age_ms   milliseconds since the last refusal
+    """
+
+    group: str
+    where: str
+    why: str
+    age_ms: int
+
+
+class GatewayMissed(NamedTuple):
+    """A gateway that was connected to a leader of a store group, and does not reach the one that there is now.
+
+    group    name of the store group
+    name     its host, for people
+    age_ms   milliseconds since it was last known to be connected
+    """
+
+    group: str
+    name: str
+    age_ms: int
+
+
 @dataclass(slots=True)
 class ControllerFound(TicketedEvent):
     """The answer to QueryController.
@@ -134,6 +167,8 @@ class ControllerFound(TicketedEvent):
     failure   why it takes part in nothing; "": it takes part, or waits for its group
     book      host:port of all controllers, as it knows them
     changing  the change of members that is under way, for people; "": none is
+    strangers processes that it has refused a short time ago
+    gateways  gateways that do not reach the leader of their store group
     """
 
     node: int
@@ -146,6 +181,8 @@ class ControllerFound(TicketedEvent):
     failure: str
     book: Sequence[str] = ()
     changing: str = ""
+    strangers: Sequence[StrangerSeen] = ()
+    gateways: Sequence[GatewayMissed] = ()
 
 
 @dataclass(slots=True)
@@ -181,6 +218,7 @@ class HearReplica(TicketedCommand):
     parted       id of the leader that has ended its connection to this follower, until it follows again; 0: none has
     remote       LOCAL, or where it is and what it lacks
     left_out     of a leader: the replicas that are not in sync, with what they lack
+    serving      whether it serves clients as the leader; UNSAID: it does not say
     """
 
     group: str
@@ -194,6 +232,7 @@ class HearReplica(TicketedCommand):
     parted: int = 0
     remote: RemoteWord = LOCAL
     left_out: Sequence[LeftOut] = ()
+    serving: ServingWord = UNSAID
 
 
 @dataclass(slots=True)

@@ -141,6 +141,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         "gateway.cluster.forwarding",
         ("domain", "protocols.remoting.nodes", "gateway.cluster.forwarding", "gateway.link", *CONNECTION),
     ),
+    ("gateway.cluster.strangers", ("domain",)),
     ("gateway.cluster.controller.settings", ("gateway.link.servers",)),
     (
         "gateway.cluster.controller",

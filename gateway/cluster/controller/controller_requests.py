@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, final
 
+from controller.groups.gateways import KnownGateways
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.replica_reports import informed, refused
 from controller.member.elections import POLL_MS, Elections
@@ -70,6 +71,10 @@ log = logging.getLogger("headgate.controller")
 
 IDENTITY_BYTES: Final = 16
 """Random bytes in the identity of a store group."""
+STRANGE: Final = (GroupRefusal.OTHER_GROUP, GroupRefusal.RUNS_ELSEWHERE, GroupRefusal.COPIED)
+"""Refusals of a replica that is of another store group, or a second process of one."""
+STRANGERS_MS: Final = 60_000
+"""Time for which a refusal of a stranger is reported: a process that is refused tries again every few seconds at least."""
 GROUP_NAME: Final = "headgate"
 """Name of the controllers' raft group, as mqadmin shows it."""
 Greeted = Callable[[MemberIdentity, tuple[str, ...]], None]
@@ -95,7 +100,8 @@ class ControllerRequests:
         self._founding = founding
         self._greeted = greeted
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
-        self.strangers = Strangers(log)
+        self.strangers = Strangers(log, clock)
+        self._gateways = KnownGateways()
         self._clock = clock
         self._entropy = entropy
         self._connections: set[ClientConnection] = set()
@@ -167,7 +173,7 @@ class ControllerRequests:
         return change
 
     def _changed(self, connection: ClientConnection, command: ChangeGroup, answer: GroupAnswer | None) -> None:
-        if answer is not None and answer.refusal is GroupRefusal.OTHER_GROUP:
+        if answer is not None and answer.refusal in STRANGE:
             self.strangers.refused(command.change.group, _address_in(command.change) or connection.host, answer.refusal.value)
         if answer is None:
             connection.answer(Refused(command.ticket, _UNSURE))
@@ -235,6 +241,10 @@ class ControllerRequests:
             wanted = sorted(name for name in (command.names or known) if name in known and name > command.after)
             now_ms = self._now_ms()
             found = [(self._dated(known[name]), self._words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
+            for group, _ in found if command.identity else ():
+                if differ(group.identity, command.identity):
+                    why = f"a replica that asks for the group: {GroupRefusal.OTHER_GROUP.value}"
+                    self.strangers.refused(group.name, connection.host, why)
             connection.answer(StoreGroupsListed(command.ticket, None, found, len(wanted) > GROUPS_LISTED_MAX))
 
         if member is None:
@@ -254,13 +264,14 @@ class ControllerRequests:
 
     def _this(self, connection: ClientConnection, command: QueryController) -> None:
         member, own = self.member, self._founding.identity.node
+        strangers, gateways = self.strangers.recent(STRANGERS_MS), self._gateways.missed(self._now_ms())
         if member is None:
             connection.answer(ControllerFound(command.ticket, own, 0, False, 0, (), (), self._founding.places, "", self._book))
             return
         connection.answer(
             ControllerFound(
                 command.ticket, own, member.term, member.leads, member.leader, member.voters, member.learners,
-                self._founding.places, member.failure, self._book, member.changing,
+                self._founding.places, member.failure, self._book, member.changing, strangers, gateways,
             )
         )  # fmt: skip
 
@@ -280,7 +291,8 @@ class ControllerRequests:
         group = None if self.member is None else self.member.groups.group(command.group)
         now_ms, refusal = self._now_ms(), self._is_stranger(group, command)
         if refusal is not None:
-            why = f"a heartbeat of replica {command.report.id}: {refusal.value}"
+            serves = f", which serves clients in epoch {command.serving.epoch}" if command.serving.epoch > 0 else ""
+            why = f"a heartbeat of replica {command.report.id}{serves}: {refusal.value}"
             self.strangers.refused(command.group, connection.host, why)
         if group is None or refusal is not None or group.replica(command.report.id) is None:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
@@ -292,7 +304,9 @@ class ControllerRequests:
             self.heartbeats.heard(
                 command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses,
                 command.aside, command.parted, command.remote, command.left_out,
+                command.serving,
             )  # fmt: skip
+            self._gateways.heard(command.group, command.serving, now_ms)
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))
@@ -316,6 +330,8 @@ class ControllerRequests:
         A group without a leader gets one at once: a leader that has restarted was deposed.
         """
         group = answer.group
+        if group is None and answer.refusal is None:
+            self._gateways.forget(change.group)
         if group is None or answer.refusal is not None:
             return
         if isinstance(change, RecoverGroup | PromoteLearner):

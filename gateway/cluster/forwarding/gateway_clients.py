@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from domain.client.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.command import Command
@@ -30,6 +30,22 @@ DROPPED_BYTES: Final = 128 * 1024 * 1024
 HEAD_BYTES: Final = 29
 """Bytes of a frame of the remoting protocol that holds a frame between nodes, beside that."""
 log = logging.getLogger("headgate.forwarding")
+
+
+class GatewaySeen(NamedTuple):
+    """A gateway, as this node sees it.
+
+    life       hexadecimal name of this life of its process
+    clients    number of its clients
+    connected  True: it has a connection
+    quiet_ns   nanoseconds since its last frame; it sends one each second
+    """
+
+    life: str
+    name: str
+    clients: int
+    connected: bool
+    quiet_ns: int
 
 
 @final
@@ -63,9 +79,13 @@ class ForwardedClients:
         }
 
     @property
-    def gateways(self) -> Sequence[tuple[str, int, bool]]:
-        """(name, number of clients, True while it is connected) of each gateway."""
-        return [(each.name, len(each.clients), each.connection is not None) for each in self._gateways.values()]
+    def gateways(self) -> Sequence[GatewaySeen]:
+        """The gateways, those too that have had no connection for a short time."""
+        now = self._clock.monotonic_ns()
+        return [
+            GatewaySeen(each.life, each.name, len(each.clients), each.connection is not None, now - each.heard_ns)
+            for each in self._gateways.values()
+        ]
 
     @property
     def traffic(self) -> Traffic:

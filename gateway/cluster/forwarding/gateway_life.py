@@ -117,6 +117,7 @@ class GatewayLife:
     """One life of a gateway.
 
     away_ns      time since which it has none, monotonic
+    heard_ns     time of its last frame, or of its first greeting, monotonic
     newest       highest number of a client so far
     stalled      True: it does not read its events
     ended        True: it was given up; what is said to its clients is discarded
@@ -132,7 +133,7 @@ class GatewayLife:
         self._entry = entry
         self.stream = NodeStream(clock)
         self.connection: ClientConnection | None = None
-        self.away_ns = clock.monotonic_ns()
+        self.away_ns = self.heard_ns = clock.monotonic_ns()
         self.clients: dict[int, GatewayClient] = {}
         self.newest = 0
         self.principals: dict[int, Principal | None] = item.known_principals()
@@ -179,6 +180,7 @@ class GatewayLife:
 
     def received(self, body: bytes) -> None:
         """Process a frame. Raises WireError; unless it is an ItemError, the gateway has to be dropped."""
+        self.heard_ns = self.now()
         self.stream.take_all(body, self._take, self._unread)
         if self.stalled and self.stream.unacknowledged_bytes < STALLED_BYTES // 2:
             self._stall(False)

@@ -12,8 +12,10 @@ from typing import Final, final
 import msgspec
 
 from domain.address import endpoint_of
+from domain.admin.replica import ServedReplica
 from domain.controller.group import REPLICAS_MAX
-from domain.limits import MILLISECOND_NS
+from domain.controller.serving import GATEWAYS_SAID_MAX, GatewayWord, ServingWord
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock, Timer
 from gateway.cluster.forwarding.gateway_clients import ForwardedClients
 from gateway.cluster.forwarding.space_copies import SpaceCopies
@@ -25,6 +27,8 @@ REPLICAS: Final = b"replicas"
 """Key of a JSON object: number of each replica that may lead -> `host:port` for gateways, "" when it is not known now."""
 LOOK_MS: Final = 200
 """Time between two looks at what is to be reported."""
+SILENT_NS: Final = 5 * SECOND_NS
+"""Time without a frame of a gateway after which it counts as silent: it sends one each second."""
 REASONS_MAX: Final = 16
 """Reasons of one report."""
 TEXT_MAX: Final = 2_048
@@ -36,17 +40,16 @@ _REPLICAS = msgspec.json.Decoder(dict[int, str])
 
 @final
 class StoreReport:
-    """Reports to all gateways of a store's node, whenever something has changed."""
+    """Reports to all gateways of a store's node, whenever something has changed, and to its replica, for the controllers."""
 
     def __init__(
-        self, clock: Clock, forwarded: ForwardedClients, reasons: Callable[[], Sequence[str]],
-        replicas: Callable[[], Mapping[int, str]],
-    ) -> None:  # fmt: skip
-        """`reasons()`: why the node takes no messages, as in /readyz; `replicas()`: as in REPLICAS, empty without a group."""
+        self, clock: Clock, forwarded: ForwardedClients, reasons: Callable[[], Sequence[str]], replica: ServedReplica | None
+    ) -> None:
+        """`reasons()`: why the node takes no messages, as in /readyz; `replica`: None when the store is not replicated."""
         self._clock = clock
         self._forwarded = forwarded
         self._reasons = reasons
-        self._replicas = replicas
+        self._replica = replica
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -57,13 +60,27 @@ class StoreReport:
         self.start()
         reasons = [each[:TEXT_MAX] for each in self._reasons()[:REASONS_MAX]]
         self._forwarded.report(SPACE, REASONS, msgspec.json.encode(reasons))
-        if replicas := self._replicas():
-            self._forwarded.report(SPACE, REPLICAS, msgspec.json.encode(replicas))
+        replica = self._replica
+        if replica is None:
+            return
+        replica.serves(ServingWord(0, "; ".join(reasons), self._gateways()))
+        if gates := replica.gates():
+            self._forwarded.report(SPACE, REPLICAS, msgspec.json.encode(gates))
+
+    def _gateways(self) -> tuple[GatewayWord, ...]:
+        """The connected gateways: the same ones each time, when there are more than a heartbeat has."""
+        found = sorted(
+            GatewayWord(each.life, each.name, each.quiet_ns // MILLISECOND_NS if each.quiet_ns > SILENT_NS else 0)
+            for each in self._forwarded.gateways if each.connected
+        )  # fmt: skip
+        return tuple(found[:GATEWAYS_SAID_MAX])
 
     def stop(self) -> None:
-        """Report nothing more."""
+        """Report nothing more: the node serves no clients from now on."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._replica is not None:
+            self._replica.serves(None)
 
 
 @final

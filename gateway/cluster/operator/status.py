@@ -60,10 +60,12 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
                 f"store group {group.name}: {len(group.members)} in sync, at least {group.min_in_sync} wanted: sends above "
                 "flushed are refused"
             )
+        found += _serving(group, heard)
         found += [
             f"store group {group.name}: replica {each.report.id} is passed over: {each.standing.why}"
             for each in heard if each.standing.fitness is not Fitness.FIT
         ]  # fmt: skip
+        found += _silent(group, alive)
         slow = {each.report.id for each in heard if each.standing.fitness is Fitness.SLOW}
         refuses = {each.report.id: each.refuses for each in heard if each.alive and each.refuses}
         by_leader = {
@@ -74,7 +76,65 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
                 told = by_leader.get(replica.id) if replica.id in alive else ""
                 why = refuses.get(replica.id) or told or _why_out(group, replica, alive, slow)
                 found.append(f"store group {group.name}: replica {replica.id} is not in sync: {why}")
-    return found
+    return found + _of_others(controllers)
+
+
+def _serving(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> Iterable[str]:
+    """Faults of a leader that is not ready, and of others that serve clients beside it. Replicas of a version before do not say
+    whether they do."""
+    leads = f"replica {group.leader} leads in epoch {group.leader_epoch}" if group.leader else "nobody leads"
+    for each in heard:
+        number, word = each.report.id, each.serving
+        serves = word.epoch > 0 and (number, word.epoch) != (group.leader, group.leader_epoch)
+        if each.alive and serves:
+            yield (
+                f"store group {group.name}: replica {number} serves clients as the leader of epoch {word.epoch}, and {leads}: "
+                "what is sent to it may be lost. It ends that within seconds, once it hears the controllers; if it does not, "
+                "stop its process"
+            )
+        elif each.alive and number == group.leader and not word.is_ready and word.epoch != UNKNOWN:
+            why = word.unready or "it does not serve clients yet, so that gateways find nobody: its log says what it waits for"
+            yield f"store group {group.name}: its leader, replica {number}, is not ready: {why}"
+
+
+def _silent(group: StoreGroup, alive: set[int]) -> Iterable[str]:
+    """Faults of members of the SyncStateSet, and of learners, that send no heartbeats."""
+    for each in group.replicas:
+        if each.id in alive or each.id == group.leader:
+            continue
+        if group.leader and group.is_in_sync(each):
+            yield (
+                f"store group {group.name}: replica {each.id} is not heard, and still a member of the SyncStateSet: what all "
+                "members confirm waits for it. Start it; the leader leaves it out by itself where min_in_sync allows"
+            )
+        elif each.learner:
+            yield f"store group {group.name}: replica {each.id}, a learner, is not heard: start it, or remove it"
+
+
+def _of_others(controllers: Sequence[ControllerSeen]) -> list[str]:
+    """Faults of processes that are no replicas of a group: strangers that were refused, and gateways that find no leader."""
+    there = [each.found for each in controllers if each.found is not None]
+    refused: dict[tuple[str, str, str], int] = {}
+    for one in (each for found in there for each in found.strangers):
+        refused[one[:3]] = min(one.age_ms, refused.get(one[:3], one.age_ms))
+    missed: dict[tuple[str, str], int] = {}
+    for other in (each for found in there for each in found.gateways):
+        missed[other[:2]] = min(other.age_ms, missed.get(other[:2], other.age_ms))
+    return [
+        *(
+            f"store group {group}: refused a process at {where or 'an unknown address'}, the last time {_ago(age_ms)}: {why}"
+            for (group, where, why), age_ms in sorted(refused.items())
+        ),
+        *(
+            f"store group {group}: gateway {name} does not reach the leader that there is now: last heard {_ago(age_ms)}. Its "
+            "/readyz says why; one that is gone for good is forgotten after an hour"
+            for (group, name), age_ms in sorted(missed.items())
+        ),
+    ]
+
+
+def _ago(age_ms: int) -> str:
+    return f"{age_ms // 1_000:,} s ago"
 
 
 def unreached(groups: Sequence[Heard], why_not: Callable[[str], str]) -> Iterable[str]:

@@ -16,6 +16,7 @@ from domain.controller.health import Fitness, ReplicaFigures
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import ReplicaHeard
+from domain.controller.serving import UNSAID, ServingWord
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Timer
@@ -55,6 +56,7 @@ class GroupListener:
     aside     what its data directory keeps that was set aside
     remote    where it is and what it lacks, LOCAL: it is no remote replica
     left_out  of a leader: the replicas that are not in sync, with what they lack
+    serving   whether it serves clients as the leader
     """
 
     changed: Callable[[StoreGroup], None]
@@ -63,6 +65,7 @@ class GroupListener:
     aside: Callable[[], KeptAside]
     remote: Callable[[], RemoteWord]
     left_out: Callable[[], tuple[LeftOut, ...]]
+    serving: Callable[[], ServingWord]
 
 
 class GroupWord(NamedTuple):
@@ -84,7 +87,7 @@ class GroupControllers:
 
     refuses   reason why this replica does not follow the leader, for heartbeats; "": it follows, or tries to
     newest    the newest answer about the group; at the start one without replicas
-    identity  identity of the store group of this replica's log, for heartbeats; "": none is known
+    identity  identity of the store group of this replica's log, for heartbeats and queries; "": none is known
     """
 
     def __init__(
@@ -179,7 +182,7 @@ class GroupControllers:
                 listener.slow(frozenset(each.report.id for each in words if each.standing.fitness is Fitness.SLOW))
             done(groups[0][0] if groups else None, True)
 
-        self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,)), answered)
+        self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,), self.identity), answered)
 
     def change(self, change: GroupChange, done: Changed) -> None:
         """Request a change. `done` gets None when the outcome is unknown."""
@@ -280,6 +283,7 @@ class GroupControllers:
             self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity,
             aside, self._parted, LOCAL if listener is None else listener.remote(),
             () if listener is None else listener.left_out(),
+            UNSAID if listener is None else listener.serving(),
         )  # fmt: skip
         for link in self._links:
             if not link.in_flight:

@@ -18,6 +18,7 @@ from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import RemoteWord
+from domain.controller.serving import SERVES_NOBODY, ServingWord
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Timer
@@ -85,6 +86,7 @@ class ReplicaTerm:
     ended           True: the term has ended, or is closed
     needs_a_person  True: it has ended, and a further term would end in the same way
     _owner          state that has the log: FollowingState, and LeadingState from the promotion on
+    _served         how the node serves clients; None: it does not
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class ReplicaTerm:
         self.needs_a_person = False
         self._events = events
         self._said = ""
+        self._served: ServingWord | None = None
         self._watching: Timer | None = None
         self._follower = follower
         self._place = place
@@ -121,8 +124,14 @@ class ReplicaTerm:
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
-        listener = GroupListener(self.heard, self._told_slow, self._measure, self._place.aside, self._remote, self._left_out)
-        self._controllers.attach(listener)
+        place = self._place
+        self._controllers.attach(
+            GroupListener(
+                self.heard, self._told_slow, self._measure, place.aside, self._remote, self._left_out, self._serving
+            )
+        )  # fmt: skip
+        if facts_of(self._follower).epoch > 0:  # a log without records of an election is of no group
+            self._controllers.identity = self._place.identity.group
         self.meter.start()
         self._registering.start(self.why)
         self._log_repairs.begin(self._follower.parts)
@@ -309,6 +318,11 @@ class ReplicaTerm:
         led = self.leading
         return () if led is None else led.review.left_out(self._clock.monotonic_ns(), led.written, led.synced)
 
+    def _serving(self) -> ServingWord:
+        if self._served is not None and self._led is not None:
+            return self._served._replace(epoch=self.epoch)
+        return SERVES_NOBODY
+
     def _measure(self) -> ReplicaFigures:
         return self._owner.measure()
 
@@ -336,6 +350,10 @@ class ReplicaTerm:
     def gates(self) -> Mapping[int, str]:
         """See ReplicaView."""
         return {} if self._led is None else self._led.gates(self._place.gates)
+
+    def serves(self, word: ServingWord | None) -> None:
+        """See ReplicaView."""
+        self._served = word
 
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """See ReplicaView."""

@@ -77,7 +77,7 @@ class ReplicaRole(SinglePurposeRole):
         super().__init__(context)
         self.replica: ReplicaTerm | None = None
         self.repairs = RepairCounts()
-        self.strangers = Strangers(log)
+        self.strangers = Strangers(log, context.clock)
         self._opening: ReplicaLogOpening | None = None
         self._serve_at_port: ServeReaders | None = None
         self._reading: FollowerReading | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 
 from domain.errors import Failure, StoreError
@@ -79,8 +79,8 @@ class StoreRole(Role):
         self.parts = local.opened(lambda: compose(place, side or own))
         await self._prepared(side)
         self._lags = Lags(self.parts.store.outlook, self._clock)
-        gates: Callable[[], Mapping[int, str]] = dict if side is None or side.replica is None else side.replica.gates
-        self._report = StoreReport(clock, self.parts.forwarded, self._health.reasons, gates)
+        replica = None if side is None else side.replica
+        self._report = StoreReport(clock, self.parts.forwarded, self._health.reasons, replica)
         self._registration = registration_of(
             self._config, ports, host, self.parts, self._clock, SystemEntropy(), 0 if side is None else side.epoch
         )

@@ -13,11 +13,22 @@ from domain.controller.group import NOTHING_SEEN, UNKNOWN, ReplicaReport, StoreG
 from domain.controller.health import ReplicaFigures
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import LOCAL, RemoteWord
-from domain.controller.request import ControllerFound, ReplicaHeard
+from domain.controller.request import ControllerFound, GatewayMissed, ReplicaHeard, StrangerSeen
+from domain.controller.serving import UNSAID, ServingWord
 from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
-from protocols.remoting.controller.heartbeat import FENCE, FIGURES, LEFT_OUT, PATHS, REMOTE, SEEN, left_out_text, paths_text
+from protocols.remoting.controller.heartbeat import (
+    FENCE,
+    FIGURES,
+    LEFT_OUT,
+    PATHS,
+    REMOTE,
+    SEEN,
+    left_out_text,
+    paths_text,
+    serving_fields,
+)
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
@@ -25,9 +36,9 @@ from protocols.remoting.wire.frame import Frame
 Heard = tuple[StoreGroup, tuple[ReplicaHeard, ...]]
 
 
-def listing(after: str = "", names: Sequence[str] = ()) -> bytes:
-    """Body of 30022: groups with these names, or all, behind `after`."""
-    return fastjson.dumps({"after": after, "names": list(names)})
+def listing(after: str = "", names: Sequence[str] = (), identity: str = "") -> bytes:
+    """Body of 30022: groups with these names, or all, behind `after`. `identity` as in ListStoreGroups."""
+    return fastjson.dumps({"after": after, "names": list(names), **({"groupIdentity": identity} if identity else {})})
 
 
 def listed(frame: Frame) -> tuple[list[Heard], bool] | GroupRefusal:
@@ -71,6 +82,14 @@ def controller_of(frame: Frame) -> ControllerFound:
         bean.text(found, "failure"),
         bean.texts(found, "book"),
         bean.text(found, "changing"),
+        tuple(
+            StrangerSeen(bean.text(each, "group"), bean.text(each, "where"), bean.text(each, "why"), bean.number(each, "ageMs"))
+            for each in bean.beans(found, "strangers")
+        ),
+        tuple(
+            GatewayMissed(bean.text(each, "group"), bean.text(each, "name"), bean.number(each, "ageMs"))
+            for each in bean.beans(found, "gateways")
+        ),
     )
 
 
@@ -92,10 +111,10 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
 def heartbeat(
     cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
     run: str = "", refuses: str = "", identity: str = "", aside: KeptAside = NOTHING, parted: int = 0,
-    remote: RemoteWord = LOCAL, left_out: Sequence[LeftOut] = (),
+    remote: RemoteWord = LOCAL, left_out: Sequence[LeftOut] = (), serving: ServingWord = UNSAID,
 ) -> Mapping[str, str]:  # fmt: skip
     """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. The last
-    seven as in HearReplica."""
+    eight as in HearReplica."""
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
@@ -112,6 +131,7 @@ def heartbeat(
         **({REMOTE: f"{remote.lag_bytes}:{remote.quiet_ms}:{remote.place}"} if remote.place else {}),
         **({SEEN: f"{report.seen.leader_epoch}:{report.seen.set_epoch}"} if report.seen != NOTHING_SEEN else {}),
         **({LEFT_OUT: left_out_text(left_out)} if left_out else {}),
+        **serving_fields(serving),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

@@ -22,6 +22,7 @@ from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import RemoteWord
 from domain.controller.request import ReplicaHeard
+from domain.controller.serving import GATEWAYS_SAID_MAX, UNSAID, GatewayWord, ServingWord
 from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.ticket import RequestError
@@ -90,11 +91,17 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
                 if heard.left_out
                 else {}
             ),
+            **({"serving": _serving(heard.serving)} if heard.serving.epoch != UNKNOWN else {}),
         }
         if heard.figures is not None:
             words["figures"] = list(heard.figures[:_FIGURES])
         found[_HEARD] = words
     return found
+
+
+def _serving(word: ServingWord) -> dict[str, object]:
+    gateways = [list(each) for each in word.gateways]
+    return {"epoch": word.epoch, "unready": word.unready, "gateways": gateways}
 
 
 def read(found: Bean) -> tuple[StoreGroup, tuple[ReplicaHeard, ...]]:
@@ -160,6 +167,7 @@ def _read_heard(found: Bean) -> ReplicaHeard:
         report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
         _read_figures(said.get("figures")), bean.text(said, "refuses"), _read_aside(said.get("setAside")),
         _read_remote(bean.table(said, "remote")), _read_left_out(said.get(_LEFT_OUT, [])),
+        _read_serving(bean.table(said, "serving")),
     )  # fmt: skip
 
 
@@ -192,6 +200,19 @@ def _read_left_out(found: object) -> tuple[LeftOut, ...]:
         for each in found
         if list(map(type, each)) == [int, str, int] and each[1] in MemberLack.__members__
     )
+
+
+def _read_serving(found: Bean) -> ServingWord:
+    if not found:
+        return UNSAID
+    listed = found.get("gateways", [])
+    rows = listed[:GATEWAYS_SAID_MAX] if isinstance(listed, list) else []
+    gateways = tuple(
+        GatewayWord(str(life), str(name), silent_ms)
+        for each in rows if isinstance(each, list) and len(each) == 3
+        for life, name, silent_ms in [each] if isinstance(silent_ms, int)
+    )  # fmt: skip
+    return ServingWord(bean.number(found, "epoch"), bean.text(found, "unready"), gateways)
 
 
 def _read_standing(said: Bean) -> Standing:

@@ -22,6 +22,14 @@ from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, PLACE_CHARS_MAX, RemoteWord
 from domain.controller.request import HearReplica
+from domain.controller.serving import (
+    GATEWAY_CHARS_MAX,
+    GATEWAYS_SAID_MAX,
+    UNREADY_CHARS_MAX,
+    UNSAID,
+    GatewayWord,
+    ServingWord,
+)
 from domain.event import Event
 from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
@@ -42,6 +50,12 @@ SEEN: Final = "seen"
 """Ext field of ReplicaReport.seen: `leader epoch:set epoch`."""
 FENCE: Final = "fence"
 """Ext field of ReplicaReport.fence."""
+SERVES: Final = "serves"
+"""Ext field of ServingWord.epoch; without it the replica does not say whether it serves clients."""
+UNREADY: Final = "unready"
+"""Ext field of ServingWord.unready."""
+GATEWAYS: Final = "gateways"
+"""Ext field of ServingWord.gateways: `life:silent milliseconds:name`, separated by commas."""
 
 _PATH_CHARS_MAX: Final = 40
 REFUSES_CHARS_MAX: Final = 1_024
@@ -74,6 +88,7 @@ def beat(_client: Client, frame: Frame) -> Outcome:
         Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity,
         _aside(args.text("setAside", "")), max(_within(args, "parted", 0), 0),
         _remote(args.text(REMOTE, "")), _left_out(args.text(LEFT_OUT, "")),
+        _serving(args),
     )  # fmt: skip
     return (heard,)
 
@@ -137,6 +152,40 @@ def _left_out(text: str) -> tuple[LeftOut, ...]:
         if len(each) <= 2 * _PATH_CHARS_MAX and _is_number(replica) and _is_number(lacks) and name in MemberLack.__members__:
             found.append(LeftOut(min(int(replica), NUMBER_MAX), MemberLack[name], min(int(lacks), NUMBER_MAX)))
     return tuple(found)
+
+
+def serving_fields(word: ServingWord) -> dict[str, str]:
+    """The ext fields of a ServingWord; none of one that says nothing."""
+    if word.epoch == UNKNOWN:
+        return {}
+    return {
+        SERVES: str(word.epoch),
+        **({UNREADY: word.unready[:UNREADY_CHARS_MAX]} if word.unready else {}),
+        **({GATEWAYS: gateways_text(word.gateways)} if word.gateways else {}),
+    }
+
+
+def gateways_text(gateways: Sequence[GatewayWord]) -> str:
+    """The ext field GATEWAYS. A comma in a name is left out."""
+    found = gateways[:GATEWAYS_SAID_MAX]
+    return ",".join(f"{each.life}:{each.silent_ms}:{each.name.replace(',', ' ')}" for each in found)
+
+
+def _serving(args: Arguments) -> ServingWord:
+    if not args.has(SERVES):
+        return UNSAID
+    listed = args.text(GATEWAYS, "").split(",", GATEWAYS_SAID_MAX)[:GATEWAYS_SAID_MAX]
+    gateways = tuple(each for text in listed if (each := _gateway(text)) is not None)
+    return ServingWord(max(_within(args, SERVES, 0), 0), args.text(UNREADY, "")[:UNREADY_CHARS_MAX], gateways)
+
+
+def _gateway(text: str) -> GatewayWord | None:
+    """One of GATEWAYS; None for a malformed text."""
+    life, _, rest = text.partition(":")
+    silent, _, name = rest.partition(":")
+    if not life or not name or len(text) > GATEWAY_CHARS_MAX or not _is_number(silent):
+        return None
+    return GatewayWord(life, name, min(int(silent), NUMBER_MAX))
 
 
 def _is_number(text: str) -> bool:

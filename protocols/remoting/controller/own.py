@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.controller.controller_list import ControllersChanged
+from domain.controller.group import TEXT_BYTES_MAX
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -14,7 +15,7 @@ from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import change_form, group_form
 from protocols.remoting.controller.refusal import TABLE, refused
-from protocols.remoting.ticket import Arguments, Outcome, Ticket
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
 from protocols.remoting.wire import bean, fastjson
 from protocols.remoting.wire.frame import Frame
 
@@ -22,7 +23,10 @@ from protocols.remoting.wire.frame import Frame
 def list_groups(_client: Client, frame: Frame) -> Outcome:
     """Request code 30022 -> ListStoreGroups. An empty body means {}."""
     found = bean.read(frame.body or b"{}")
-    return (ListStoreGroups(Ticket(frame, _listed), bean.text(found, "after"), bean.texts(found, "names")),)
+    ticket, identity = Ticket(frame, _listed), bean.text(found, "groupIdentity")
+    if len(identity.encode()) > TEXT_BYTES_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"an identity of more than {TEXT_BYTES_MAX} bytes")
+    return (ListStoreGroups(ticket, bean.text(found, "after"), bean.texts(found, "names"), identity),)
 
 
 def _listed(_client: Client, ticket: Ticket, event: StoreGroupsListed) -> bytes:
@@ -63,6 +67,12 @@ def controller(_client: Client, ticket: Ticket, event: ControllerFound) -> bytes
         "book": list(event.book),
         "changing": event.changing,
     }
+    if event.strangers:
+        found["strangers"] = [
+            {"group": each.group, "where": each.where, "why": each.why, "ageMs": each.age_ms} for each in event.strangers
+        ]
+    if event.gateways:
+        found["gateways"] = [{"group": each.group, "name": each.name, "ageMs": each.age_ms} for each in event.gateways]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found))
 
 

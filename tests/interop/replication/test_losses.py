@@ -232,6 +232,7 @@ def test_a_copied_directory_never_acknowledges_beside_the_original(tmp_path: Pat
             until(original.serves, "the original leads again")
         group.start(copy)
         await_why(copy, "another process")
+        await_status(group.controllers, "a copy of this data directory")
         for each in range(20):
             assert not post(copy, "orders", f"copy-{each}", 1)
             sent += send(original, 1, f"original-{each}")

@@ -42,6 +42,7 @@ ELSEWHERE: Final = {
     "headgate cluster status": "its name alone",
     "headgate cluster move": "its name alone",
     "headgate cluster recover": "its name alone",
+    "headgate cluster repair": "its name alone",
     "headgate cluster set GROUP --min-in-sync 2": "the same with a number",
     "headgate cluster set broker-a --min-in-sync 1": "the same with a number",
     "headgate cluster remove broker-a OLD": "the same with a number",

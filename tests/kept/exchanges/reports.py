@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from domain.controller.serving import ServingWord
 from gateway.cluster.forwarding.space_copies import SpaceCopies
 from gateway.cluster.forwarding.store_report import REASONS, REPLICAS, SPACE, ReportedStore, StoreReport
 from protocols.remoting.nodes.calls.octets import DATA, TEXT, Reader
@@ -20,10 +21,21 @@ WHY = ["only 3% of the volume is free", "nö"]
 WHERE = {1: "10.0.0.1:10911", 2: "[::1]:10911", 3: ""}
 
 
+class Served:
+    """`ServedReplica`."""
+
+    def gates(self) -> Mapping[int, str]:
+        """ServedReplica.gates."""
+        return WHERE
+
+    def serves(self, word: ServingWord | None) -> None:
+        """ServedReplica.serves: nothing of it goes to gateways."""
+
+
 def _item(key: bytes) -> bytes:
     """The item with a value that a node has reported."""
     two = Two()
-    report = StoreReport(two.clock, two.parts.forwarded, lambda: WHY, lambda: WHERE)
+    report = StoreReport(two.clock, two.parts.forwarded, lambda: WHY, Served())
     report.start()
     two.clock.run_for(500)
     report.stop()

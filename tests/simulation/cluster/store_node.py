@@ -184,7 +184,7 @@ class StoreNode(Machine):
             known,
             endpoint_text(self.host, REPLICATION),
             self.learner,
-            Strangers(log),
+            Strangers(log, self.clock),
             lambda: NOTHING,
             gates=endpoint_text(self.host, REMOTING),
         )
@@ -326,7 +326,7 @@ class StoreNode(Machine):
         )  # fmt: skip
         cluster.net.listen(Listener(self, REMOTING, context, parts.adapters.streams["remoting"]))
         assert self.life is not None
-        StoreReport(self.clock, parts.forwarded, list, self.life.gates).start()
+        StoreReport(self.clock, parts.forwarded, list, self.life).start()
         self.note(f"serves in epoch {self.store.replica.epoch}")
         cluster.served(self, self.store)
 

@@ -158,10 +158,10 @@ def test_a_client_that_has_gone_leaves_nothing_at_either_node() -> None:
     three, caller, session = Three(), EventRecorder("http"), EventRecorder("mqtt")
     three.ask(caller, QueryLatest(1, "T"))
     three.ask(session, Attach(1, "device", True, 0, 10))
-    assert [clients for _, clients, _ in three.parts.forwarded.gateways] == [3]  # the gateway itself is one
+    assert [each.clients for each in three.parts.forwarded.gateways] == [3]  # the gateway itself is one
     for client in (caller, session):
         three.ask(client, Disconnected("closed"))
-    assert [clients for _, clients, _ in three.parts.forwarded.gateways] == [1]
+    assert [each.clients for each in three.parts.forwarded.gateways] == [1]
     assert three.gateway.clients == 0
     assert caller.connection.closed
     assert session.connection.closed

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from domain.controller.serving import ServingWord
+from domain.limits import SECOND_NS
 from gateway.cluster.forwarding.store_addresses import StoreAddresses
 from gateway.cluster.forwarding.store_report import REASONS, REPLICAS, SPACE, ReportedStore, StoreReport
 from tests.far_node import NodeLink
@@ -21,13 +23,22 @@ class Reporting:
         self.two = Two()
         self.reasons: list[str] = []
         self.replicas: dict[int, str] = {}
+        self.word: ServingWord | None = None
         self.taken: list[Mapping[int, str]] = []
         self.report()
         self.known = self.heard_by(self.two.link)
 
     def report(self) -> None:
-        self._report = StoreReport(self.two.clock, self.two.parts.forwarded, lambda: self.reasons, lambda: self.replicas)
+        self._report = StoreReport(self.two.clock, self.two.parts.forwarded, lambda: self.reasons, self)
         self._report.start()
+
+    def gates(self) -> Mapping[int, str]:
+        """ServedReplica.gates."""
+        return self.replicas
+
+    def serves(self, word: ServingWord | None) -> None:
+        """ServedReplica.serves."""
+        self.word = word
 
     def heard_by(self, link: NodeLink) -> ReportedStore:
         return ReportedStore(link.forwarder.state, lambda: None, self.taken.append)
@@ -49,6 +60,29 @@ def test_gateways_hear_why_no_messages_are_taken_and_when_they_are_again() -> No
     scene.reasons = []
     scene.run()
     assert not [*scene.known.reasons, *later.reasons]
+
+
+def test_the_replica_hears_whether_its_node_serves_clients_and_which_gateways_it_has() -> None:
+    scene = Reporting()
+    scene.reasons = ["only 3% of the volume is free", "the node stops"]
+    scene.run()
+    assert scene.word is not None
+    assert scene.word.unready == "only 3% of the volume is free; the node stops"
+    (gateway,) = scene.word.gateways
+    assert (gateway.life, gateway.name) == scene.two.parts.forwarded.gateways[0][:2]
+    assert gateway.silent_ms == 0
+    scene.two.link.hang(8 * SECOND_NS)
+    scene.two.clock.run_for(7_000)
+    (gateway,) = scene.word.gateways
+    assert 6_000 <= gateway.silent_ms <= 8_000, "its connection stands, and brings nothing"
+    scene.two.clock.run_for(3_000)
+    (gateway,) = scene.word.gateways
+    assert gateway.silent_ms == 0
+    scene.two.link.die()
+    scene.run()
+    assert scene.word.gateways == (), "it is not connected"
+    scene._report.stop()
+    assert scene.word is None
 
 
 def test_another_store_that_reports_nothing_is_not_blamed_for_what_the_last_one_reported() -> None:

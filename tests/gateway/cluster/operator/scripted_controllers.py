@@ -20,11 +20,13 @@ from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
     ControllersFound,
+    GatewayMissed,
     GroupChanged,
     ListStoreGroups,
     QueryController,
     QueryControllers,
     StoreGroupsListed,
+    StrangerSeen,
 )
 from domain.event import Event
 from tests.controller.groups.sample import NAME
@@ -39,6 +41,7 @@ class ScriptedControllers:
 
     fresh    identity for a group that has none; "": they are of a version before identities
     unsure   how many further changes are made, and answered as if nobody knew that
+    strangers, gateways   as in ControllerFound, of each controller
     """
 
     def __init__(self, groups: StoreGroups, count: int = 3) -> None:
@@ -47,6 +50,8 @@ class ScriptedControllers:
         self.leading = 1
         self.unsure = 0
         self.fresh = ""
+        self.strangers: list[StrangerSeen] = []
+        self.gateways: list[GatewayMissed] = []
         self.changes: list[GroupChange] = []
         self._stack = ExitStack()
         self.servers = [ScriptedServer(partial(self._answer, at)) for at in range(count)]
@@ -77,7 +82,8 @@ class ScriptedControllers:
         leads = at == self.leading
         if isinstance(command, QueryController):
             places = dict(enumerate(self.addresses, 1))
-            return False, ControllerFound(None, at + 1, 7, leads, self.leading + 1, [1, 2, 3], [], places, "")
+            found = ControllerFound(None, at + 1, 7, leads, self.leading + 1, [1, 2, 3], [], places, "")
+            return False, replace(found, strangers=self.strangers, gateways=self.gateways)
         if isinstance(command, QueryControllers):
             peers = {f"n{number}": address for number, address in enumerate(self.addresses)}
             return False, ControllersFound(None, "headgate", f"n{self.leading}", leads, peers)

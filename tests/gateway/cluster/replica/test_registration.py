@@ -53,7 +53,7 @@ class LossyControllers:
 def test_an_answer_that_was_lost_costs_no_second_id() -> None:
     clock, controllers = VirtualClock(), LossyControllers()
     identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
-    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log), lambda: NOTHING)
+    place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log, clock), lambda: NOTHING)
     enrolled: list[int] = []
     enrolment = RegisteringState(
         place, lambda: LogFacts(7, 0, 0, 0), cast(Any, controllers), clock, lambda own, _group: enrolled.append(own)
@@ -79,7 +79,7 @@ class Directory:
         self.clock = VirtualClock()
         self.disk = disk or MemoryDisk(self.clock)
         self._controllers = controllers
-        self.strangers = Strangers(log)
+        self.strangers = Strangers(log, self.clock)
 
     def copy(self) -> Directory:
         """The directory of a cloned machine."""
@@ -250,7 +250,7 @@ def test_an_empty_directory_gets_the_id_of_its_address_back_or_the_next_one_in_t
 
         def register(token: int, enrolled: list[int], clock: VirtualClock = clock, of: Any = controllers) -> RegisteringState:
             identity = ReplicaIdentity(MemoryDisk(clock), SeededEntropy(token))
-            place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log), lambda: NOTHING)
+            place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False, Strangers(log, clock), lambda: NOTHING)
             return RegisteringState(place, lambda: EMPTY, cast(Any, of), clock, lambda own, _group: enrolled.append(own))
 
         first: list[int] = []

@@ -84,7 +84,7 @@ class SimReplica:
         follower.promote = lambda epoch: world.watched(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace(
             "cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"{self.host}:{REPLICATION}", False,
-            Strangers(log), lambda: NOTHING,
+            Strangers(log, self.clock), lambda: NOTHING,
         )  # fmt: skip
         self.controllers = SimControllers(world, self.clock, self.number)
         self.life = ReplicaTerm(

@@ -10,6 +10,7 @@ import pytest
 from domain.admin.replica import ReplicaState
 from domain.admin.topic import PutTopic
 from domain.command import Pull
+from domain.controller.serving import ServingWord
 from domain.event import Pulled
 from domain.nameserver.route import ClusterFound, QueryCluster, QueryRoute, RouteFound
 from domain.replication.reads import PulledBy
@@ -38,6 +39,9 @@ class Replica:
 
     def gates(self) -> Mapping[int, str]:
         return {}
+
+    def serves(self, word: ServingWord | None) -> None:
+        """ReplicaView.serves."""
 
     def reader_for(self, position: int, behind_bytes: int) -> int:
         self.asked.append(position)

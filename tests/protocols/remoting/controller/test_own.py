@@ -36,13 +36,16 @@ from domain.controller.remote import LOCAL, RemoteWord
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
+    GatewayMissed,
     GroupChanged,
     HearReplica,
     ListStoreGroups,
     QueryController,
     ReplicaHeard,
     StoreGroupsListed,
+    StrangerSeen,
 )
+from domain.controller.serving import GATEWAYS_SAID_MAX, SERVES_NOBODY, UNSAID, GatewayWord, ServingWord
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, group_form, peer
@@ -298,3 +301,44 @@ def _read_with(**fields: object) -> ReplicaHeard:
     found = bean.read(fastjson.dumps(written))
     bean.table(bean.beans(found, "replicas")[0], "heard").update(fields)
     return group_form.read(found)[1][0]
+
+
+def test_a_heartbeat_and_a_list_say_who_serves_clients_and_which_gateways_it_has() -> None:
+    leads = ServingWord(
+        5, "only 3% of the volume is free", (GatewayWord("a1", "gw, 1"), GatewayWord("b2", "[::1]:10911", 5_200))
+    )
+    read = leads._replace(gateways=(GatewayWord("a1", "gw  1"), leads.gateways[1]))
+    report = ReplicaReport(2, "log-2b", 5, 812)
+    for word, wanted in ((leads, read), (SERVES_NOBODY, SERVES_NOBODY), (UNSAID, UNSAID)):
+        fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, serving=word)
+        assert command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica).serving == wanted
+        asked = command_of(java(codes.LIST_STORE_GROUPS, {}, asking.listing()), ListStoreGroups)
+        heard = replace(HEARD[0], serving=word)
+        found = asking.listed(decoded(reply_to(asked, StoreGroupsListed(None, None, [(GROUP, [heard])]))))
+        assert isinstance(found, tuple)
+        assert found[0][0][1] == (heard,)
+
+
+def test_what_a_heartbeat_says_of_gateways_is_bounded_and_may_be_anything() -> None:
+    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaReport(2, "log-2b"), 3_000, serving=SERVES_NOBODY)
+    many = ",".join(f"{each}:0:gw" for each in range(1_000))
+    for said, count in ((many, GATEWAYS_SAID_MAX), ("", 0), (",,:,a,:b,a:,a:gw,a:x:gw,a:-1:gw,a:0:" + "x" * 900, 0)):
+        found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "gateways": said}), HearReplica)
+        assert len(found.serving.gateways) == count
+    long = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "unready": "y" * 9_000}), HearReplica)
+    assert len(long.serving.unready) == 1_024
+
+
+def test_a_controller_says_whom_it_has_refused_and_who_finds_no_leader() -> None:
+    asked = command_of(java(codes.GET_CONTROLLER, {}), QueryController)
+    strangers = (StrangerSeen(NAME, "10.9.9.9", "of another group", 1_200),)
+    made = ControllerFound(None, 7, 1, True, 7, [7], [], {}, "", [], "", strangers, (GatewayMissed(NAME, "gw-1", 40_000),))
+    found = asking.controller_of(decoded(reply_to(asked, made)))
+    assert (found.strangers, found.gateways) == (made.strangers, made.gateways)
+
+
+def test_a_replica_says_of_which_group_its_log_is_when_it_asks() -> None:
+    asked = command_of(java(codes.LIST_STORE_GROUPS, {}, asking.listing("", (NAME,), "ours")), ListStoreGroups)
+    assert asked.identity == "ours"
+    assert command_of(java(codes.LIST_STORE_GROUPS, {}, asking.listing()), ListStoreGroups).identity == ""
+    assert refusal_of(java(codes.LIST_STORE_GROUPS, {}, asking.listing("", (), "x" * 300)))

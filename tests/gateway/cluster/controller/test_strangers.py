@@ -1,0 +1,98 @@
+"""What a controller tells operators of processes that it has refused, and of gateways that find no leader."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import CleanReplicas, RegisterReplica
+from domain.controller.request import (
+    ChangeGroup,
+    ControllerFound,
+    GatewayMissed,
+    HearReplica,
+    ListStoreGroups,
+    QueryController,
+    StrangerSeen,
+)
+from domain.controller.serving import SERVES_NOBODY, GatewayWord, ServingWord
+from gateway.cluster.controller.controller_requests import STRANGERS_MS
+from tests.controller.groups.sample import CLUSTER, NAME, says
+from tests.gateway.cluster.controller.test_controller_requests import GROUP, IDENTITY, Broker, World, elected
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def broker(world: World) -> Broker:
+    found = world.broker()
+    found.connection.host = "10.9.9.9"
+    return found
+
+
+def found(broker: Broker) -> ControllerFound:
+    """The controller, as `headgate cluster status` asks for it."""
+    broker.ask(QueryController(9))
+    answer = broker.take()
+    assert isinstance(answer, ControllerFound)
+    return answer
+
+
+def led(world: World, broker: Broker) -> None:
+    """A group with an identity, which replica 1 leads."""
+    elected(world, broker)
+    broker.ask(HearReplica(2, GROUP, says(1), 60_000, run="a"))
+    broker.take()
+
+
+def test_a_leader_of_another_group_that_serves_clients_is_told_of_for_a_while(world: World, broker: Broker) -> None:
+    led(world, broker)
+    broker.ask(HearReplica(4, GROUP, says(1), 0, run="b", identity="theirs", serving=ServingWord(7)))
+    broker.take()
+    world.clock.run_for(2_000)
+    (stranger,) = found(broker).strangers
+    why = f"a heartbeat of replica 1, which serves clients in epoch 7: {GroupRefusal.OTHER_GROUP.value}"
+    assert stranger == StrangerSeen(GROUP, "10.9.9.9", why, 2_000)
+    world.clock.run_for(STRANGERS_MS)
+    assert found(broker).strangers == []
+
+
+def test_a_replica_that_asks_for_another_group_of_the_name_is_told_of(world: World, broker: Broker) -> None:
+    """It refuses these controllers by itself, and registers nowhere."""
+    led(world, broker)
+    for identity in ("", IDENTITY, "theirs"):
+        broker.ask(ListStoreGroups(4, names=[GROUP], identity=identity))
+        world.clock.run_for(50)
+        broker.take()
+    (stranger,) = found(broker).strangers
+    assert (stranger.group, stranger.where) == (GROUP, "10.9.9.9")
+    assert stranger.why.endswith(GroupRefusal.OTHER_GROUP.value)
+
+
+def test_a_second_process_of_a_copied_directory_is_told_of(world: World, broker: Broker) -> None:
+    led(world, broker)
+    broker.ask(ChangeGroup(4, RegisterReplica(GROUP, CLUSTER, 1, "h9:1", "log-1-1", run="b", runs_before=("a",))))
+    world.clock.run_for(50)
+    assert broker.take().answer.refusal is GroupRefusal.RUNS_ELSEWHERE
+    (stranger,) = found(broker).strangers
+    assert (stranger.where, stranger.why) == ("h9:1", GroupRefusal.RUNS_ELSEWHERE.value)
+
+
+def test_gateways_that_the_next_leader_does_not_have_are_told_of_until_the_group_is_removed(
+    world: World, broker: Broker
+) -> None:
+    has = GatewayWord("a1", "gw-1")
+    for number, word in ((1, ServingWord(1, "", (has,))), (2, SERVES_NOBODY), (2, ServingWord(2))):
+        broker.ask(HearReplica(1, NAME, says(number), 0, serving=word))
+        broker.take()
+        world.clock.run_for(500)
+    assert found(broker).gateways == [GatewayMissed(NAME, "gw-1", 1_500)]
+    broker.ask(HearReplica(1, "made-up", says(1), 0, serving=ServingWord(1, "", (has,))))
+    broker.take()
+    broker.ask(ChangeGroup(3, CleanReplicas(NAME, (), even_living=True)))
+    world.clock.run_for(100)
+    broker.recorded.clear()
+    assert found(broker).gateways == []
