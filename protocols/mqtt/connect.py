@@ -45,10 +45,9 @@ class Connect:
         user: str | None,
         password: bytes | None,
         properties: Properties,
-        bridge: bool = False,
     ) -> None:
         self.version = version
-        self.bridge = bridge
+        self.bridge = False
         self.client_id = client_id
         self.clean = clean
         self.keep_alive_s = keep_alive_s
@@ -155,7 +154,9 @@ def decode_connect(body: bytes, version: int) -> Connect:
         raise PacketError(0x81, "bytes are left over behind the payload of CONNECT")
     if props.AUTH_DATA in properties.blobs and props.AUTH_METHOD not in properties.texts:
         raise PacketError(0x82, "authentication data without a method")
-    return Connect(version, text(client_id), flags & 0x02 != 0, keep_alive_s, will, user, password, properties, bridge)
+    packet = Connect(version, text(client_id), flags & 0x02 != 0, keep_alive_s, will, user, password, properties)
+    packet.bridge = bridge
+    return packet
 
 
 def _check_flags(flags: int, version: int) -> None:

@@ -14,10 +14,17 @@ from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies
 STATE = "$SYS/broker/connection/there.b/state"
 
 
+def connect_of(version: int, client_id: str, will: Will | None = None) -> Connect:
+    """The CONNECT of a bridge."""
+    packet = Connect(version, client_id, False, 60, will, None, None, NONE)
+    packet.bridge = True
+    return packet
+
+
 def bridge(broker: Broker, version: int, will: str = "") -> Client:
     client = broker.client(version)
     left = Will(will, b"0", 1, True, NONE) if will else None
-    client.put(Connect(version, "there.b", False, 60, left, None, None, NONE, bridge=True))
+    client.put(connect_of(version, "there.b", left))
     assert client.only(Connack).code == 0
     return client
 
@@ -78,5 +85,4 @@ def test_the_values_of_the_node_are_its_own(topic: str) -> None:
 
 
 def test_a_bridge_at_a_port_with_tls_only_reads_why() -> None:
-    connect = encode(Connect(4, "c", True, 0, None, None, None, NONE, bridge=True), 4)
-    assert without_tls(connect) == b"\x20\x02\x00\x05"
+    assert without_tls(encode(connect_of(4, "c"), 4)) == b"\x20\x02\x00\x05"
