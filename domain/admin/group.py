@@ -36,7 +36,14 @@ class GroupFound(TicketedEvent):
 
 @dataclass(slots=True)
 class ListGroups(TicketedCommand):
-    """All consumer groups -> GroupList."""
+    """Consumer groups by name -> GroupList. A store's node of an earlier version answers with all: `GroupList.page`.
+
+    after   begin behind this name; "": with the first one
+    limit   groups at most; 0: all
+    """
+
+    after: str = ""
+    limit: int = 0
 
 
 @dataclass(slots=True)
@@ -48,6 +55,10 @@ class GroupList(TicketedEvent):
 
     groups: list[Group]
     forbidden: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def page(self, after: str, limit: int) -> list[Group]:
+        """At most `limit` of the groups, from the one behind `after` on."""
+        return [each for each in self.groups if each.name > after][:limit]
 
 
 @dataclass(slots=True)

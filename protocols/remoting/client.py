@@ -67,14 +67,14 @@ class GroupMember:
 class Client:
     """The client of one connection.
 
-    listed   (number, name): its last page of topics ended with this name, and the next one begins with this number
+    listed   (kind, number, name): its last page of topics or groups ended with this name, and the next begins with this number
     """
 
     def __init__(self, node: NodeInfo, peer: Peer) -> None:
         self.node = node
         self.peer = peer
         self.members: dict[str, GroupMember] = {}
-        self.listed = (0, "")
+        self.listed = ("", 0, "")
 
     def join_group(self, client_id: str, membership: Membership, keep: bool) -> None:
         """Store a membership of a heartbeat. `keep`: a membership without subscriptions keeps those of the heartbeat before."""

@@ -60,6 +60,8 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ControllerGreeted", "level"): 0,
     ("ClientItem", "ends_at"): 0,
     ("Attach", "ends_at"): "EndsAt.NONE",  # goes with the client
+    ("ListGroups", "after"): "",
+    ("ListGroups", "limit"): 0,
     ("ConfirmDeliveries", "alone"): False,  # between a connection and its pump: never sent
 }
 """(class, attribute) that 44998bdc does not have -> its value when it is read from bytes of 44998bdc."""

@@ -14,6 +14,7 @@ from tests.kept.exchanges.identities import IDENTITIES
 from tests.kept.exchanges.keeping import KEEPING
 from tests.kept.exchanges.left_out import LEFT_OUT
 from tests.kept.exchanges.orders import ORDERS
+from tests.kept.exchanges.pages import PAGES
 from tests.kept.exchanges.questions import QUESTIONS
 from tests.kept.exchanges.remotes import REMOTES
 from tests.kept.exchanges.reports import REPORTED
@@ -60,6 +61,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-endings", ENDINGS),
         ("since-left-out", LEFT_OUT),
         ("since-serving", SERVING),
+        ("since-pages", PAGES),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -105,13 +106,18 @@ class KnownGroup:
 
 @final
 class ClusterGroups:
-    """Groups of a cluster that were used here. An unknown group has to be queried first: `ensure`."""
+    """Groups of a cluster that were used here. An unknown group has to be queried first: `ensure`.
+
+    _groups   name -> what brokers have reported
+    _names    those of groups that a broker has, sorted
+    """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock) -> None:
         self._servers = servers
         self._cluster = cluster
         self._clock = clock
         self._groups: dict[str, KnownGroup] = {}
+        self._names: list[str] = []
         self._asking: dict[str, list[Known]] = {}
 
     def ensure(self, name: str, done: Known) -> None:
@@ -142,8 +148,15 @@ class ClusterGroups:
         else:
             if result is None and len(self._groups) >= GROUPS_MAX:
                 self._groups = {each: known for each, known in self._groups.items() if known.group is not None}
-            self._groups[name] = KnownGroup(result, self._clock.monotonic_ns())
+            self._know(name, result)
             self._asked(name, None)
+
+    def _know(self, name: str, group: Group | None) -> None:
+        before, self._groups[name] = self.group(name), KnownGroup(group, self._clock.monotonic_ns())
+        if before is None and group is not None:
+            insort(self._names, name)
+        elif before is not None and group is None:
+            del self._names[bisect_left(self._names, name)]
 
     def _asked(self, name: str, failure: Failure | None) -> None:
         for done in self._asking.pop(name, ()):
@@ -156,7 +169,13 @@ class ClusterGroups:
 
     def all(self) -> list[Group]:
         """All known groups, by name."""
-        return sorted((each.group for each in self._groups.values() if each.group is not None), key=lambda group: group.name)
+        return self.after("", len(self._names))
+
+    def after(self, name: str, limit: int) -> list[Group]:
+        """At most `limit` known groups by name, from the one behind `name` on; "": from the first on."""
+        at = bisect_right(self._names, name)
+        found = [self.group(each) for each in self._names[at : at + limit]]
+        return [each for each in found if each is not None]
 
     def put(self, group: Group, done: Done) -> None:
         """Create or change a group at all brokers that answer."""
@@ -169,7 +188,7 @@ class ClusterGroups:
 
         def put(failure: None | Failure) -> None:
             if failure is None:
-                self._groups[group.name] = KnownGroup(group, self._clock.monotonic_ns())
+                self._know(group.name, group)
             done(failure)
 
         request = group_request(group)

@@ -288,7 +288,7 @@ class RocketmqMetadata:
 
     def groups_after(self, name: str, limit: int) -> list[Group]:
         """Metadata.groups_after."""
-        return [group for group in self.known_groups.all() if group.name > name][:limit]
+        return self.known_groups.after(name, limit)
 
     def put_group(self, group: Group, done: Done) -> None:
         """Metadata.put_group: at all brokers that answer."""

@@ -27,7 +27,7 @@ from protocols.remoting.nodes.forwarding import item
 from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, welcome_of
 from protocols.remoting.nodes.forwarding.item import ClientItem
 from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, Kind
-from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED, VERSIONS, ItemError, NodeStream, SizeError
+from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, VERSIONS, ItemError, NodeStream, SizeError
 
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
@@ -188,7 +188,7 @@ class Forwarder:
 
     def _tell_traffic(self) -> None:
         now = self._traffic.now()
-        if now != self._reported and self._stream.version != UNSIZED:
+        if now != self._reported and self._stream.sized:
             self._reported = now
             self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self._traffic.life, *now)])
 
@@ -294,7 +294,7 @@ class Forwarder:
 
     def _post(self, client: int, ticket: int, command: Command, kind: Kind, principal: Principal | None) -> None:
         out = [item.COMMAND_HEAD.pack(item.COMMAND, client, ticket, self._principals.of(principal))]
-        kind.put(out, command)
+        kind.put(out, command, self._stream.sized)
         self._stream.put(out)
 
     def _leave(self, connection: ClientConnection, command: Disconnected) -> None:

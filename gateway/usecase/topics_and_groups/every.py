@@ -24,9 +24,8 @@ def topic_names(metadata: Metadata) -> Iterator[str]:
     return (topic.name for topic in topics(metadata))
 
 
-def groups(metadata: Metadata) -> Iterator[Group]:
-    """All groups."""
-    after = ""
+def groups(metadata: Metadata, after: str = "") -> Iterator[Group]:
+    """All groups behind `after`."""
     while found := metadata.groups_after(after, SLICE):
         yield from found
         after = found[-1].name

@@ -84,11 +84,17 @@ class Groups:
 
     def _all(self, connection: ClientConnection, command: ListGroups) -> Steps:
         found: list[Group] = []
-        for group in every.groups(self._metadata):
+        forbidden: dict[str, list[str]] = {}
+        for group in every.groups(self._metadata, command.after):
             found.append(group)
+            topics = self._rights.forbidden(group.name)
+            if topics:
+                forbidden[group.name] = topics
+            if len(found) == command.limit:
+                break
             if len(found) % STEP_ITEMS == 0:
                 yield
-        connection.answer(GroupList(command.ticket, found, self._rights.forbidden()))
+        connection.answer(GroupList(command.ticket, found, forbidden))
 
     def _put(self, connection: ClientConnection, command: PutGroup) -> None:
         group = command.group

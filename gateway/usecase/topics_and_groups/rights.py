@@ -5,8 +5,6 @@ RocketMQ's SubscriptionGroupManager (forbiddenTable) and the checks of its PullM
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from domain.admin.group import Readable, SetReadable
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -23,6 +21,8 @@ class Rights:
     """The verb SetReadable, and `refusal` for use cases that read for a group.
 
     Forbidden pairs of topic and group are stored durably and kept in memory, so that a check costs one look-up.
+
+    _topics_of   group -> the topics that it may not read
     """
 
     def __init__(self, metadata: Metadata, state: State, policy: NodePolicy) -> None:
@@ -30,6 +30,8 @@ class Rights:
         self._policy = policy
         self._pairs = FollowedSpace(state, "forbidden", bytes)
         self._forbidden = self._pairs.values
+        self._topics_of: dict[str, set[str]] = {}
+        self._pairs.follow(self._changed)
         self.verbs: Verbs = {SetReadable: self._set}
 
     def refusal(self, name: str, topic: str, broadcast: bool = False) -> Failure | None:
@@ -52,17 +54,23 @@ class Rights:
                 return Failure(ErrorCode.NOT_ALLOWED, f"the consumer group[{name}] is forbidden for topic[{topic}]")
         return None
 
-    def forbidden(self) -> Mapping[str, list[str]]:
-        """Group -> topics that it may not read, sorted."""
-        found: dict[str, list[str]] = {}
-        for key in sorted(self._forbidden):
-            topic, _, name = key.decode().rpartition("@")
-            found.setdefault(name, []).append(topic)
-        return found
+    def forbidden(self, name: str) -> list[str]:
+        """Topics that a group may not read, sorted."""
+        return sorted(self._topics_of.get(name, ()))
+
+    def _changed(self, key: bytes, _old: bytes | None, new: bytes | None) -> None:
+        topic, _, name = key.decode().rpartition("@")
+        topics = self._topics_of.setdefault(name, set())
+        if new is not None:
+            topics.add(topic)
+        else:
+            topics.discard(topic)
+        if not topics:
+            del self._topics_of[name]
 
     def forget(self, name: str) -> None:
         """Remove the rights of a group that is about to be deleted; in the log they are removed before the group."""
-        topics = self.forbidden().get(name)
+        topics = self.forbidden(name)
         if topics:
             self._pairs.put({_key(name, topic): None for topic in topics}, None)
 

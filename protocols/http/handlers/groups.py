@@ -55,17 +55,17 @@ class GetGroups(Handler):
         self._max = GROUPS_MAX
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """ListGroups."""
+        """ListGroups, with one group more: that there are more is said."""
         asked = parameters(self._match, "after", "max")
         self._after = asked.get("after", "")
         self._max = number("max", asked.get("max"), 1, GROUPS_MAX, GROUPS_MAX)
-        return ListGroups(ticket), None
+        return ListGroups(ticket, self._after, self._max + 1), None
 
     def finish(self, event: Event) -> Response:
         """GroupList or Refused."""
         if not isinstance(event, GroupList):
             return super().finish(event)
-        found = [each for each in event.groups if each.name > self._after]
+        found = event.page(self._after, self._max + 1)
         out: dict[str, Any] = {"groups": [_document(each) for each in found[: self._max]]}
         if len(found) > self._max:
             out["next"] = found[self._max - 1].name

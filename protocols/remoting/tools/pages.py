@@ -9,12 +9,13 @@ changes by it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from domain import address
 from domain.admin.group import GroupList, ListGroups
 from domain.admin.topic import ListTopics, TopicList
 from domain.event import Event, Refused
+from domain.topic.topic import Group, Topic
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, Ticket, success
@@ -22,6 +23,10 @@ from protocols.remoting.tools import admin
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame
 
+Listed = TypeVar("Listed", Topic, Group)
+TOPIC: Final = "Topic"
+GROUP: Final = "Group"
+"""Kinds, as the fields of requests name them."""
 PAGE_MAX: Final = 2_000
 """Topics or groups of one page."""
 FIRST_MAX: Final = 10_000_000
@@ -37,49 +42,73 @@ PREFIXED_MAX: Final = 64
 _KNOWN: Final = (*address.SYSTEM_TOPICS, *address.UNSENDABLE_TOPICS)
 
 
-def _page(frame: Frame, kind: str) -> tuple[int, int]:
-    """(number of the first one, number of them); 0 of them: the request is for all."""
+class Page(NamedTuple):
+    """A page that a client asks for.
+
+    first     number of its first topic or group
+    most      how many it may have
+    skipped   how many of those that the node lists come before the first one
+    after     name behind which the node begins to list
+    """
+
+    first: int
+    most: int
+    skipped: int
+    after: str
+
+    @property
+    def limit(self) -> int:
+        """How many the node lists: two more than the page may have show whether one is left for the next page, or more."""
+        return self.skipped + self.most + 2
+
+
+def _page(client: Client, frame: Frame, kind: str) -> Page | None:
+    """The page of a request; None: it is for all. One that follows the last page of this connection begins behind that."""
     args = Arguments(frame)
     first = min(max(args.number(f"{kind.lower()}Seq", 0), 0), FIRST_MAX)
-    return first, min(max(args.number(f"max{kind}Num", 0), 0), PAGE_MAX)
+    most = min(max(args.number(f"max{kind}Num", 0), 0), PAGE_MAX)
+    if not most:
+        return None
+    of, number, name = client.listed
+    return Page(first, most, 0, name) if (of, number) == (kind, first) else Page(first, most, first, "")
+
+
+def _taken(client: Client, kind: str, page: Page, listed: Sequence[Listed]) -> tuple[Sequence[Listed], int, int]:
+    """(what of `listed` is in the page, time of its data version, number of all as the client is told)."""
+    left = len(listed) - page.skipped
+    count = page.most if left > page.most + 1 else max(left, 0)
+    found = listed[page.skipped : page.skipped + count]
+    if found:
+        client.listed = (kind, page.first + count, found[-1].name)
+    newest_ms = max((each.created_ms for each in found), default=0) if page.first == 0 and count == left else 0
+    return found, newest_ms, page.first + count + (2 if count < left else 0)
 
 
 def topics(client: Client, frame: Frame) -> Outcome:
-    """Request code 21 -> ListTopics. The page behind the last one of this connection begins behind its last name."""
-    first, most = _page(frame, "Topic")
-    if not most:
+    """Request code 21 -> ListTopics."""
+    page = _page(client, frame, TOPIC)
+    if page is None:
         return (ListTopics(Ticket(frame, admin.topics)),)
-    number, name = client.listed
-    if first == number:
-        return (ListTopics(Ticket(frame, _topics, (first, most, 0)), name, most + 2),)
-    return (ListTopics(Ticket(frame, _topics, (first, most, first)), "", first + most + 2),)
+    return (ListTopics(Ticket(frame, _topics, page), page.after, page.limit),)
 
 
 def _topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
-    first, most, skipped = ticket.request_data
-    left = len(event.topics) - skipped
-    count = most if left > most + 1 else max(left, 0)
-    found = event.topics[skipped : skipped + count]
-    if found:
-        client.listed = (first + count, found[-1].name)
-    total = first + count + (2 if count < left else 0)
-    newest_ms = max((each.created_ms for each in found), default=0) if first == 0 and count == left else 0
-    return admin.topic_table(ticket, found, newest_ms, total)
+    return admin.topic_table(ticket, *_taken(client, TOPIC, ticket.request_data, event.topics))
 
 
-def groups(_client: Client, frame: Frame) -> Outcome:
+def groups(client: Client, frame: Frame) -> Outcome:
     """Request code 201 -> ListGroups."""
-    first, most = _page(frame, "Group")
-    return (ListGroups(Ticket(frame, _groups if most else admin.groups, (first, most))),)
+    page = _page(client, frame, GROUP)
+    if page is None:
+        return (ListGroups(Ticket(frame, admin.groups)),)
+    return (ListGroups(Ticket(frame, _groups, page), page.after, page.limit),)
 
 
-def _groups(_client: Client, ticket: Ticket, event: GroupList) -> Rendering:
-    first, most = ticket.request_data
-    total = len(event.groups)
-    found = event.groups[first : first + most + (first + most + 1 == total)]
+def _groups(client: Client, ticket: Ticket, event: GroupList) -> Rendering:
+    page: Page = ticket.request_data
+    found, newest_ms, total = _taken(client, GROUP, page, event.page(page.after, page.limit))
     forbidden = {each.name: event.forbidden[each.name] for each in found if each.name in event.forbidden}
-    newest_ms = max((each.created_ms for each in found), default=0) if len(found) == total else 0
-    return admin.group_table(ticket, GroupList(None, found, forbidden), newest_ms, total)
+    return admin.group_table(ticket, GroupList(None, list(found), forbidden), newest_ms, total)
 
 
 def system_topics(client: Client, frame: Frame) -> Outcome:

@@ -24,13 +24,15 @@ class WireError(GatewayError):
 class Reader:
     """Takes values from bytes of another node, one after the other. Raises WireError when too few bytes are left.
 
-    at   place of the next value, in bytes from the beginning
+    at      place of the next value, in bytes from the beginning
+    sized   False: nobody knows where the item with the next value ends
     """
 
     def __init__(self, data: bytes, at: int = 0, end: int = -1) -> None:
         self._data = data
         self._end = len(data) if end < 0 else end
         self.at = at
+        self.sized = True
 
     def bound(self, end: int) -> None:
         """Let values be taken up to place `end`, which is within the bytes, and no further."""

@@ -24,7 +24,7 @@ from domain.message.message import Message, Placed
 from domain.nameserver import route
 from domain.topic import lite
 from protocols.remoting.nodes.calls.octets import Out, Reader, WireError
-from protocols.remoting.nodes.forwarding.shape import fields_of
+from protocols.remoting.nodes.forwarding.shape import codec_of, fields_of
 
 COMMANDS: Final[tuple[type[Command], ...]] = (
     command.Send, command.SendRetry, command.Pull, command.HoldQueues, command.Receive, command.AwaitMessages,
@@ -101,6 +101,9 @@ _UNANNOTATED: Final[dict[type, list[tuple[str, Any]]]] = {
     mqtt_session.Deliveries: [("items", list[Delivery]), ("ticket", object)],
 }  # fmt: skip
 """The parameters of the constructors of classes that are no dataclasses."""
+LATER: Final[dict[type, int]] = {group.ListGroups: 2}
+"""Class -> how many of its last fields came after 44998bdc. They have defaults, and are sent only when one of them differs:
+a node that does not know them passes over them."""
 _NUMBER: Final = struct.Struct(">H")
 
 
@@ -120,16 +123,28 @@ class Kind:
         self.ticketed = "ticket" in names
         self.waits = "wait" in names
         self._number = _NUMBER.pack(number)
-        self._codec = fields_of(of, hints)
+        first = len(hints) - LATER.get(of, 0)
+        self._codec = fields_of(of, hints[:first])
+        self._later = [(name, codec_of(hint), _default(of, name)) for name, hint in hints[first:]]
 
-    def put(self, out: Out, value: Any) -> None:
-        """Append the number and the fields. Raises struct.error and UnicodeEncodeError for a value without a form."""
+    def put(self, out: Out, value: Any, sized: bool = True) -> None:
+        """Append the number and the fields. Raises struct.error and UnicodeEncodeError for a value without a form.
+
+        `sized`: as `NodeStream.sized`; False: the fields of LATER are left out.
+        """
         out.append(self._number)
         self._codec.put(out, value)
+        if sized and any(getattr(value, name) != default for name, _, default in self._later):
+            for name, codec, _ in self._later:
+                codec.put(out, getattr(value, name))
 
     def get(self, reader: Reader) -> Any:
         """The fields, behind the number; the ticket is None. Raises WireError."""
-        return self._codec.get(reader)
+        found = self._codec.get(reader)
+        if self._later and reader.sized and reader.left:
+            for name, codec, _ in self._later:
+                setattr(found, name, codec.get(reader))
+        return found
 
 
 def _hints(of: type) -> list[tuple[str, Any]]:
@@ -138,6 +153,10 @@ def _hints(of: type) -> list[tuple[str, Any]]:
         return _UNANNOTATED[of]
     hints = typing.get_type_hints(of, localns={"Principal": Principal})
     return [(each.name, hints[each.name]) for each in fields(of) if each.init]
+
+
+def _default(of: type, name: str) -> object:
+    return next(each.default for each in fields(of) if each.name == name)
 
 
 @final

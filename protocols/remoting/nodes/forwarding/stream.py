@@ -51,6 +51,8 @@ class NodeStream:
     it; a new connection is sent the frames that the former one may have lost.
 
     version                of the frames, in both directions
+    sized                  True: there was a connection, and items have a length, so that the other node passes over fields that
+                           it does not know
     unacknowledged_bytes   bytes of frames that the other node has not acknowledged
     received               number of the last frame that has come
     _came                  number of the last frame that the other node has acknowledged
@@ -72,6 +74,7 @@ class NodeStream:
         self.received = 0
         self.unacknowledged_bytes = 0
         self.version = VERSION
+        self.sized = False
 
     def put(self, pieces: list[bytes]) -> None:
         """Add an item, given as pieces of bytes; it goes out at the end of this turn. Raises SizeError."""
@@ -116,6 +119,7 @@ class NodeStream:
         """
         self._acknowledged(came)
         self.version = version
+        self.sized = version != UNSIZED
         self._send = send
         for number, (count, items) in self._kept.items():
             send(self._frame(number, count, items))
@@ -162,7 +166,7 @@ class NodeStream:
         stream has to be given up, because nobody knows who waits for the items that were not taken.
         """
         count, reader = self.take(body)
-        sized = self.version != UNSIZED
+        sized = reader.sized = self.version != UNSIZED
         wrong: WireError | None = None
         end = len(body)
         for _ in range(count):

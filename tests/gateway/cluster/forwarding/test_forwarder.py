@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.access.principal import Principal
+from domain.admin.group import GroupList, ListGroups, PutGroup
 from domain.client.mqtt_session import Attach, Attached, SessionTakenOver
 from domain.command import Disconnected, QueryLatest, Receive, Send, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
@@ -15,13 +16,14 @@ from domain.message.record import Record
 from domain.nameserver.route import RouteNames
 from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
+from domain.topic.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.node.composition import Parts, StorePlace, compose
 from gateway.node.settings import Config
 from protocols.remoting.nodes.calls.octets import WireError
 from protocols.remoting.nodes.forwarding.greeting import Welcome, encode
-from protocols.remoting.nodes.forwarding.stream import VERSIONS
+from protocols.remoting.nodes.forwarding.stream import UNSIZED, VERSION, VERSIONS
 from tests.far_node import NodeLink
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.place import place_of
@@ -343,3 +345,20 @@ def test_the_rate_of_a_user_counts_over_all_gateways() -> None:
     events = [event for recorder in recorders for event in recorder.take()]
     assert sum(isinstance(event, Sent) for event in events) == 3
     assert sum(isinstance(event, Refused) and event.failure.code is ErrorCode.RATE for event in events) == 5
+
+
+@pytest.mark.parametrize("frames", [VERSION, UNSIZED])
+def test_a_page_of_groups_goes_to_a_store_that_passes_over_what_it_does_not_know(frames: int) -> None:
+    """Items of version 1 end where their fields do: the store lists all groups."""
+    two, recorder = Two(store_knows=tuple(each for each in VERSIONS if each <= frames)), EventRecorder()
+    for name in ("a", "b", "c", "d"):
+        two.gateway.handle(recorder.connection, PutGroup(1, Group(name)))
+    two.clock.run_for(200)
+    recorder.take()
+    two.gateway.handle(recorder.connection, ListGroups(2, "a", 2))
+    two.gateway.handle(recorder.connection, send(3, b"behind it"))
+    two.clock.run_for(200)
+    listed, sent = recorder.take()
+    assert isinstance(listed, GroupList)
+    assert [each.name for each in listed.groups] == (["b", "c"] if frames == VERSION else ["a", "b", "c", "d"])
+    assert isinstance(sent, Sent)

@@ -23,13 +23,15 @@ PAGE = 3
 class Tool:
     """A tool that asks a node for all topics or groups, with the loop of Apache's client.
 
-    read   topics that the node has read for it
+    read   topics or groups that the node has read for it
+    old    True: the node is before a store's node of an earlier version, which lists all groups whatever it is asked for
     """
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], old: bool = False) -> None:
         self.names = names
         self.conn = connection()
         self.read = 0
+        self.old = old
 
     def all(self, code: int, kind: str, table: str) -> list[str]:
         found: dict[str, object] = {}
@@ -47,13 +49,14 @@ class Tool:
     def page(self, code: int, kind: str, table: str, seq: int, most: int = PAGE) -> tuple[dict[str, object], int, object]:
         asked = request(code, {f"{kind.lower()}Seq": str(seq), f"max{kind}Num": str(most), "dataVersion": ""})
         command = one(self.conn, asked)
+        assert isinstance(command, ListTopics | ListGroups)
+        found = [name for name in self.names if name > command.after][: command.limit]
+        self.read += len(found)
         if isinstance(command, ListTopics):
-            found = [name for name in self.names if name > command.after][: command.limit]
-            self.read += len(found)
             self.conn.answer(TopicList(command.ticket, [Topic(name) for name in found]), 1)
         else:
-            assert isinstance(command, ListGroups)
-            self.conn.answer(GroupList(command.ticket, [Group(name) for name in self.names], {"g1": ["T"]}), 1)
+            listed = self.names if self.old else found
+            self.conn.answer(GroupList(command.ticket, [Group(name) for name in listed], {"g1": ["T"]}), 1)
         frame = reply(self.conn)
         body = json.loads(frame.body)
         assert len(body[table]) <= most + 1
@@ -67,22 +70,31 @@ KINDS = {
 
 
 @pytest.mark.parametrize("count", range(14))
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_tool_gets_all_of_them_however_many_are_left_for_the_last_page(kind: str, count: int) -> None:
+@pytest.mark.parametrize(("kind", "old"), [("topics", False), ("groups", False), ("groups", True)])
+def test_a_tool_gets_all_of_them_however_many_are_left_for_the_last_page(kind: str, old: bool, count: int) -> None:
     names = [f"g{number:02}" for number in range(count)]
-    tool = Tool(names)
+    tool = Tool(names, old)
     assert tool.all(*KINDS[kind]) == names
     assert tool.all(*KINDS[kind]) == names, "once more, over the same connection"
 
 
-def test_a_page_of_topics_begins_where_the_one_before_has_ended() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_begins_where_the_one_before_has_ended(kind: str) -> None:
     tool = Tool([f"t{number:03}" for number in range(300)])
-    assert len(tool.all(*KINDS["topics"])) == 300
+    assert len(tool.all(*KINDS[kind])) == 300
     assert tool.read <= 300 + 2 * (300 // PAGE) + 3, "what comes before is not read again"
     tool.names.remove("t010")
-    assert list(tool.page(*KINDS["topics"], 0)[0])[-1] == "t002"
-    page, _, _ = tool.page(*KINDS["topics"], 150)
+    assert list(tool.page(*KINDS[kind], 0)[0])[-1] == "t002"
+    page, _, _ = tool.page(*KINDS[kind], 150)
     assert list(page) == ["t151", "t152", "t153"], "from any number"
+
+
+def test_pages_of_topics_and_of_groups_do_not_go_on_with_each_other() -> None:
+    tool = Tool([f"t{number:03}" for number in range(20)])
+    for kind, seq, first in (("topics", 0, "t000"), ("groups", 0, "t000"), ("topics", 3, "t003"), ("topics", 6, "t006")):
+        assert next(iter(tool.page(*KINDS[kind], seq)[0])) == first
+    tool.names.remove("t001")
+    assert next(iter(tool.page(*KINDS["groups"], 9)[0])) == "t010", "counted anew"
 
 
 def test_pages_are_bounded_and_a_request_without_their_size_is_for_all(

@@ -28,7 +28,7 @@ from domain.message.receipt import Receipt
 from domain.message.record import Record, encode
 from protocols.remoting.nodes.calls.octets import Out, Reader, WireError
 from protocols.remoting.nodes.calls.values import FILTER
-from protocols.remoting.nodes.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS, Kinds
+from protocols.remoting.nodes.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS, LATER, Kinds
 
 NOT_FORWARDED = {
     "ChannelCommand", "ChannelEvent", "ReadingPaused", "ReadingResumed", "AccessRevoked", "GreetNode", "NodeGreeted",
@@ -158,6 +158,22 @@ def test_what_is_read_is_what_was_written(of: type) -> None:
         assert type(again) is of
         assert repr(shown(again)) == repr(shown(value))  # that True is 1 must not be overlooked
         assert reader.left == 0
+
+
+@pytest.mark.parametrize("of", LATER, ids=lambda of: of.__name__)
+def test_fields_that_came_later_are_left_out_where_items_have_no_length(of: type) -> None:
+    kind = COMMAND_KINDS.of.get(of) or EVENT_KINDS.of[of]
+    for kinds, value, whole in written(of, Random(of.__name__), 5):
+        out: Out = []
+        kind.put(out, value, sized=False)
+        short = b"".join(out)
+        assert whole.startswith(short)
+        assert len(short) < len(whole)
+        reader = Reader(short + b"next item")
+        reader.sized = False
+        again: Out = []
+        kind.put(again, kinds.get(reader))
+        assert (b"".join(again), reader.take(9)) == (short, b"next item"), "they have their defaults"
 
 
 @pytest.mark.parametrize("of", [*COMMANDS, *EVENTS], ids=lambda of: of.__name__)
