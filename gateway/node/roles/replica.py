@@ -22,6 +22,7 @@ from domain.replication.message import (
     ReadLog,
 )
 from domain.replication.ports import LeaderStore
+from domain.walk import Walks
 from gateway.access.authority import Access
 from gateway.cluster.registration.broker_registration import SlaveRegistration
 from gateway.cluster.replica.controllers import GroupControllers
@@ -164,7 +165,7 @@ class ReplicaRole(SinglePurposeRole):
             self._address,
             self._settings.learner or bool(self._settings.remote),
             self.strangers,
-            AsideFigure(Path(config.data), network.clock).look,
+            AsideFigure(Path(config.data), Walks(network.clock)).look,
             serves,
             gates,
             self._settings.remote,
