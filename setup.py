@@ -32,7 +32,7 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("address", "histogram", "octets", "turn"),
+    "domain": ("address", "histogram", "lazy_heap", "octets", "turn"),
     "domain/delivery": ("expiry", "retry_owner", "routed"),
     "domain/filter": ("expression", "tag"),
     "domain/message": ("message", "property", "pull", "receipt", "record", "send"),

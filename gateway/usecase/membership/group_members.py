@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
-from typing import Final, final
+from typing import final
 
 from domain import address
 from domain.client.membership import Membership, Subscription
+from domain.lazy_heap import LazyHeap
 from gateway.connection.client_connection import ClientConnection
-
-SPARE: Final = 16
-"""Entries of subscriptions that are gone which a heap may have in any case."""
 
 
 @dataclass(slots=True)
@@ -45,45 +42,35 @@ class Member:
 class TopicSubscriptions:
     """The subscriptions of the members of a group to one topic.
 
-    _by      client id -> number of its entry, subscription
-    _order   heap with an entry for each value of `_by`, and at most as many again, and SPARE, that are gone
+    _by      client id -> its subscription
+    _order   client ids, the newest version first; of equal ones, the oldest subscription
     """
 
     __slots__ = ("_by", "_number", "_order")
 
     def __init__(self) -> None:
-        self._by: dict[str, tuple[int, Subscription]] = {}
-        self._order: list[tuple[int, int, str]] = []
+        self._by: dict[str, Subscription] = {}
+        self._order: LazyHeap[str] = LazyHeap()
         self._number = 0
 
     def put(self, client_id: str, subscription: Subscription) -> None:
         """Add the subscription of a client, or replace it; with each heartbeat it comes again."""
-        known = self._by.get(client_id)
-        if known is None or known[1] != subscription:
+        if self._by.get(client_id) != subscription:
             self._number += 1
-            self._by[client_id] = self._number, subscription
-            heappush(self._order, (-subscription.version, self._number, client_id))
-            self._trim()
+            self._by[client_id] = subscription
+            self._order.put(client_id, -subscription.version, self._number)
 
     def remove(self, client_id: str) -> bool:
         """Remove the subscription of a client. True when none is left."""
         self._by.pop(client_id, None)
-        self._trim()
+        self._order.remove(client_id)
         return not self._by
-
-    def _trim(self) -> None:
-        if len(self._order) > 2 * len(self._by) + SPARE:
-            self._order = [(-each.version, number, client_id) for client_id, (number, each) in self._by.items()]
-            heapify(self._order)
 
     def newest(self) -> Subscription:
         """The one with the newest version; of equal ones, the oldest."""
-        while True:
-            _, number, client_id = self._order[0]
-            known = self._by.get(client_id)
-            if known is not None and known[0] == number:
-                return known[1]
-            heappop(self._order)
+        first = self._order.first()
+        assert first is not None, "there is a subscription"
+        return self._by[first[2]]
 
 
 @final

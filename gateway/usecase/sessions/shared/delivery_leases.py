@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
 from domain.errors import Failure
+from domain.lazy_heap import LazyHeap
 from domain.limits import MILLISECOND_NS
 from domain.message.receipt import Receipt
 from domain.store.store_ports import Leases
@@ -30,8 +30,8 @@ class DeliveryLeases:
     A lease that is being renewed has no valid receipt until the store has answered. An outcome that is decided in between is
     carried out after the answer.
 
-    _held    lease -> monotonic time from which on it is renewed
-    _order   these, by time; and at most as many again, and RENEWED, of leases that are over
+    _held     leases by the monotonic time from which on each is renewed
+    _number   number of times that a lease was entered there
     """
 
     def __init__(self, leases: Leases, walks: Walks, dead_letters: DeadLetters) -> None:
@@ -39,13 +39,13 @@ class DeliveryLeases:
         self._walks = walks
         self._clock = walks.clock
         self._dead_letters = dead_letters
-        self._held: dict[DeliveryLease, int] = {}
-        self._order: deque[tuple[int, DeliveryLease]] = deque()
+        self._held: LazyHeap[DeliveryLease] = LazyHeap()
+        self._number = 0
         self._to_settle: dict[tuple[str, str], list[Receipt]] = {}
         self._renewal_scheduled = False
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held.places)
 
     def track(self, lease: DeliveryLease) -> None:
         """Renew `lease` from now on, until it is settled, given back or dead-lettered."""
@@ -78,7 +78,7 @@ class DeliveryLeases:
 
     def _ends(self, lease: DeliveryLease, outcome: int) -> bool:
         """Record the outcome. True when it can be carried out now, False when a renewal is under way."""
-        self._held.pop(lease, None)
+        self._held.remove(lease)
         lease.outcome = outcome
         return not lease.renewing
 
@@ -89,35 +89,35 @@ class DeliveryLeases:
 
     def _renew_due(self) -> None:
         self._renewal_scheduled = False
-        if self._held:
+        if self._held.places:
             self._renewal_scheduled = True
             self._walks.begin(self._renew_all())
 
     def _renew_all(self) -> Walk:
         """Renew the leases that end soon, RENEWED in a step."""
         now = self._clock.monotonic_ns()
-        while self._order and self._order[0][0] <= now:
+        first = self._held.first()
+        while first is not None and first[0] <= now:
             due: dict[tuple[str, str], list[DeliveryLease]] = {}
             for _ in range(RENEWED):
-                if not self._order or self._order[0][0] > now:
+                if first is None or first[0] > now:
                     break
-                at, lease = self._order.popleft()
-                if self._held.get(lease) != at:
-                    continue
+                lease = first[2]
                 self._hold(lease)
+                first = self._held.first()
                 if not lease.renewing:
                     due.setdefault((lease.group, lease.topic), []).append(lease)
             for (group, topic), leases in due.items():
                 self._renew(group, topic, leases)
             yield
+            first = self._held.first()
         self._clock.call_at(now + RENEWAL_CHECK_NS, self._renew_due)
 
     def _hold(self, lease: DeliveryLease) -> None:
         """Renew a lease later."""
-        at = self._held[lease] = self._clock.monotonic_ns() + (LEASE_MS - RENEW_BEFORE_END_MS) * MILLISECOND_NS
-        self._order.append((at, lease))
-        if len(self._order) > 2 * len(self._held) + RENEWED:
-            self._order = deque((at, each) for at, each in self._order if self._held.get(each) == at)
+        self._number += 1
+        at = self._clock.monotonic_ns() + (LEASE_MS - RENEW_BEFORE_END_MS) * MILLISECOND_NS
+        self._held.put(lease, at, self._number)
 
     def _renew(self, group: str, topic: str, leases: list[DeliveryLease]) -> None:
         for lease in leases:
@@ -131,7 +131,7 @@ class DeliveryLeases:
                     lease.receipt = outcome
                 else:
                     # The lease has ended, or the store takes no writes: do not renew again.
-                    self._held.pop(lease, None)
+                    self._held.remove(lease)
                 self._carry_out(lease)
 
         self._leases.extend(group, topic, [lease.receipt for lease in leases], LEASE_MS, renewed)

@@ -16,7 +16,7 @@ from domain.message.record import Record
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.shared.share_line import SPARE, UNLIMITED, PacketLimits, ShareLine
+from gateway.usecase.sessions.shared.share_line import UNLIMITED, PacketLimits, ShareLine
 from gateway.usecase.sessions.shared.share_members import LOOKED_MAX, Choice, ShareMembers, UndeliveredMessage
 from gateway.usecase.sessions.shared.share_strategy import LEASES_MAX, KeyOwners, Member, is_free, room_of, strategy_of
 from gateway.usecase.topics_and_groups.policy import LEAST, ROUND_ROBIN, STICKY, STRATEGY
@@ -265,7 +265,6 @@ def test_a_line_is_in_the_order_of_ranks_and_numbers_whatever_comes(changes: lis
                 places[at] = (session.leases, places[at][1])
         first = line.first()
         assert (None if first is None else first[:2]) == min(places.values(), default=None)
-        assert len(line._heap) <= 2 * len(places) + SPARE
 
 
 @given(st.lists(st.integers(-20, 20), max_size=80))
