@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
@@ -16,8 +17,16 @@ from domain.turn import WALKS_NS
 STEP_NS: Final = MILLISECOND_NS // 50
 """Least time counted for a step, so that also a clock that stands still ends a turn: WALKS_NS has at most 100 steps."""
 
+PAUSE_NS: Final = MILLISECOND_NS
+"""Time after which a walk goes on that has caused much which the store has not answered yet."""
+UNANSWERED_BYTES: Final = 64 * 1024
+"""Bytes without an answer of the store above which a walk should pause. All that a sync has made durable is answered in one
+turn: the longer it takes, the more a walk would have caused meanwhile."""
+
 Walk = Iterator[None]
 """Each `next` works on one item, or on a few when that takes microseconds."""
+PausingWalk = Iterator[bool]
+"""The same. True: it pauses for PAUSE_NS."""
 
 _OVER: Final = object()
 
@@ -35,7 +44,8 @@ class Walks:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._walks: deque[Walk] = deque()
+        self._walks: deque[Walk | PausingWalk] = deque()
+        self._paused = 0
         self._used = 0
         self._working = False
         self._scheduled = False
@@ -43,9 +53,9 @@ class Walks:
     @property
     def waiting(self) -> int:
         """Number of walks that are not at their end."""
-        return len(self._walks)
+        return len(self._walks) + self._paused
 
-    def begin(self, walk: Walk) -> None:
+    def begin(self, walk: Walk | PausingWalk) -> None:
         """Work on `walk` from now on. A walk that raises ends; the others go on."""
         self._walks.append(walk)
         self._work()
@@ -60,7 +70,11 @@ class Walks:
                 walk = self._walks.popleft()
                 began = now()
                 try:
-                    if next(walk, _OVER) is not _OVER:
+                    step = next(walk, _OVER)
+                    if step is True:
+                        self._paused += 1
+                        self.clock.call_at(now() + PAUSE_NS, partial(self._resume, walk))
+                    elif step is not _OVER:
                         self._walks.append(walk)
                 finally:
                     self._used += max(STEP_NS, now() - began)
@@ -70,6 +84,10 @@ class Walks:
                 # Also when nothing waits: the next turn has its whole share.
                 self._scheduled = True
                 self.clock.call_at(now(), self._next_turn)
+
+    def _resume(self, walk: Walk | PausingWalk) -> None:
+        self._paused -= 1
+        self.begin(walk)
 
     def _next_turn(self) -> None:
         self._scheduled = False

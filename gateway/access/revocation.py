@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from itertools import islice
 from typing import Final, final
 
 from domain.access.principal import GATEWAY, Principal
@@ -13,7 +12,8 @@ from domain.client.mqtt_session import MqttSubscription, Unsubscribe
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, Timer
+from domain.ports import Timer
+from domain.walk import Walk, Walks
 from gateway.access import needs
 from gateway.access.authority import Access
 from gateway.connection.client_connection import ClientConnection
@@ -21,10 +21,8 @@ from gateway.connection.handler import Handler
 
 log = logging.getLogger("headgate.access")
 
-CONNECTIONS_PER_TURN: Final = 1_000
-"""Connections checked in one turn of the loop, which takes milliseconds."""
-PAUSE_NS: Final = MILLISECOND_NS
-"""Pause between two turns."""
+CHECKED: Final = 8
+"""Connections that one step of a walk checks."""
 RESUMED_REVIEW_NS: Final = 500 * MILLISECOND_NS
 """Time after which the subscriptions of a resumed session are checked: its client has its CONNACK by then."""
 USERS_PER_CONNECTION_MAX: Final = 64
@@ -46,7 +44,7 @@ class AccessRevocation:
     def __init__(
         self,
         access: Access,
-        clock: Clock,
+        walks: Walks,
         handler: Handler,
         subscriptions_of: Callable[[ClientConnection], Sequence[MqttSubscription]],
         reviews: Sequence[Callable[[RightsCheck], None]] = (),
@@ -55,7 +53,8 @@ class AccessRevocation:
         self._needs = known.table
         self._reviews = reviews
         self._access = access
-        self._clock = clock
+        self._walks = walks
+        self._clock = walks.clock
         self._handler = handler
         self._subscriptions_of = subscriptions_of
         self._connections: dict[ClientConnection, None] = {}
@@ -64,8 +63,7 @@ class AccessRevocation:
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._count = 0
-        self._pass: Iterator[ClientConnection] | None = None
-        self._repeat_pass = False
+        self._reviewing = self._repeat = False
         access.records.follow(self.review_all)
 
     def __len__(self) -> int:
@@ -96,15 +94,15 @@ class AccessRevocation:
         self._clock.call_at(self._clock.monotonic_ns() + RESUMED_REVIEW_NS, lambda: self._review(connection))
 
     def review_all(self) -> None:
-        """Check all waiting requests and all connections again, CONNECTIONS_PER_TURN in each turn."""
-        if self._pass is not None:
-            self._repeat_pass = True
+        """Check all waiting requests and all connections again."""
+        if self._reviewing:
+            self._repeat = True
             return
+        self._reviewing = True
         # Before connections are closed, so that waiting requests get an answer.
         for review in self._reviews:
             review(self._judge)
-        self._pass = iter(list(self._connections))
-        self._clock.call_soon(self._review_some)
+        self._clock.call_soon(lambda: self._walks.begin(self._review_connections()))
 
     def _judge(self, connection: ClientConnection, command: Command) -> Failure | None:
         """Check a waiting request again: the failure if it would be refused now."""
@@ -117,18 +115,14 @@ class AccessRevocation:
             self._access.refused["not-allowed"] += failure is not None
         return failure
 
-    def _review_some(self) -> None:
-        if self._pass is None:
-            return
-        some = list(islice(self._pass, CONNECTIONS_PER_TURN))
-        for connection in some:
+    def _review_connections(self) -> Walk:
+        for number, connection in enumerate(list(self._connections), 1):
             self._review(connection)
-        if len(some) == CONNECTIONS_PER_TURN:
-            self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._review_some)
-            return
-        self._pass = None
-        if self._repeat_pass:
-            self._repeat_pass = False
+            if number % CHECKED == 0:
+                yield
+        self._reviewing = False
+        if self._repeat:
+            self._repeat = False
             self.review_all()
 
     def _review(self, connection: ClientConnection) -> None:
@@ -183,11 +177,15 @@ class AccessRevocation:
 
     def _revoke_expired(self) -> None:
         self._timer = None
+        self._walks.begin(self._end_expired())
+
+    def _end_expired(self) -> Walk:
         now_ms = self._clock.wall_ms()
         while self._token_ends and (self._token_ends[0][0] <= now_ms or self._token_ends[0][2].closed):
             _, _, connection = heappop(self._token_ends)
             last_principal = connection.last_principal
             if not connection.closed and last_principal is not None and 0 < last_principal.expires_ms <= now_ms:
                 connection.driver.revoke_access(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
+                yield
         if self._token_ends:
             self._arm()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar, final
 
 from domain.ports import Clock, Entropy
+from domain.walk import Walks
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
@@ -152,7 +153,7 @@ def gate_before(verbs: Handler, access: Access | None, clock: Clock) -> Handler:
     """The access gate before verbs that need neither a log nor sessions; `verbs` itself where access is not controlled."""
     if access is None:
         return verbs
-    return Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+    return Gate(access, verbs, None, AccessRevocation(access, Walks(clock), verbs, lambda connection: ()))
 
 
 def make_client_side(

@@ -13,7 +13,7 @@ from typing import Final
 
 from domain.admin.replica import ReplicaView
 from domain.client.membership import Subscription
-from domain.ports import Clock, Disk, Entropy
+from domain.ports import Disk, Entropy
 from domain.store.message_store import MessageStore
 from domain.store.store_event import Report
 from domain.walk import Walks
@@ -186,7 +186,7 @@ def compose(place: ClientPlace, stored: StorePlace | StoreSide) -> Parts:
     rights.access = access
     gate = side.front(handler)
     if access is not None:
-        gate = _gate(handler, gate, access, attached, store, clock)
+        gate = _gate(handler, gate, access, attached, store)
     path = CommandPath(place, gate, side.first)
     channels = Channels(place.counters.of(CHANNELS), path.entry)
     forwarded = _forwarded(place, path.entry, handler.walks, side)
@@ -268,7 +268,7 @@ def _added(
 def _forwarded(place: ClientPlace, entry: CommandEntry, walks: Walks, side: StoreSide) -> ForwardedClients:
     config, life = place.config, place.entropy.token(16).hex()
     welcome = Welcome(config.cluster, config.broker, life, config.controlled, epoch=side.epoch)
-    return ForwardedClients(entry, walks, side.store.state, welcome, config.part(StoreAddress, "gateway").versions)
+    return ForwardedClients(entry, walks, side.store, welcome, config.part(StoreAddress, "gateway").versions)
 
 
 def _declared(context: UseCaseContext) -> dict[str, UseCaseParts]:
@@ -319,13 +319,11 @@ def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str,
     return lambda: {**store.figures(), **handler.counters.figures()}
 
 
-def _gate(
-    handler: Dispatcher, inner: Handler, access: Access, attached: AttachedSessions, store: MessageStore, clock: Clock
-) -> Handler:
+def _gate(handler: Dispatcher, inner: Handler, access: Access, attached: AttachedSessions, store: MessageStore) -> Handler:
     """The access gate in front of `inner`, and what takes access away again."""
     needs = all_needs()
     reviews = [*handler.reviews, *handler.kept_reviews]
-    revocation = AccessRevocation(access, clock, handler, attached.subscriptions_of, reviews, needs)
+    revocation = AccessRevocation(access, handler.walks, handler, attached.subscriptions_of, reviews, needs)
     attached.follow_resumed(revocation.session_resumed)
-    clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
+    handler.walks.clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
     return Gate(access, inner, store.transactions, revocation, store.log, needs)

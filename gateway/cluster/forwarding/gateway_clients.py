@@ -13,7 +13,7 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import SECOND_NS
-from domain.store.store_ports import State
+from domain.store.message_store import MessageStore
 from domain.walk import Walks
 from gateway.cluster.forwarding.gateway_life import GatewayLife
 from gateway.cluster.forwarding.space_source import SpaceSource
@@ -56,7 +56,7 @@ class ForwardedClients:
         self,
         entry: CommandEntry,
         walks: Walks,
-        state: State,
+        store: MessageStore,
         welcome: Welcome,
         versions: Sequence[int] = VERSIONS,
     ) -> None:
@@ -67,12 +67,13 @@ class ForwardedClients:
         self._clock = walks.clock
         self._versions = versions
         self._welcome = welcome
+        self._unanswered_bytes = store.unanswered_bytes
         self._gateways: dict[str, GatewayLife] = {}
         self._greeted: dict[ClientConnection, GatewayLife] = {}
         self._ticking = False
         self._traffic = GatewaysTraffic()
         self._link_bytes = [0, 0]
-        self._spaces = SpaceSource(state, self._copy)
+        self._spaces = SpaceSource(store.state, self._copy)
         self.verbs: Mapping[type[Command], Callable[[ClientConnection, Any], None]] = {
             GreetNode: self._greet,
             NodeFrame: self._frame,
@@ -202,4 +203,4 @@ class ForwardedClients:
     def _drop(self, gateway: GatewayLife, why: str) -> None:
         log.warning("gateway %s is lost, with %d clients: %s", gateway.name, len(gateway.clients), why)
         self._gateways.pop(gateway.life, None)
-        self._walks.begin(gateway.end())
+        self._walks.begin(gateway.end(self._unanswered_bytes))

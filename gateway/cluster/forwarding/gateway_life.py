@@ -11,7 +11,7 @@ from domain.client.mqtt_session import AccessRevoked, EndsAt, ReadingResumed
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
-from domain.walk import Walk, Walks
+from domain.walk import UNANSWERED_BYTES, PausingWalk, Walk, Walks
 from gateway.cluster.forwarding.traffic import GatewaysTraffic, Traffic
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import CommandEntry
@@ -259,8 +259,11 @@ class GatewayLife:
         life, *counts = reader.unpack(item.TRAFFIC_FIELDS)
         self._traffic.notified(life, Traffic(*counts))
 
-    def end(self) -> Walk:
-        """End all clients, since the gateway is lost. One that comes over another gateway meanwhile takes its session over."""
+    def end(self, unanswered_bytes: Callable[[], int]) -> PausingWalk:
+        """End all clients, since the gateway is lost. One that comes over another gateway meanwhile takes its session over.
+
+        `unanswered_bytes`: of the store, which is asked to store sessions and wills.
+        """
         self.ended = True
         self.stream.lost()
         for number, client in list(self.clients.items()):
@@ -270,4 +273,4 @@ class GatewayLife:
                 client.connection.end()
             except Exception:  # a bug of this node's: the other clients are ended too
                 log.exception("a client of lost gateway %s has not ended as it should", self.name)
-            yield
+            yield unanswered_bytes() > UNANSWERED_BYTES

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
+from domain.lazy_heap import LazyHeap
 from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, Timer
+from domain.ports import Timer
+from domain.walk import UNANSWERED_BYTES, PausingWalk, Walks
 from gateway.usecase.sessions.mqtt_session import MqttSession
-
-DUE_PER_TURN: Final = 256
-"""Sessions handled in one turn of the loop: many sessions that disconnected together are due together."""
-
-STALE_MAX: Final = 64
-"""Replaced heap entries that are kept besides as many as there are sessions; beyond that all replaced entries are removed."""
 
 
 @final
 class SessionDeadlines:
     """One timer for all disconnected sessions. Calls `due` with the client id of a session at its deadline.
 
-    The entry of a client that has reconnected stays until its deadline: `due` checks whether something is to be done. A client
-    has one entry however often it disconnects, and a second one only when an earlier deadline comes up.
+    Many sessions that disconnected together are due together: `due` is called in a walk. The deadline of a client that has
+    reconnected stays: `due` checks whether something is to be done. A client has one deadline, the earliest.
     """
 
-    __slots__ = ("_clock", "_due", "_heap", "_next", "_timer", "_timer_ms")
+    __slots__ = ("_by_moment", "_clock", "_due", "_timer", "_timer_ms", "_unanswered_bytes", "_walking", "_walks")
 
-    def __init__(self, clock: Clock, due: Callable[[str], None]) -> None:
-        self._clock = clock
+    def __init__(self, walks: Walks, due: Callable[[str], None], unanswered_bytes: Callable[[], int]) -> None:
+        """`unanswered_bytes`: of the store, to which `due` writes."""
+        self._walks = walks
+        self._unanswered_bytes = unanswered_bytes
+        self._clock = walks.clock
         self._due = due
-        self._heap: list[tuple[int, str]] = []
-        self._next: dict[str, int] = {}
+        self._by_moment: LazyHeap[str] = LazyHeap()
         self._timer: Timer | None = None
         self._timer_ms = 0
+        self._walking = False
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._by_moment.places)
 
     def add(self, session: MqttSession) -> None:
         """Add the next deadline of a session that is disconnected."""
@@ -44,18 +42,16 @@ class SessionDeadlines:
         if not moments:
             return
         moment, client_id = min(moments), session.client_id
-        if self._next.get(client_id, moment + 1) > moment:
-            self._next[client_id] = moment
-            heapq.heappush(self._heap, (moment, client_id))
-            if len(self._heap) > 2 * len(self._next) + STALE_MAX:
-                self._heap = [(at, name) for name, at in self._next.items()]
-                heapq.heapify(self._heap)
+        known = self._by_moment.places.get(client_id)
+        if known is None or known[0] > moment:
+            self._by_moment.put(client_id, moment)
             self._arm()
 
     def _arm(self) -> None:
-        if not self._heap:
+        first = self._by_moment.first()
+        if first is None or self._walking:
             return
-        moment = self._heap[0][0]
+        moment = first[0]
         if self._timer is not None:
             if self._timer_ms <= moment:
                 return
@@ -66,14 +62,17 @@ class SessionDeadlines:
 
     def _fire(self) -> None:
         self._timer = None
-        now_ms = self._clock.wall_ms()
-        for _ in range(DUE_PER_TURN):
-            if not self._heap or self._heap[0][0] > now_ms:
-                break
-            moment, client_id = heapq.heappop(self._heap)
-            if self._next.get(client_id) == moment:
-                del self._next[client_id]
-                self._due(client_id)
+        self._walking = True
+        self._walks.begin(self._all_due())
+
+    def _all_due(self) -> PausingWalk:
+        first = self._by_moment.first()
+        while first is not None and first[0] <= self._clock.wall_ms():
+            self._by_moment.remove(first[2])
+            self._due(first[2])
+            yield self._unanswered_bytes() > UNANSWERED_BYTES
+            first = self._by_moment.first()
+        self._walking = False
         self._arm()
 
 

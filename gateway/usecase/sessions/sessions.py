@@ -97,7 +97,7 @@ class Sessions:
         self._sessions = attached.by_connection
         self._restarts = QueueRestarts(handler.walks, self._sessions, self._outbound)
         self._stored = StoredSessions(
-            state, clock, self._wills, self._outbound, self._shared, self.filter_index, replay, store.leases.lapse
+            store, handler.walks, self._wills, self._outbound, self._shared, self.filter_index, replay
         )
         self.verbs: Verbs = {
             Attach: self._attach,

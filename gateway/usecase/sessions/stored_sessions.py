@@ -8,8 +8,9 @@ from typing import final
 
 from domain.errors import Failure
 from domain.limits import SECOND_NS
-from domain.ports import Clock
-from domain.store.store_ports import State, StateChange
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import StateChange
+from domain.walk import Walks
 from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.index.filter_index import FilterIndex
@@ -33,27 +34,26 @@ class StoredSessions:
 
     def __init__(
         self,
-        state: State,
-        clock: Clock,
+        store: MessageStore,
+        walks: Walks,
         wills: WillPublisher,
         outbound: LiveDelivery,
         shared: SharedSubscriptions,
         filter_index: FilterIndex,
         replay: Replay,
-        lapse: Callable[[], None],
     ) -> None:
-        """`lapse` is called when the stored sessions have been recovered: leases that no session has are returned."""
-        self._state = state
-        self._clock = clock
+        state = self._state = store.state
+        self._clock = clock = walks.clock
         self._wills = wills
         self._outbound = outbound
         self._shared = shared
         self._filter_index = filter_index
         self._replay = replay
-        self._deadlines = SessionDeadlines(clock, self._due)
+        self._deadlines = SessionDeadlines(walks, self._due, store.unanswered_bytes)
         self.in_memory: dict[str, MqttSession] = {}
         self._loading: dict[str, list[Callable[[], None]]] = {}
-        self._recovery = SessionRecovery(state, clock, self._recover, lapse, replay.start)
+        # When the stored sessions have been recovered, leases that no session has are returned.
+        self._recovery = SessionRecovery(state, clock, self._recover, store.leases.lapse, replay.start)
 
     @property
     def recovering(self) -> bool:

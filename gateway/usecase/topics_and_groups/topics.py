@@ -207,7 +207,9 @@ class Topics:
         if address.is_system_topic(command.topic):
             connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, f"{command.topic} belongs to the system")))
             return
+        self._questions.ask(connection, self._drop(connection, command))
 
+    def _drop(self, connection: ClientConnection, command: DeleteTopic) -> Steps:
         def deleted(result: None | Failure) -> None:
             if result is not None:
                 connection.answer(Refused(command.ticket, result))
@@ -218,10 +220,13 @@ class Topics:
                 self._deleted.remember(command.topic, lambda _: connection.answer(Done(command.ticket)))
 
         # Its POP retry topics are deleted too: a new topic of the same name must not deliver their messages.
-        for group in self._metadata.groups():
-            for retry_topic, _, alone in retry_topics(self, group.name, command.topic):
-                if alone:
-                    self._metadata.delete_topic(retry_topic, _dropped)
+        found: list[str] = []
+        for number, group in enumerate(every.groups(self._metadata), 1):
+            found += [name for name, _, alone in retry_topics(self, group.name, command.topic) if alone]
+            if number % STEP_ITEMS == 0:
+                yield
+        for retry_topic in found:  # together: all or nothing is deleted for a client that goes
+            self._metadata.delete_topic(retry_topic, _dropped)
         self._metadata.delete_topic(command.topic, deleted)
 
     def is_of_others(self, retry_topic: str, topic: str) -> bool:

@@ -15,17 +15,21 @@ from domain.client.mqtt_session import Attach, MqttSubscription, Unsubscribe
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
+from domain.turn import WALKS_NS
+from domain.walk import STEP_NS, Walks
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
-from gateway.access.revocation import CONNECTIONS_PER_TURN, AccessRevocation
+from gateway.access.revocation import CHECKED, AccessRevocation
 from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import StrictDriver
 from tests.gateway.access.memory import access_config
 from tests.gateway.scripted import RecordingHandler
 from tests.simulation.kit.clock import VirtualClock
 from tests.stored_state import memory_state
+from tests.turns import most_in_a_turn
 
+STEPS = WALKS_NS // STEP_NS
 SECRET = "a secret of thirty-two bytes or so"
 HOST = "10.0.0.1"
 
@@ -54,7 +58,9 @@ class Scene:
         self.access = Access(self.records, access_config({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
         self.filters: dict[ClientConnection, Sequence[MqttSubscription]] = {}
         held = self.filters
-        self.revocation = AccessRevocation(self.access, self.clock, self.handler, lambda connection: held.get(connection, ()))
+        self.revocation = AccessRevocation(
+            self.access, Walks(self.clock), self.handler, lambda connection: held.get(connection, ())
+        )
         self.gate = Gate(self.access, self.handler, None, self.revocation)
 
     def principal(self, user: str = "alice", password: str = "pw") -> Principal:
@@ -213,10 +219,28 @@ def test_grants_of_the_configuration_are_replaced_and_stored_ones_stay() -> None
     assert not scene.records.entries("alice").allow("Topic", "new", ("Sub",), HOST)
 
 
-def test_many_sessions_are_looked_at_in_parts_and_none_is_left_out(scene: Scene) -> None:
+def test_many_sessions_are_looked_at_in_shares_and_none_is_left_out(scene: Scene) -> None:
     principal = scene.principal()
-    clients = [scene.attach(principal) for _ in range(2 * CONNECTIONS_PER_TURN + 1)]
+    clients = [scene.attach(principal) for _ in range(2_001)]
     scene.change("alice", enabled=False)
-    assert sum(len(client.expelled) for client in clients) == CONNECTIONS_PER_TURN
-    scene.clock.run_ns(SECOND_NS)
+
+    def expelled() -> int:
+        return sum(len(client.expelled) for client in clients)
+
+    assert 0 < expelled() <= CHECKED * STEPS
+    assert most_in_a_turn(scene.clock, expelled, 2_001) <= CHECKED * STEPS
     assert [len(client.expelled) for client in clients] == [1] * len(clients)
+
+
+def test_tokens_that_expire_together_end_their_clients_in_shares(scene: Scene) -> None:
+    principal = scene.token("alice", 30)
+    clients = [scene.attach(principal) for _ in range(1_000)]
+
+    def expelled() -> int:
+        return sum(len(client.expelled) for client in clients)
+
+    assert most_in_a_turn(scene.clock, expelled, 1_000) <= STEPS
+    assert scene.clock.monotonic_ns() >= 60 * SECOND_NS
+    late = scene.attach(scene.token("alice", 5))
+    scene.clock.run_for(36_000)
+    assert len(late.expelled) == 1

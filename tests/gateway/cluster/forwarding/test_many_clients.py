@@ -7,9 +7,10 @@ import pytest
 from domain.client.mqtt_session import Attach, Attached, MqttSubscription, Subscribe, Subscribed, Will
 from domain.command import QueryLatest, Receive
 from domain.event import LatestValue, Refused
+from domain.limits import MILLISECOND_NS
 from domain.message.message import Message
 from domain.turn import WALKS_NS
-from domain.walk import STEP_NS
+from domain.walk import PAUSE_NS, STEP_NS, UNANSWERED_BYTES
 from gateway.cluster.forwarding.gateway_life import REGULATED, STALLED_BYTES
 from protocols.remoting.nodes.forwarding.stream import AWAY_NS
 from tests.gateway.cluster.forwarding.test_forwarder import Two
@@ -106,3 +107,18 @@ def test_what_clients_wait_for_is_refused_in_shares_when_the_store_is_lost() -> 
     two.clock.run_until(lambda: bool(two.link.lost))
     [(_, clients)] = two.link.lost
     assert set(clients) == {each.connection for each in waiting}
+
+
+def test_what_one_sync_of_a_slow_disk_answers_is_of_few_clients() -> None:
+    """All that a sync has made durable is answered in one turn: a walk through many turns must not gather up before it."""
+    two = Two()
+    devices(two, 2_000)
+    two.parts.handler.topics.ensure("wills", lambda _: None)
+    two.clock.run_for(100)
+    two.disk.sync_ms = 100
+    in_memory = two.parts.sessions._stored.in_memory
+    two.link.die()
+    most = most_in_a_turn(two.clock, lambda: len(in_memory), 0)
+    assert most <= UNANSWERED_BYTES // 128 + 100 * MILLISECOND_NS // PAUSE_NS, most
+    two.clock.run_for(1_000)
+    assert len(two.bodies("wills")) == 2_000
