@@ -58,7 +58,7 @@ class Page(NamedTuple):
 
     @property
     def limit(self) -> int:
-        """How many the node lists: two more than the page may have show whether one is left for the next page, or more."""
+        """Number of those that the node lists: two more than the page may have show whether one is left, or more."""
         return self.skipped + self.most + 2
 
 
@@ -74,7 +74,7 @@ def _page(client: Client, frame: Frame, kind: str) -> Page | None:
 
 
 def _taken(client: Client, kind: str, page: Page, listed: Sequence[Listed]) -> tuple[Sequence[Listed], int, int]:
-    """(what of `listed` is in the page, time of its data version, number of all as the client is told)."""
+    """(what of `listed` is in the page, time of its data version, number of all for the client)."""
     left = len(listed) - page.skipped
     count = page.most if left > page.most + 1 else max(left, 0)
     found = listed[page.skipped : page.skipped + count]
