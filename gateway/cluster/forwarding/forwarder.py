@@ -27,7 +27,7 @@ from protocols.remoting.nodes.forwarding import item
 from protocols.remoting.nodes.forwarding.greeting import Greeting, Welcome, encode, welcome_of
 from protocols.remoting.nodes.forwarding.item import ClientItem
 from protocols.remoting.nodes.forwarding.kind import COMMAND_KINDS, Kind
-from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, VERSIONS, ItemError, NodeStream, SizeError
+from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED, VERSIONS, ItemError, NodeStream, SizeError
 
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
