@@ -66,6 +66,11 @@ class Founding:
         """Address of a controller, "" when unknown."""
         return next((address for address, each in self._heard.items() if each.node == node), "")
 
+    def node_at(self, address: str) -> int:
+        """Identity of the controller that answers at an address; 0: none does."""
+        found = self._heard.get(address)
+        return 0 if found is None else found.node
+
     @property
     def places(self) -> dict[int, str]:
         """Identity -> the address at which it answers."""

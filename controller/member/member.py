@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, NamedTuple, Protocol, final
 
 from controller.groups import command
 from controller.groups.limits import is_within
@@ -40,8 +40,17 @@ ENTRIES_KEPT: Final = 4_096
 _REFUSALS: Final = {RaftRefusal.TOO_LARGE: GroupRefusal.INVALID, RaftRefusal.TOO_MANY: GroupRefusal.TOO_MANY}
 """Refusals of raft with an answer other than NOT_LEADING."""
 
-Applied = Callable[[GroupChange, GroupAnswer], None]
-"""A change was applied on this member, with its answer."""
+
+class MemberEvents(NamedTuple):
+    """Calls of a member to its controller.
+
+    applied   called for each change that is applied, on every member, with its answer
+    led       called once in each term that this member leads, when it has applied all that was committed before
+    """
+
+    applied: Callable[[GroupChange, GroupAnswer], None]
+    led: Callable[[], None]
+
 
 log = logging.getLogger("headgate.controller")
 
@@ -68,18 +77,17 @@ class ControllerMember:
 
     def __init__(
         self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy,
-        applied: Applied, entries_kept: int = ENTRIES_KEPT,
+        events: MemberEvents, entries_kept: int = ENTRIES_KEPT,
     ) -> None:  # fmt: skip
         """Create the member at its start.
 
         node          identity of its log, above 0; a new log has another one
         persisted     state that `storage` has loaded
-        applied       called for each change that is applied, on every member
         entries_kept  entries behind the newest snapshot, after which a new one is made
         Raises SafetyError for a log with a hole, ValueError for an unreadable configuration or snapshot.
         """
         self.groups = restore(persisted.snapshot.data)
-        self._applied = applied
+        self._events = events
         self._entries_kept = entries_kept
         self._failure = persisted.damage
         self.unread = 0
@@ -172,6 +180,10 @@ class ControllerMember:
             self._unread_why = str(error)
             return
         self._do(lambda: self._raft.receive(message))
+
+    def parted(self, node: int) -> None:
+        """The process of another member has ended its connection to this one: see Raft.parted."""
+        self._raft.parted(node)
 
     def change(self, change: GroupChange, done: ChangeDone) -> None:
         """Make a change. `done` gets its answer once a majority has it on their disks.
@@ -342,7 +354,9 @@ class ControllerMember:
                 log.warning("controllers: from now on they are %s", ", ".join(self.groups.book.addresses))
             else:
                 answer = self.groups.apply(change)
-                self._applied(change, answer)
+                self._events.applied(change, answer)
+        elif entry.kind is EntryKind.EMPTY and entry.term == self.term and self.leads:
+            self._events.led()
         self._proposals.committed(entry, answer)
 
     def _fail(self, reason: str) -> None:

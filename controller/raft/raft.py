@@ -77,6 +77,13 @@ class Raft:
         if self._is_eligible() and self._election.ask() is VoteOutcome.WON:
             self._stand()
 
+    def parted(self, node: int) -> None:
+        """The process of a node has ended its connection to this one. If that node leads and says nothing more, this one asks
+        for an election sooner, and would vote sooner (RaftSettings.parted_ticks)."""
+        replica = self.replica
+        if replica.role is RaftRole.FOLLOWER and node == replica.leader and not replica.parted:
+            replica.part()
+
     def receive(self, message: RaftMessage) -> None:
         """Take a message. Messages for another node are dropped, and all messages on a damaged one."""
         replica = self.replica

@@ -36,6 +36,7 @@ class Replica:
     log              its entries; `log.committed` and `log.last` are indexes
     elapsed          ticks since the last message of the leader, or since the last campaign
     patience         random number of ticks after which the node stands for election
+    parted           True: the leader's process has ended its connection to this node, and has said nothing since
     """
 
     def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
@@ -54,6 +55,7 @@ class Replica:
         self.outbox: list[RaftMessage] = []
         self.elapsed = 0
         self.patience = 0
+        self.parted = False
         self.rest()
 
     @property
@@ -69,7 +71,8 @@ class Replica:
     @property
     def hears_leader(self) -> bool:
         """True while a leader is alive: no election is granted then, unless the leader hands over (thesis section 4.2.3)."""
-        return self.role is RaftRole.LEADER or (self.leader != 0 and self.elapsed < self.settings.election_ticks)
+        ticks = self.settings.parted_ticks if self.parted else self.settings.election_ticks
+        return self.role is RaftRole.LEADER or (self.leader != 0 and self.elapsed < ticks)
 
     def send(self, message: RaftMessage) -> None:
         """Put a message into the next Ready."""
@@ -78,8 +81,17 @@ class Replica:
     def rest(self) -> None:
         """Restart the wait for a leader, with a random length (thesis section 3.4)."""
         self.elapsed = 0
+        self.parted = False
         ticks = self.settings.election_ticks
         self.patience = ticks + int(self.entropy.random() * ticks)
+
+    def part(self) -> None:
+        """The leader's process has ended its connection to this node: a process that dies does, and a slow one does not. The
+        wait becomes short, from the leader's last message on; its next message ends that."""
+        self.parted = True
+        voters = (each for each in self.configuration.nodes if self.configuration.is_voter(each) and each != self.leader)
+        earlier = sum(each < self.node for each in voters)
+        self.patience = min(self.patience, self.settings.parted_ticks + 1 + 2 * earlier)
 
     def follow(self, term: int, leader: int) -> None:
         """Become a follower in `term`, of `leader` (0: not known yet). A new term clears the vote."""

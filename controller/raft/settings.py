@@ -11,6 +11,9 @@ class RaftSettings:
 
     election_ticks            ticks without a word of the leader before a follower asks for an election: this many, and up to
                               twice as many by lot. A leader that no majority has answered for this long steps down.
+    parted_ticks              ticks without a word of a leader whose process has ended its connection, after which a follower
+                              votes for another one; above heartbeat_ticks and at most election_ticks. One tick later the
+                              first of the voters asks, two more ticks later the second one: no two ask at a time
     heartbeat_ticks           ticks between heartbeats; lower than election_ticks
     append_bytes_max          bytes of the entries in one message; a single larger entry still goes
     inflight_messages_max     messages with entries that are sent to one follower and not answered
@@ -22,6 +25,7 @@ class RaftSettings:
     """
 
     election_ticks: int = 10
+    parted_ticks: int = 3
     heartbeat_ticks: int = 1
     append_bytes_max: int = 1 << 20
     inflight_messages_max: int = 64
@@ -35,6 +39,8 @@ class RaftSettings:
         """Raises ValueError for settings that cannot work."""
         if not 0 < self.heartbeat_ticks < self.election_ticks:
             raise ValueError("heartbeat_ticks is above 0 and below election_ticks")
+        if not self.heartbeat_ticks < self.parted_ticks <= self.election_ticks:
+            raise ValueError("parted_ticks is above heartbeat_ticks and at most election_ticks")
         limits = (
             self.append_bytes_max, self.inflight_messages_max, self.inflight_bytes_max, self.entry_bytes_max,
             self.uncommitted_bytes_max, self.reads_waiting_max,

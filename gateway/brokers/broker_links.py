@@ -11,7 +11,7 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Entropy
 from gateway.brokers.broker_clocks import BrokerClocks
 from gateway.brokers.refusal import refusal
-from gateway.link.link import AnswerBack, Answered, RemotingLink, Requested
+from gateway.link.link import AnswerBack, Answered, LinkEvents, RemotingLink, Requested
 from gateway.link.request import Request, Sign
 from gateway.link.wire import Dialer
 from gateway.usecase.waiting.fan_in import FanIn
@@ -198,7 +198,7 @@ class Brokers:
         return None if broker in self._refused else self._links.get(broker)
 
     def _link(self, name: str, host: str, port: int) -> RemotingLink:
-        return RemotingLink(name, host, port, self._dialer, self._clock, self._entropy, self._sign, self._requested)
+        return RemotingLink(name, host, port, self._dialer, self._clock, self._entropy, self._sign, LinkEvents(self._requested))
 
     def _requested(self, broker: str, frame: Frame, answer: AnswerBack) -> None:
         requested = self._served.get(frame.code)

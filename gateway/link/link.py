@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
@@ -34,6 +34,20 @@ AnswerBack = Callable[[int, dict[str, str], bytes, str], None]
 """Answers a request of a server: (response code, ext fields, body, remark)."""
 Requested = Callable[[str, Frame, AnswerBack], None]
 """(name of the server, its request, answers it). A request whose flag is oneway takes no answer."""
+
+
+class LinkEvents(NamedTuple):
+    """Calls of a link to its user.
+
+    requested   gets what the server asks; None: it is answered as not supported
+    ended       called when a connection has ended that this side has not ended, or could not be made; None: nobody waits for it
+    """
+
+    requested: Requested | None = None
+    ended: Callable[[], None] | None = None
+
+
+_NO_EVENTS: Final = LinkEvents()
 
 
 @final
@@ -70,9 +84,8 @@ class RemotingLink:
 
     def __init__(
         self, name: str, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None,
-        on_request: Requested | None = None,
+        events: LinkEvents = _NO_EVENTS,
     ) -> None:  # fmt: skip
-        """`on_request` gets what the server asks; None: it is answered as not supported."""
         self.name = name
         self.where = endpoint_text(host, port)
         self.waits = ""
@@ -80,7 +93,7 @@ class RemotingLink:
         self.late = 0
         self._clock = clock
         self._sign = sign
-        self._on_request = on_request
+        self._events = events
         self._stream = Stream([(host, port)], dialer, clock, Backoff(REST_MS, REST_MAX_MS, entropy), self)
         self._decoder = FrameDecoder()
         self._opaque = 0
@@ -175,8 +188,8 @@ class RemotingLink:
                 return
             if frame.response:
                 self._answered(frame)
-            elif self._on_request is not None:
-                self._on_request(self.name, frame, partial(self._answer, frame))
+            elif self._events.requested is not None:
+                self._events.requested(self.name, frame, partial(self._answer, frame))
             else:
                 self._answer(frame, NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
         if self._decoder.fault and self._stream.open:
@@ -212,6 +225,8 @@ class RemotingLink:
 
     def ended(self, reason: str) -> None:
         """WireUser.ended. A connection that was used may end because nothing is said over it."""
+        if self._events.ended is not None:
+            self._events.ended()
         if self._stream.received_bytes and not self._in_flight and not self._leaving:
             self._unwritten.clear()
         else:

@@ -354,6 +354,11 @@ class ControllerRequests:
             if isinstance(connection, ClientConnection):
                 connection.answer(LeaderChanged(None, self._dated(group)))
 
+    def led(self) -> None:
+        """This controller leads: the election that its predecessor owes is due, if that died with the leader of a group."""
+        if self.elections is not None:
+            self.elections.hurry()
+
     def _query_settings(self, connection: ClientConnection, command: QueryControllerSettings) -> None:
         connection.answer(ControllerSettingsFound(command.ticket, dict(self._settings)))
 

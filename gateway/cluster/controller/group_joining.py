@@ -9,7 +9,7 @@ from typing import Final, final
 from controller.groups.snapshot import restore
 from controller.member import identity as identities
 from controller.member.founding import Founding
-from controller.member.member import ENTRIES_KEPT, ControllerMember
+from controller.member.member import ENTRIES_KEPT, ControllerMember, MemberEvents
 from controller.raft.disk_storage import FOLDER, RaftDiskStorage
 from controller.raft.persisted import Persisted, founder
 from controller.raft.refusal import LaterVersionError, SafetyError
@@ -19,7 +19,7 @@ from domain.errors import StoreError
 from domain.ports import Clock, Disk, Entropy
 from domain.repeated_lines import RepeatedLines
 from gateway.cluster.controller.controller_requests import ControllerRequests
-from gateway.cluster.controller.links import ControllerLinks
+from gateway.cluster.controller.links import ControllerLinks, GreetingEvents
 from gateway.link.request import Sign
 from gateway.link.wire import Dialer
 
@@ -52,7 +52,7 @@ class GroupJoining:
         self._beginning: Persisted | None = None
         self._is_out = False
         self.links = ControllerLinks(
-            endpoints, founding, dialer, clock, entropy, sign, self._founded, self._greeted
+            endpoints, founding, dialer, clock, entropy, sign, GreetingEvents(self._founded, self._greeted, self._parted)
         )  # fmt: skip
         self.requests = ControllerRequests(founding, endpoints, clock, entropy, self.links.notified)
 
@@ -97,10 +97,10 @@ class GroupJoining:
         node = self._founding.identity.node
         persisted = _readable(persisted)
         try:
+            events = MemberEvents(self.requests.applied, self.requests.led)
             member = ControllerMember(
-                node, persisted, self._storage, self.links, self._clock, self._entropy, self.requests.applied,
-                self._entries_kept,
-            )  # fmt: skip
+                node, persisted, self._storage, self.links, self._clock, self._entropy, events, self._entries_kept
+            )
         except (SafetyError, ValueError) as error:
             raise StoreError(f"{FOLDER} cannot be used: {error}") from error
         if persisted.is_later:
@@ -110,6 +110,10 @@ class GroupJoining:
                       "renew-controller DIR lets it come back as a new member", member.failure)  # fmt: skip
         self.requests.joined(member, FiguresRecord(self._disk))
         member.start()
+
+    def _parted(self, node: int) -> None:
+        if self.requests.member is not None:
+            self.requests.member.parted(node)
 
     def _look(self) -> None:
         """Report why this controller cannot serve, in the log too."""

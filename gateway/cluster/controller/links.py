@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
@@ -12,7 +12,7 @@ from domain.address import endpoint_of, endpoint_text
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from gateway.link.link import RemotingLink
+from gateway.link.link import LinkEvents, RemotingLink
 from gateway.link.request import Request, Sign
 from gateway.link.wire import Dialer
 from protocols.remoting import codes
@@ -24,8 +24,18 @@ GREET_MS: Final = 500
 ANSWER_MS: Final = 1_000
 """Time that another controller has for its answer to a greeting."""
 
-Founded = Callable[[frozenset[int]], None]
-"""The group has become known, with these founders."""
+
+class GreetingEvents(NamedTuple):
+    """Calls of the links to this controller.
+
+    founded   called once with the founders, when the group becomes known
+    greeted   called after each round of greetings
+    parted    called with the identity of a controller whose process has ended the connection to it
+    """
+
+    founded: Callable[[frozenset[int]], None]
+    greeted: Callable[[], None]
+    parted: Callable[[int], None]
 
 
 @final
@@ -37,13 +47,11 @@ class ControllerLinks:
 
     def __init__(
         self, endpoints: Sequence[tuple[str, int]], founding: Founding, dialer: Dialer, clock: Clock, entropy: Entropy,
-        sign: Sign | None, founded: Founded, greeted: Callable[[], None],
+        sign: Sign | None, events: GreetingEvents,
     ) -> None:  # fmt: skip
-        """`founded` is called once when the group becomes known, `greeted` after each round of greetings."""
         self.founding = founding
         self.book: tuple[str, ...] = ()
-        self._founded = founded
-        self._greeted = greeted
+        self._events = events
         self._clock = clock
         self._seeds = tuple(endpoint_text(*each) for each in endpoints)
         self._hints: tuple[str, ...] = ()
@@ -91,7 +99,13 @@ class ControllerLinks:
         for address in wanted:
             endpoint = endpoint_of(address)
             if address not in self._links and endpoint is not None:
-                self._links[address] = self._made("controller", *endpoint)
+                self._links[address] = self._made(
+                    "controller", *endpoint, events=LinkEvents(ended=partial(self._ended, address))
+                )
+
+    def _ended(self, address: str) -> None:
+        if node := self.founding.node_at(address):
+            self._events.parted(node)
 
     def notified(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
         """Another controller has greeted this one."""
@@ -110,7 +124,7 @@ class ControllerLinks:
         for address, link in list(self._links.items()):
             request = Request(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book, own.level))
             link.ask(request, partial(self._answered, address), ANSWER_MS)
-        self._greeted()
+        self._events.greeted()
 
     def _answered(self, address: str, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure) or answer.code != codes.SUCCESS:
@@ -128,4 +142,4 @@ class ControllerLinks:
 
     def _notify(self, founders: frozenset[int]) -> None:
         if founders:
-            self._founded(founders)
+            self._events.founded(founders)

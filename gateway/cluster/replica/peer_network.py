@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.ports import Clock, Entropy
-from gateway.link.link import RemotingLink, Requested
+from gateway.link.link import LinkEvents, RemotingLink, Requested
 from gateway.link.request import Sign
 from gateway.link.wire import Dialer
 
@@ -24,4 +24,4 @@ class PeerNetwork:
 
     def link(self, name: str, endpoint: tuple[str, int], on_request: Requested | None = None) -> RemotingLink:
         """A link to the server at `endpoint`, whose own requests go to `on_request`."""
-        return RemotingLink(name, *endpoint, self.dialer, self.clock, self.entropy, self.sign, on_request)
+        return RemotingLink(name, *endpoint, self.dialer, self.clock, self.entropy, self.sign, LinkEvents(on_request))

@@ -8,7 +8,7 @@ from functools import partial
 
 from controller.groups.heartbeats import Heartbeats
 from controller.member.elections import Elections
-from controller.member.member import ENTRIES_KEPT, ControllerMember
+from controller.member.member import ENTRIES_KEPT, ControllerMember, MemberEvents
 from controller.raft.persisted import Persisted, founder
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
@@ -45,12 +45,15 @@ class Node:
             self,
             clock,
             SeededEntropy(self._stage.seed * 100 + self.node),
-            partial(self._stage.applied, self.number),
+            MemberEvents(partial(self._stage.applied, self.number), self._led),
             self._stage.entries_kept,
         )
         self.elections = Elections(self.member, self.heartbeats, clock)
         self.member.start()
         self.elections.start()
+
+    def _led(self) -> None:
+        self.elections.hurry()
 
     def kill(self) -> None:
         """Stop at once. What was not synced is lost."""

@@ -14,6 +14,7 @@ from controller.raft.persisted import Persisted
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, SetMinInSync
 from domain.controller.peer import KEEPING_LEVEL
+from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import CLUSTER, NAME, says
 from tests.controller.groups.sample import members as in_sync
 from tests.controller.member.stage import Node, Stage
@@ -302,6 +303,26 @@ def test_a_store_group_whose_leader_is_heard_no_more_gets_another(stage: Stage) 
         stage.hear(says(3))
         stage.clock.run_for(1_000)
         assert leads() == 2, "nobody else is in the SyncStateSet, and it may serve all the same"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_begins_to_lead_elects_at_once_when_the_leader_of_a_store_group_is_dead(seed: int) -> None:
+    stage = Stage(seed=seed)
+    stage.with_group()
+    assert stage.change(AlterSet(NAME, 1, 1, 1, in_sync(1, 2))).refusal is None
+    for _ in range(4):
+        stage.hear(says(1), says(2))
+        stage.clock.run_for(250)
+    for node in stage.nodes.values():
+        node.heartbeats.closed(1, stage.clock.monotonic_ns() // MILLISECOND_NS)
+    stage.leader().kill()
+    while not (leading := [node for node in stage.nodes.values() if node.member is not None and node.member.leads]):
+        stage.hear(says(2))
+        stage.clock.run_for(10)
+    stage.clock.run_for(100)
+    group = member_of(leading[0]).groups.group(NAME)
+    assert group is not None
+    assert group.leader == 2
 
 
 def test_an_election_that_nobody_wins_is_tried_again_when_somebody_can(stage: Stage) -> None:

@@ -35,6 +35,8 @@ class Faults:
         if fate is Fate.LEADERS_DIE:
             self._choices = [self._crash_leader, self._campaign]
             world.net.weather, world.slow = Weather(late=0.1), 0.3
+        elif fate is Fate.LEADERS_PART:
+            self._choices = [self._part_leader, self._part_leader, self._cut_leader, self._pause]
         elif fate is Fate.LEADERS_CUT:
             self._choices = [self._cut_leader, self._transfer]
         elif fate is Fate.MEMBERS_CHANGE:
@@ -65,6 +67,13 @@ class Faults:
         leader = self._world.leader()
         if leader is not None:
             self._stop(leader.node)
+
+    def _part_leader(self) -> None:
+        leader = self._world.leader()
+        if leader is not None:
+            if self._world.lot.random() < 0.7:
+                self._stop(leader.node)
+            self._world.part(leader.node)
 
     def _crash_all(self) -> None:
         if self._world.lot.random() < 0.3:

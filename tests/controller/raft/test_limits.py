@@ -87,5 +87,7 @@ def test_what_is_meant_for_another_node_is_dropped() -> None:
 def test_settings_that_cannot_work_are_refused() -> None:
     with pytest.raises(ValueError, match="heartbeat_ticks"):
         RaftSettings(election_ticks=1)
+    with pytest.raises(ValueError, match="parted_ticks"):
+        RaftSettings(parted_ticks=1)
     with pytest.raises(ValueError, match="limits"):
         RaftSettings(append_bytes_max=0)

@@ -39,6 +39,7 @@ class Fate(Enum):
 
     ANY = "anything"
     LEADERS_DIE = "leaders stop soon after their election, and come back; each message has one entry"
+    LEADERS_PART = "connections of leaders end: of those that stop, and of others, which go on"
     LEADERS_CUT = "leaders are cut off, and some believe for long that they lead"
     MEMBERS_CHANGE = "members change while leaders stop and the network is cut"
 
@@ -153,6 +154,13 @@ class World:
         if damaged:
             self.say(f"{node} is damaged")
             seat.storage.durable = Persisted(damage="the log is damaged")
+
+    def part(self, node: int) -> None:
+        """The connections of a node end, and the others get to know it."""
+        self.say(f"the connections of {node} end")
+        for each in sorted(self.seats):
+            if each != node:
+                self.touch(each, lambda raft: raft.parted(node))
 
     def touch(self, node: int, call: Callable[[Raft], object]) -> None:
         """Hand something to a node that is up, and see to what comes out."""
