@@ -76,7 +76,7 @@ class MqttConnection:
         self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
-        self.unhandled = False  # True: from ATTACHING on, until the packets that waited for Attached are handled
+        self._parks = False  # True: from ATTACHING on, until the packets that waited for Attached are handled
         self._waiting: list[Packet] = []
         self._waiting_fault: PacketError | None = None
         self._waiting_end = False
@@ -85,16 +85,19 @@ class MqttConnection:
         self.reading = True
         self.closed = False
 
+    @property
+    def unhandled(self) -> bool:
+        """True while packets behind CONNECT wait for Attached. Without any, the end of the stream is not kept waiting."""
+        return self._parks and (len(self._waiting) > 0 or self._waiting_fault is not None)
+
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Decode bytes from the client and return their commands; b"" is end of stream."""
         if self.closed or self._state == ENDING:
             return ()
         if not data:
-            if self.unhandled:
-                self._waiting_end = True
-                return ()
-            return self._close(status.LOST)
-        confirmed = self._decoder.pubacks(data) if self._state == OPEN and not self.unhandled else []
+            self._waiting_end = self.unhandled
+            return () if self.unhandled else self._close(status.LOST)
+        confirmed = self._decoder.pubacks(data) if self._state == OPEN and not self._parks else []
         if confirmed:
             self._last_packet_ns = now
             return (ConfirmDeliveries(confirmed, True),)
@@ -107,7 +110,7 @@ class MqttConnection:
             self._incomplete_since_ns = 0
         if self._upload.size or self._decoder.unfinished > UNCOUNTED_BYTES_MAX:
             self._await_room(now)
-        if self.unhandled:
+        if self._parks:
             self._waiting += packets
             self._waiting_fault = self._waiting_fault or fault
             return ()
@@ -176,8 +179,8 @@ class MqttConnection:
         if self._state == ENDING:
             self.closed = True
             return commands
-        if self.unhandled and self._state == OPEN:
-            self.unhandled = False
+        if self._parks and self._state == OPEN:
+            self._parks = False
             waiting, self._waiting = self._waiting, []
             fault, self._waiting_fault = self._waiting_fault, None
             commands = [*commands, *self._handle(waiting, fault, now)]
@@ -305,7 +308,7 @@ class MqttConnection:
         self._terms = terms
         self._inbound = Inbound(self._config, self._output, terms, self._born_host, self._wall_ms, self._refused_here)
         self._state = ATTACHING
-        self.unhandled = True
+        self._parks = True
         self.reading = False
         commands.append(attach)
         return True
@@ -316,11 +319,11 @@ class MqttConnection:
         self._state, self._last_packet_ns = OPEN, now
         self._goodbye.accepted = True
         self._output.put(handshake.accepting_connack(self._terms, present, self._config, self._authentication.proof))
-        if self._waiting or self._waiting_fault is not None or self._waiting_end:
+        if self.unhandled:
             # `expire` handles the packets that waited; a pending command makes it due at once.
             self._pending.append(ConfirmDeliveries([]))
         else:
-            self.unhandled = False
+            self._parks = False
             self.reading = self._upload.retry_ns == 0
 
     def _close(self, reason: str, clean: bool = False) -> list[Command]:
@@ -357,4 +360,4 @@ class MqttConnection:
     def _throttle(self) -> None:
         """Stop reading while packets wait, without room, or while more than `unanswered_bytes_max` bytes wait for the store."""
         few = self._inbound is None or self._inbound.pending_bytes <= self._config.unanswered_bytes_max
-        self.reading = few and not self.unhandled and self._upload.retry_ns == 0
+        self.reading = few and not self._parks and self._upload.retry_ns == 0

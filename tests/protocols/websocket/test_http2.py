@@ -224,8 +224,9 @@ def test_a_client_that_waits_for_its_session_is_ended_with_the_node(engine: Engi
     stream_id, _ = line.ask(REQUEST)
     made = Frames(ConnectionType.CLIENT)
     first = Connect(5, "c", False, 0, None, None, None, with_number(SESSION_EXPIRY, 1_000))
+    said = encode(first, 5) + encode(Publish(b"t/a", b"x", 0, False, False, 0, NONE), 5)
     line.client.connection.send_data(
-        stream_id, made.send(BytesMessage(encode(first, 5))) + made.send(CloseConnection(1000)), end_stream=True
+        stream_id, made.send(BytesMessage(said)) + made.send(CloseConnection(1000)), end_stream=True
     )
     line.client.exchange()
     assert line.server.unhandled
