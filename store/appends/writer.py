@@ -96,6 +96,11 @@ class StoreWriter:
         """See ReachedLog."""
         return self._commit.reached(flushed)
 
+    @property
+    def alone(self) -> bool:
+        """See ReachedLog."""
+        return self._commit.confirmation is None
+
     def schedule_journal(self) -> None:
         """End this turn of the loop with a write: the journal of the lease tables goes before it."""
         self._commit.accepted.wake()

@@ -26,6 +26,10 @@ class ReachedLog(Protocol):
     def reached(self, flushed: bool) -> int:
         """Position up to which what is written can be acknowledged at level `flushed`, or at `page`."""
 
+    @property
+    def alone(self) -> bool:
+        """True: no other replica confirms what is written here."""
+
 
 @final
 class _Changing:
@@ -64,14 +68,26 @@ class ConfirmedFloors:
         """Number of tables with a floor that waits, or is confirmed and not looked at yet."""
         return len(self._changing)
 
-    def journaled(self, table: LeaseTable, begin: int, flushed: bool) -> None:
-        """The floor of `table` was journaled in the batch that begins at `begin`; `flushed`: level of its topic."""
+    def journaled(self, table: LeaseTable, begin: int, flushed: bool | None) -> None:
+        """The floor of `table` was journaled in the batch that begins at `begin`.
+
+        `flushed`: level for which somebody waits; None: nobody waits, and nothing is promised. Then readers of a store without
+        other replicas wait for nothing: a write waits for the sync before it, and a consumer that takes over must not.
+        """
         if table.floor == table.journaled:
             return
-        if len(self._waiting[flushed]) >= WAITING_MAX:
-            self._confirm(2)
         key = journal.key(table.group, table.topic, table.queue_id)
         changing = self._changing.get(key)
+        if flushed is None and self._log.alone:
+            self._serial += 1
+            if changing is not None:
+                changing.floor, changing.serial = table.floor, self._serial
+            table.journaled = table.floor
+            return
+        flushed = bool(flushed)
+        if len(self._waiting[flushed]) >= WAITING_MAX:
+            self._confirm(2)
+            changing = self._changing.get(key)
         if changing is None:
             changing = self._changing[key] = _Changing(table.journaled)
         self._serial += 1

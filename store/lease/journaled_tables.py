@@ -49,7 +49,7 @@ class JournaledTables:
     _changed_before tables changed between the last two calls of `rest`
     _when_written   (callback, result) to call when the journal of this turn is written
     _when_synced    (callback, result) to call when it is durable
-    _awaited        (group, topic) of the tables for which one of them waits
+    _awaited        (group, topic) of tables for which somebody waits -> True: until they are durable, False: written
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class JournaledTables:
         self._changed_before: dict[LeaseTable, None] = {}
         self._when_written: list[tuple[Callable[[Any], None], Any]] = []
         self._when_synced: list[tuple[Callable[[Any], None], Any]] = []
-        self._awaited: set[tuple[str, str]] = set()
+        self._awaited: dict[tuple[str, str], bool] = {}
 
     def broken(self) -> Failure | None:
         """Failure because of which the store takes no more writes; None while it takes them."""
@@ -227,10 +227,10 @@ class JournaledTables:
         self._dirty.clear()
         page, self._when_written = self._when_written, []
         flushed, self._when_synced = self._when_synced, []
-        awaited, self._awaited = self._awaited, set()
+        awaited, self._awaited = self._awaited, {}
         self._writer.journal(changes, self._answers(page) if page else None, self._answers(flushed) if flushed else None)
         for table in moved:
-            self.confirmed.journaled(table, self._writer.newest(), (table.group, table.topic) in awaited)
+            self.confirmed.journaled(table, self._writer.newest(), awaited.get((table.group, table.topic)))
 
     def omit(self, table: LeaseTable) -> None:
         """Omit `table`, which is being removed, from the journal of this turn."""
@@ -298,9 +298,8 @@ class JournaledTables:
         which tables of `group` have changed."""
         flushed = False
         for topic in topics:
-            if self._index.flushed(topic):
-                self._awaited.add((group, topic))
-                flushed = True
+            level = self._awaited[group, topic] = self._index.flushed(topic)
+            flushed = flushed or level
         (self._when_synced if flushed else self._when_written).append((done, result))
         self._writer.schedule_journal()
 

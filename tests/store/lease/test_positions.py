@@ -85,7 +85,7 @@ def test_a_position_is_readable_when_it_could_be_acknowledged() -> None:
     assert position(driver) == 1
 
 
-def test_a_position_for_which_nobody_waits_is_readable_when_it_is_written() -> None:
+def test_a_position_for_which_nobody_waits_is_readable_at_once() -> None:
     """A client that commits without an answer, as RocketMQ's do, is followed by one that reads: it goes on there."""
     driver = Driver.with_topics("flushed")
     driver.send("flushed", b"a", b"b")
@@ -96,6 +96,9 @@ def test_a_position_for_which_nobody_waits_is_readable_when_it_is_written() -> N
     driver.clock.run_turn()
     assert position(driver) == 1, "it is another group for which somebody waits"
     assert position(driver, group="other") == -1
+    driver.store.positions.commit("g", [("flushed", 0, 2)], None)
+    driver.clock.run_turn()
+    assert position(driver) == 2, "its write waits for a sync that is under way, and readers do not"
 
 
 def test_a_position_of_a_page_topic_is_readable_when_it_is_written() -> None:
