@@ -67,8 +67,7 @@ class MqttConnection:
         self._refused_here = setting.refused
         self._born_host = peer.born_host
         self._opened = self._last_packet_ns = now
-        self._incomplete_since_ns = 0
-        self._state = NEW
+        self._state, self._incomplete_since_ns = NEW, 0
         self._decoder = Decoder(config.packet_bytes_max)
         self._upload = Upload(setting.uploads, peer.host)
         self._output = output
@@ -79,11 +78,9 @@ class MqttConnection:
         self._parks = False  # True: from ATTACHING on, until the packets that waited for Attached are handled
         self._waiting: list[Packet] = []
         self._waiting_fault: PacketError | None = None
-        self._waiting_end = False
+        self._waiting_end = self._more = False
         self._pending: list[Command] = []
-        self._more = False
-        self.reading = True
-        self.closed = False
+        self.reading, self.closed = True, False
 
     @property
     def unhandled(self) -> bool:

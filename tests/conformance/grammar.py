@@ -142,6 +142,8 @@ def _reason(kind: int, body: Reader, version: int) -> None:
 
 def _connect(body: Reader) -> int:
     name, version = body.blob(), body.number(1)
+    if version in (0x83, 0x84):  # of a bridge: mosquitto, `try_private`
+        version -= 0x80
     if (name, version) not in ((b"MQTT", 4), (b"MQTT", 5), (b"MQIsdp", 3)):
         raise BadError
     flags = body.number(1)
