@@ -41,6 +41,7 @@ ELSEWHERE: Final = {
     "headgate cluster": "its name alone",
     "headgate cluster status": "its name alone",
     "headgate cluster move": "its name alone",
+    "headgate cluster move broker-a 3": "the same with a number, and test_moves.py",
     "headgate cluster recover": "its name alone",
     "headgate cluster repair": "its name alone",
     "headgate cluster set GROUP --min-in-sync 2": "the same with a number",

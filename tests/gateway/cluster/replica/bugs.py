@@ -12,7 +12,7 @@ from tests.simulation.kit.bugs import Bugs, Patch
 BUGS: Final = Bugs()
 
 
-@BUGS.found_by(run, 100)
+@BUGS.found_by(run, 100, first=100)
 def shrinks_early(patch: Patch) -> None:
     """Who is to be left out counts no more before the controllers have said so."""
     patch.setattr(members.SyncStateSet, "counted", lambda self: [self.asked or self.committed])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.replication.ports import LeaderStore
 from gateway.cluster.replica import promoting_state
 from gateway.cluster.replica.leading_state import LeadingState
@@ -219,9 +220,9 @@ def test_an_election_that_is_refused_is_asked_for_less_and_less_often(monkeypatc
     world, leader, _ = led()
     asked: list[int] = []
 
-    def change(_change: object, done: Callable[[None], None]) -> None:
+    def change(_change: object, done: Callable[[GroupAnswer], None]) -> None:
         asked.append(world.clock.monotonic_ns() // 1_000_000_000)
-        done(None)
+        done(GroupAnswer(GroupRefusal.ELECTION_FAILED, None))
 
     monkeypatch.setattr(leader.controllers, "change", change)
     leader.disk.free = 0.01
