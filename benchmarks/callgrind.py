@@ -77,6 +77,15 @@ def _clock(compiler: str) -> Path:
     return library
 
 
+def slowed() -> dict[str, str]:
+    """Environment of a process that is not counted, and whose clock is slowed down with those that are. Raises AbsentError
+    without a C compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise AbsentError("a clock written in C is needed: apt install gcc")
+    return {"LD_PRELOAD": str(_clock(compiler))}
+
+
 def counted(folder: Path, durability: str, root: Path = ROOT, python: str = sys.executable) -> Server:
     """Start `headgate up` of the checkout at `root` with a counter of its instructions."""
     counter = Callgrind(folder)

@@ -10,21 +10,23 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, final
 
 from benchmarks.apache_servers import STARTUPS, java
+from benchmarks.callgrind import Callgrind, slowed
 from benchmarks.process import Process, free_run
-from benchmarks.servers import ROOT, Server, port_options
+from benchmarks.servers import GENERATOR_CONNECTIONS, ROOT, Server, port_options
 from gateway.client.answer import ClientError
 from gateway.client.link import Link
 from gateway.node.protocols import installed
 
 CONTROLLERS = 3
 START_S = 120.0
+COUNTED_START_S = 900.0
 NAME = "broker-a"
 LEVELS = {"headgate": ("replicated+flushed", "replicated"), "apache": ("SYNC_FLUSH", "ASYNC_FLUSH")}
 """What is compared, in this order. A follower of Apache's says what it has written: it never waits for a sync."""
@@ -36,22 +38,29 @@ _MAKE_TOPIC = 17
 class Replica:
     """One replica, which can be killed and started again on its ports.
 
-    port      where clients send
+    ports     where clients send, by protocol
     known     its address as controllers tell it
+    root      checkout of its modules
     process   None: it does not run
     """
 
-    def __init__(self, command: list[str], folder: Path, port: int, known: str) -> None:
+    def __init__(self, command: list[str], folder: Path, ports: dict[str, int], known: str, root: Path = ROOT) -> None:
         self._command = command
         self.folder = folder
-        self.port = port
+        self.ports = ports
         self.known = known
+        self.root = root
         self.process: Process | None = None
+
+    @property
+    def port(self) -> int:
+        """Where clients send by remoting."""
+        return self.ports["remoting"]
 
     def start(self, processor: int | None = None) -> Process:
         """Start it, on one processor only if that is given."""
         pinned = [] if processor is None else ["taskset", "-c", str(processor)]
-        self.process = Process([*pinned, *self._command], self.folder, {"PYTHONPATH": str(ROOT)})
+        self.process = Process([*pinned, *self._command], self.folder, {"PYTHONPATH": str(self.root)})
         return self.process
 
     def kill(self) -> None:
@@ -73,16 +82,19 @@ class ReplicaGroup:
     """A store group with its controllers.
 
     side          who has made it
+    start_s       seconds that its start may take
     """
 
     def __init__(self, side: str, replicas: list[Replica], controllers: list[Process], addresses: list[str]) -> None:
         """`addresses`: host:port of the controllers."""
         self.side = side
+        self.start_s = START_S
         self.replicas = replicas
         self.controllers = controllers
         self._addresses = addresses
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Start the replicas, and wait until they are in sync and the leader takes sends. Stops all when they do not."""
         try:
             for each in self.replicas:
                 each.start()
@@ -91,6 +103,9 @@ class ReplicaGroup:
         except BaseException:
             self.stop()
             raise
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -116,7 +131,7 @@ class ReplicaGroup:
 
     def server(self) -> Server:
         """The leader as the generator reaches it; the processes are those of all replicas."""
-        return Server(self.side, {"remoting": self.leader().port}, self.stores)
+        return Server(self.side, dict(self.leader().ports), self.stores)
 
     def state(self) -> State | None:
         """How the group is; None: no controller says it."""
@@ -154,7 +169,7 @@ class ReplicaGroup:
         return False
 
     def _until(self, holds: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + START_S
+        end = time.monotonic() + self.start_s
         while not holds():
             if time.monotonic() > end:
                 raise TimeoutError(f"it does not come true that {what}: {self.state()}")
@@ -166,23 +181,69 @@ def replicas(side: str, folder: Path, count: int, level: str) -> ReplicaGroup:
     return _headgate(folder, count) if side == "headgate" else _apache(folder, count, level)
 
 
-def _headgate(folder: Path, count: int) -> ReplicaGroup:
-    run = [sys.executable, "-m", "gateway", "run"]
-    ports = [_ports() for _ in range(CONTROLLERS)]
+def store_group(
+    folder: Path, durability: str, count: int, root: Path = ROOT, python: str = sys.executable, counting: bool = False
+) -> Server:
+    """Start a store group of the checkout at `root` as one server, which clients reach at its leader.
+
+    Its processes are all replicas. `counting`: their instructions are counted together, and all clocks are slowed down.
+    """
+    counters = [Callgrind(folder / f"replica{number}") for number in range(count)] if counting else []
+    run = [python, "-m", "gateway", "run", "--durability", durability]
+    group = _headgate(folder, count, run, root, counters)
+    if counting:
+        group.start_s = COUNTED_START_S
+    group.start()
+    server = group.server()
+    server.processes = [*group.controllers, *group.stores]
+    if counting:
+        for counter, process in zip(counters, group.stores, strict=True):
+            counter.pid = process.pid
+        server.counter = AllCounters(counters)
+    return server
+
+
+@final
+class AllCounters:
+    """Counts the instructions of several processes together."""
+
+    def __init__(self, counters: Sequence[Callgrind]) -> None:
+        self._counters = counters
+
+    def begin(self) -> None:
+        """Count from now on."""
+        for each in self._counters:
+            each.begin()
+
+    def end(self) -> float:
+        """Stop counting. Returns the instructions since `begin`."""
+        return sum(each.end() for each in self._counters)
+
+
+def _headgate(
+    folder: Path, count: int, run: Sequence[str] = (sys.executable, "-m", "gateway", "run"), root: Path = ROOT,
+    counters: Sequence[Callgrind] = (),
+) -> ReplicaGroup:  # fmt: skip
+    ports = [_ports() for _ in range(1 if counters else CONTROLLERS)]
     addresses = [f"127.0.0.1:{each['controller']}" for each in ports]
-    notified = {"PYTHONPATH": str(ROOT), "HEADGATE_CONTROLLER_PEERS": json.dumps(addresses)}
+    notified = {"PYTHONPATH": str(root), "HEADGATE_CONTROLLER_PEERS": json.dumps(addresses), **(slowed() if counters else {})}
     controllers = []
     for number, each in enumerate(ports):
         own = folder / f"controller{number}"
         controllers.append(
             Process([*run, "--roles", "controller", "--data", str(own / "data"), *port_options(each)], own, notified)
         )
-    environment = f"HEADGATE_REPLICATION_CONTROLLERS={json.dumps(addresses)}"
+    environment = [
+        f"HEADGATE_REPLICATION_CONTROLLERS={json.dumps(addresses)}",
+        f"HEADGATE_LIMITS_CONNECTIONS_PER_ADDRESS={GENERATOR_CONNECTIONS}",
+    ]
     found = []
     for number in range(count):
         each, own = _ports(), folder / f"replica{number}"
-        command = ["env", environment, *run, "--roles", "gateway,store", "--data", str(own / "data"), *port_options(each)]
-        found.append(Replica(command, own, each["remoting"], f"127.0.0.1:{each['replication']}"))
+        under = counters[number].under if counters else []
+        roles = ["--roles", "gateway,store", "--data", str(own / "data")]
+        command = ["env", *environment, *under, *run, *roles, *port_options(each)]
+        found.append(Replica(command, own, each, f"127.0.0.1:{each['replication']}", root))
     return ReplicaGroup("headgate", found, controllers, addresses)
 
 
@@ -210,7 +271,9 @@ def _apache(folder: Path, count: int, flush: str) -> ReplicaGroup:
             "allAckInSyncStateSet": "true", "controllerAddr": ";".join(addresses),
             "namesrvAddr": ";".join(f"127.0.0.1:{each}" for each in names),
         }  # fmt: skip
-        found.append(Replica(_command(own, "broker.BrokerStartup", settings, "1g", "2g"), own, port, f"127.0.0.1:{port}"))
+        found.append(
+            Replica(_command(own, "broker.BrokerStartup", settings, "1g", "2g"), own, {"remoting": port}, f"127.0.0.1:{port}")
+        )
     return ReplicaGroup("apache", found, controllers, addresses)
 
 

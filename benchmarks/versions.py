@@ -3,6 +3,7 @@
     python -m benchmarks.versions ../headgate-before
     python -m benchmarks.versions ../headgate-before remoting-send mqtt-qos1 --rounds 9 --scale 0.1 --markdown table.md
     python -m benchmarks.versions ../headgate-before http --instructions --rounds 3 --scale 0.03
+    python -m benchmarks.versions ../headgate-before remoting-send --instructions --replicas 3 --durability replicated
 
 The other checkout needs its own `.venv`, and compiled modules if this tree has them (`make compile` in each). One server of
 each side runs; their rounds are interleaved, and the side that is first alternates, so that other load on the machine affects
@@ -20,14 +21,15 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks.callgrind import SLOWER, counted
 from benchmarks.measure import SIDES, Loaded, Terms
-from benchmarks.servers import AbsentError, headgate
+from benchmarks.replicas import store_group
+from benchmarks.servers import AbsentError, Server, headgate
 from benchmarks.shapes import SHAPES, Shape
 
 BEFORE = "before"
@@ -109,7 +111,8 @@ def main() -> None:
     parser.add_argument("shapes", nargs="*", default=PATHS, help="shapes counted in CPU; else one for each path")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--scale", type=float, default=0.1, help="share of the usual number of messages")
-    parser.add_argument("--durability", choices=("page", "flushed"), default="page")
+    parser.add_argument("--durability", choices=("page", "flushed", "replicated", "replicated+flushed"), default="page")
+    parser.add_argument("--replicas", type=int, default=0, help="count a store group of so many, all of its replicas together")
     parser.add_argument("--markdown", type=Path, help="write the table here too")
     parser.add_argument("--instructions", action="store_true", help="count thousands of instructions instead of us of CPU")
     options = parser.parse_args()
@@ -121,7 +124,9 @@ def main() -> None:
             parser.error(f"{name!r} is no shape that is counted in CPU; 'python -m benchmarks.run --list' names them")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    start = counted if options.instructions else headgate
+    start: Callable[..., Server] = counted if options.instructions else headgate
+    if options.replicas:
+        start = partial(store_group, count=options.replicas, counting=options.instructions)
     SIDES[BEFORE] = partial(start, root=options.checkout.resolve(), python=str(python))
     SIDES[AFTER] = start
     figure = INSTRUCTIONS if options.instructions else CPU
