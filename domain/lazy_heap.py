@@ -27,7 +27,7 @@ class LazyHeap(Generic[Key]):
         self._heap: list[tuple[int, int, Key]] = []
 
     def put(self, key: Key, rank: int, number: int = 0) -> None:
-        """Give a key its place, or another one."""
+        """Put a key at a place. A key that is there already moves."""
         self.places[key] = (rank, number)
         heappush(self._heap, (rank, number, key))
         self._trim()

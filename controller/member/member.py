@@ -182,7 +182,7 @@ class ControllerMember:
         self._do(lambda: self._raft.receive(message))
 
     def parted(self, node: int) -> None:
-        """The process of another member has ended its connection to this one: see Raft.parted."""
+        """Note that the process of another member has ended its connection to this one."""
         self._raft.parted(node)
 
     def change(self, change: GroupChange, done: ChangeDone) -> None:

@@ -36,7 +36,8 @@ class GroupFound(TicketedEvent):
 
 @dataclass(slots=True)
 class ListGroups(TicketedCommand):
-    """Consumer groups by name -> GroupList. A store's node of an earlier version answers with all: `GroupList.page`.
+    """Consumer groups by name -> GroupList. A store's node of an earlier version answers with all: `GroupList.page`
+    takes those that were asked for.
 
     after   begin behind this name; "": with the first one
     limit   groups at most; 0: all

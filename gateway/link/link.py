@@ -37,7 +37,7 @@ Requested = Callable[[str, Frame, AnswerBack], None]
 
 
 class LinkEvents(NamedTuple):
-    """Calls of a link to its user.
+    """Functions of its user that a link calls.
 
     requested   gets what the server asks; None: it is answered as not supported
     ended       called when a connection has ended that this side has not ended, or could not be made; None: nobody waits for it

@@ -191,7 +191,7 @@ class TlsConnection:
 
     @property
     def unhandled(self) -> bool:
-        """True while input waits in the protocol inside."""
+        """True while decrypted input waits in the connection that TLS carries."""
         return self._inner is not None and getattr(self._inner.chosen, "unhandled", False) is True
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:

@@ -116,7 +116,7 @@ class WebSocketStreams:
 
     @property
     def unhandled(self) -> bool:
-        """True while input of streams that have ended waits."""
+        """True while some stream has ended, and its input is not handled yet."""
         return len(self._parted) > 0
 
     def accepts(self, head: RequestHead) -> bool:

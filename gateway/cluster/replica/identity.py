@@ -76,7 +76,7 @@ class ReplicaIdentity:
             self.seen = NOTHING_SEEN
 
     def note_seen(self, group: StoreGroup) -> None:
-        """Note a state of the store group, and store it soon when it is newer than all before.
+        """Remember the newest state of the store group, and write it to the disk soon.
 
         Nothing is noted of a group without an identity, and of one without a leader.
         """

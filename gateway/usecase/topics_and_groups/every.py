@@ -25,7 +25,7 @@ def topic_names(metadata: Metadata) -> Iterator[str]:
 
 
 def groups(metadata: Metadata, after: str = "") -> Iterator[Group]:
-    """All groups behind `after`."""
+    """All groups whose names are behind `after`."""
     while found := metadata.groups_after(after, SLICE):
         yield from found
         after = found[-1].name

@@ -171,12 +171,14 @@ def _read_heard(found: Bean) -> ReplicaHeard:
     )  # fmt: skip
 
 
-def _read_aside(found: object) -> KeptAside:
-    if found is None:
-        return NOTHING
+def _pair(found: object, what: str) -> list[int]:
     if not isinstance(found, list) or len(found) != 2 or not all(type(each) is int for each in found):
-        raise RequestError(codes.INVALID_PARAMETER, "what was set aside is [folders, bytes]")
-    return KeptAside(*found)
+        raise RequestError(codes.INVALID_PARAMETER, what)
+    return found
+
+
+def _read_aside(found: object) -> KeptAside:
+    return NOTHING if found is None else KeptAside(*_pair(found, "what was set aside is [folders, bytes]"))
 
 
 def _read_remote(found: Bean) -> RemoteWord:
@@ -186,9 +188,7 @@ def _read_remote(found: Bean) -> RemoteWord:
 def _read_seen(found: object) -> StateSeen:
     if found is None:
         return NOTHING_SEEN
-    if not isinstance(found, list) or len(found) != 2 or not all(type(each) is int for each in found):
-        raise RequestError(codes.INVALID_PARAMETER, "the newest state that was seen is [leader epoch, set epoch]")
-    return StateSeen(*found)
+    return StateSeen(*_pair(found, "the newest state that was seen is [leader epoch, set epoch]"))
 
 
 def _read_left_out(found: object) -> tuple[LeftOut, ...]:

@@ -139,7 +139,7 @@ def _seen(text: str) -> StateSeen:
 
 
 def left_out_text(left_out: Sequence[LeftOut]) -> str:
-    """The ext field LEFT_OUT."""
+    """Value of the ext field LEFT_OUT: the replicas that are not in sync, with what they lack."""
     return ",".join(f"{each.replica}:{each.lack.name}:{each.lacks_bytes}" for each in left_out)
 
 

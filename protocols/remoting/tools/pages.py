@@ -18,7 +18,7 @@ from domain.event import Event, Refused
 from domain.topic.topic import Group, Topic
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, Ticket, success
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Render, Rendering, Ticket, success
 from protocols.remoting.tools import admin
 from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame
@@ -43,7 +43,7 @@ _KNOWN: Final = (*address.SYSTEM_TOPICS, *address.UNSENDABLE_TOPICS)
 
 
 class Page(NamedTuple):
-    """A page that a client asks for.
+    """The part of all topics or groups for which a client asks.
 
     first     number of its first topic or group
     most      how many it may have
@@ -84,12 +84,20 @@ def _taken(client: Client, kind: str, page: Page, listed: Sequence[Listed]) -> t
     return found, newest_ms, page.first + count + (2 if count < left else 0)
 
 
+def _asked(
+    client: Client, frame: Frame, kind: str, listing: type[ListTopics] | type[ListGroups],
+    render: Render, render_page: Render,
+) -> Outcome:  # fmt: skip
+    """The command for all topics or groups, or for those of the page that the client asks for."""
+    page = _page(client, frame, kind)
+    if page is None:
+        return (listing(Ticket(frame, render)),)
+    return (listing(Ticket(frame, render_page, page), page.after, page.limit),)
+
+
 def topics(client: Client, frame: Frame) -> Outcome:
     """Request code 21 -> ListTopics."""
-    page = _page(client, frame, TOPIC)
-    if page is None:
-        return (ListTopics(Ticket(frame, admin.topics)),)
-    return (ListTopics(Ticket(frame, _topics, page), page.after, page.limit),)
+    return _asked(client, frame, TOPIC, ListTopics, admin.topics, _topics)
 
 
 def _topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
@@ -98,10 +106,7 @@ def _topics(client: Client, ticket: Ticket, event: TopicList) -> Rendering:
 
 def groups(client: Client, frame: Frame) -> Outcome:
     """Request code 201 -> ListGroups."""
-    page = _page(client, frame, GROUP)
-    if page is None:
-        return (ListGroups(Ticket(frame, admin.groups)),)
-    return (ListGroups(Ticket(frame, _groups, page), page.after, page.limit),)
+    return _asked(client, frame, GROUP, ListGroups, admin.groups, _groups)
 
 
 def _groups(client: Client, ticket: Ticket, event: GroupList) -> Rendering:
