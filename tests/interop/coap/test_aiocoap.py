@@ -16,7 +16,8 @@ import pytest
 from tests.interop.node import Node
 
 pytestmark = pytest.mark.interop
-ANSWER_S = 10.0
+ANSWER_S = 45.0
+"""A body of a mebibyte goes in 1,025 requests, one after the other."""
 
 
 class Client:

@@ -61,7 +61,7 @@ def gateway(lone: LoneBroker, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_the_start_tells_what_a_message_survives(gateway: Node) -> None:
-    assert "SYNC_FLUSH, ASYNC_MASTER" in gateway.text()
+    until(lambda: "SYNC_FLUSH, ASYNC_MASTER" in gateway.text(), WAIT_S, gateway.text)
     assert "survives kill -9 and power loss\n" in gateway.text()
 
 

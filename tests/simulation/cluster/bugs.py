@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.groups import election, heartbeats, registration
+from controller.groups import election, heartbeats, registration, replica_reports
 from controller.member import grey_moves, log_writer
 from domain.controller.group import StoreGroup
 from domain.store.store_ports import StateChange
@@ -161,8 +161,9 @@ def forgives_all(patch: Patch) -> None:
 
 @BUGS.found_by(partings.run_moved, 4)
 def leaves_nobody_to_move_to(patch: Patch) -> None:
-    """The same as `shrinks_below_the_least`, met by an operator: no other replica is in the set."""
+    """The same as `shrinks_below_the_least`, met by an operator: no other replica is in the set, and no controller minds."""
     patch.setattr(set_review, "least_of", lambda group: 1)
+    patch.setattr(replica_reports, "_is_too_small", lambda change, group, live: False)
 
 
 @BUGS.found_by(partings.run, 4)

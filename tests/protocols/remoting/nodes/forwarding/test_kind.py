@@ -113,7 +113,7 @@ def parameters(of: Any) -> list[tuple[str, Any]]:
     if of in _UNANNOTATED:
         return _UNANNOTATED[of]
     hints = typing.get_type_hints(of, localns={"Principal": Principal})
-    return [(each.name, hints[each.name]) for each in fields(of)] if is_dataclass(of) else list(hints.items())
+    return [(each.name, hints[each.name]) for each in fields(of) if each.init] if is_dataclass(of) else list(hints.items())
 
 
 def shown(value: Any) -> Any:

@@ -76,6 +76,17 @@ public final class Dashboard {
         }
     }
 
+    /** A listener has counted a message before its client has moved the position, and positions are sent without an answer. */
+    private static boolean isConsumed(DefaultMQPushConsumer consumer, String members) {
+        try {
+            consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+            ConsumeStats progress = admin.examineConsumeStats(members, name);
+            return progress.getOffsetTable().size() == 4 && progress.computeTotalDiff() == 0;
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     private static void topics() throws Exception {
         ClusterInfo cluster = admin.examineBrokerClusterInfo();
         check(cluster.getBrokerAddrTable().get("broker-a").getBrokerAddrs().get(0L).equals(broker), cluster.getBrokerAddrTable());
@@ -116,8 +127,7 @@ public final class Dashboard {
         });
         consumer.start();
         until("all consumed", () -> seen.get() >= COUNT);
-        consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
-        Thread.sleep(500);
+        until("all positions are stored", () -> isConsumed(consumer, members));
         TopicStatsTable stats = admin.examineTopicStats(name);
         check(stats.getOffsetTable().values().stream().mapToLong(each -> each.getMaxOffset() - each.getMinOffset()).sum() == COUNT,
             stats.getOffsetTable());
