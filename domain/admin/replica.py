@@ -63,6 +63,10 @@ class ServedReplica(Protocol):
         """Number of each replica that may lead -> `host:port` at which it takes gateways, "" when it is not known now; empty:
         this replica does not lead."""
 
+    def doors(self) -> Mapping[int, str]:
+        """Number of each replica, learners too -> `host:port` at which it names the leader to gateways while it follows; "" and
+        empty as in `gates`."""
+
     def serves(self, word: ServingWord | None) -> None:
         """The node serves clients, as `word` says, whose epoch is not read; None: it does not any more."""
 

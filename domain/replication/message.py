@@ -103,6 +103,7 @@ class FollowAccepted(TicketedEvent):
     last    position of the last batch before `cut`, which the follower compares with its own before it cuts; -1: unknown, or
             the leader does not say
     checksum  CRC-32 of that batch, as stored in it
+    gates   `host:port` at which the leader takes gateways; "": it does not say
     """
 
     epoch: int
@@ -111,6 +112,7 @@ class FollowAccepted(TicketedEvent):
     common: int = -1
     last: int = -1
     checksum: int = 0
+    gates: str = ""
 
 
 @dataclass(slots=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 from domain.address import endpoint_text
 from domain.ports import Clock, Timer
 from gateway.link.backoff import Backoff
 from gateway.link.wire import Dialer, Wire, WireUser
+
+SERVERS_MAX: Final = 64
+"""Servers of one stream, with those that others have named."""
 
 
 @final
@@ -30,6 +33,8 @@ class Stream:
         self._endpoints = list(endpoints)
         self._at = 0
         self._untried = len(self._endpoints)
+        self._named: tuple[str, int] | None = None
+        self._named_by: tuple[str, int] | None = None
         self._dialer = dialer
         self._clock = clock
         self._backoff = backoff
@@ -71,6 +76,12 @@ class Stream:
         self._dialer = dialer
         self._backoff.longest_ms = longest_ms
 
+    def turn_to(self, server: tuple[str, int]) -> None:
+        """Connect to this server after the present one: another one has named it. It is left out when SERVERS_MAX are known."""
+        if server not in self._endpoints and len(self._endpoints) < SERVERS_MAX:
+            self._endpoints.append(server)
+        self._named = server
+
     def connect(self) -> None:
         """Begin to connect. Does nothing when there is a connection, when one is being made, and after `close`."""
         if self._wire is None and not self._closed:
@@ -84,7 +95,7 @@ class Stream:
         """Connect to the next server at once. When each has failed: after a pause, of `least_ms` or more on average."""
         if self._closed:
             return
-        self._at = (self._at + 1) % len(self._endpoints)
+        self._turn()
         self._untried -= 1
         if self._untried > 0:
             self.connect()
@@ -94,9 +105,21 @@ class Stream:
         self._stop_pause()
         self._pause = self._clock.call_at(due_ns, self.connect)
 
+    def _turn(self) -> None:
+        """Go to the server that the present one has named, else to the next in turn: after a server that was named, to the one
+        behind that which has named it. Others may name another one."""
+        named, self._named = self._named, None
+        if named in self._endpoints:
+            self._named_by = self._endpoints[self._at]
+            self._at = self._endpoints.index(named)
+            return
+        by, self._named_by = self._named_by, None
+        self._at = ((self._endpoints.index(by) if by in self._endpoints else self._at) + 1) % len(self._endpoints)
+
     def succeeded(self) -> None:
         """The server does what is expected of it: after the end of this connection the pause is the shortest."""
         self._backoff.reset()
+        self._named_by = None
         self._untried = 1
 
     def write(self, data: bytes) -> None:

@@ -19,6 +19,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("FollowAccepted", "common"): -1,
     ("FollowAccepted", "last"): -1,
     ("FollowAccepted", "checksum"): 0,
+    ("FollowAccepted", "gates"): "",
     ("LogBytes", "question"): 0,
     ("LogHeld", "answers"): 0,
     ("ApplyId", "dead"): [],

@@ -6,6 +6,7 @@ import pytest
 
 from tests.kept.exchanges.acks import ACKS
 from tests.kept.exchanges.aside import KEPT_ASIDE
+from tests.kept.exchanges.doors import FOUND
 from tests.kept.exchanges.endings import ENDINGS
 from tests.kept.exchanges.epochs import EPOCHS
 from tests.kept.exchanges.exchange import Exchanges
@@ -59,6 +60,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-remotes", REMOTES),
         ("since-reports", REPORTED),
         ("since-endings", ENDINGS),
+        ("since-doors", FOUND),
         ("since-left-out", LEFT_OUT),
         ("since-serving", SERVING),
         ("since-pages", PAGES),

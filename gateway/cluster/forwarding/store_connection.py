@@ -13,6 +13,7 @@ from domain.repeated_lines import RepeatedLines
 from gateway.link.backoff import Backoff
 from gateway.link.stream import Stream
 from gateway.link.wire import Dialer
+from protocols.remoting.nodes.forwarding.greeting import ElsewhereError
 
 PAUSE_MS: Final = 50
 """Pause before the second attempt, on average; it doubles up to PAUSE_MAX_MS."""
@@ -127,6 +128,10 @@ class StoreConnection:
         before = dialog.greeted
         try:
             dialog.receive(data)
+        except ElsewhereError as error:
+            self._stream.turn_to(error.where)
+            self._stream.end(str(error))
+            return
         except GatewayError as error:  # `ended` logs it
             self._stream.end(str(error))
             return

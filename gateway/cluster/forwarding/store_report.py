@@ -25,6 +25,8 @@ REASONS: Final = b"reasons"
 """Key of a JSON list of sentences: why the store takes no messages; empty: it does."""
 REPLICAS: Final = b"replicas"
 """Key of a JSON object: number of each replica that may lead -> `host:port` for gateways, "" when it is not known now."""
+DOORS: Final = b"doors"
+"""Key of a JSON object: number of each replica -> `host:port` at which it names the leader to gateways, as REPLICAS."""
 LOOK_MS: Final = 200
 """Time between two looks at what is to be reported."""
 SILENT_NS: Final = 5 * SECOND_NS
@@ -34,6 +36,8 @@ REASONS_MAX: Final = 16
 TEXT_MAX: Final = 2_048
 """Characters of one reason."""
 
+ReplicasHeard = Callable[[Mapping[int, str]], None]
+"""Callback with number -> `host:port`, "" when it is not known now."""
 _REASONS = msgspec.json.Decoder(list[str])
 _REPLICAS = msgspec.json.Decoder(dict[int, str])
 
@@ -66,6 +70,7 @@ class StoreReport:
         replica.serves(ServingWord(0, "; ".join(reasons), self._gateways()))
         if gates := replica.gates():
             self._forwarded.report(SPACE, REPLICAS, msgspec.json.encode(gates))
+            self._forwarded.report(SPACE, DOORS, msgspec.json.encode(replica.doors()))
 
     def _gateways(self) -> tuple[GatewayWord, ...]:
         """The connected gateways: the same ones each time, when there are more than a heartbeat has."""
@@ -90,11 +95,11 @@ class ReportedStore:
     reasons    why the store takes no messages; empty: it does, or has not said so
     """
 
-    def __init__(self, state: SpaceCopies, changed: Callable[[], None], replicas: Callable[[Mapping[int, str]], None]) -> None:
-        """`changed`: called when `reasons` have changed; `replicas`: with each report of them."""
+    def __init__(self, state: SpaceCopies, changed: Callable[[], None], replicas: ReplicasHeard, doors: ReplicasHeard) -> None:
+        """`changed`: called when `reasons` have changed; `replicas` and `doors`: with each report of REPLICAS and of DOORS."""
         self.reasons: tuple[str, ...] = ()
         self._changed = changed
-        self._replicas = replicas
+        self._heard = {REPLICAS: replicas, DOORS: doors}
         state.follow(SPACE, self._take)
 
     def _take(self, key: bytes, value: bytes | None) -> None:
@@ -104,8 +109,8 @@ class ReportedStore:
                 if found != self.reasons:
                     self.reasons = found
                     self._changed()
-            elif key == REPLICAS and value is not None:
-                self._replicas(_checked(_REPLICAS.decode(value)))
+            elif value is not None and (heard := self._heard.get(key)) is not None:
+                heard(_checked(_REPLICAS.decode(value)))
         except msgspec.MsgspecError:
             return
 

@@ -20,8 +20,8 @@ from domain.replication.message import (
     ReadLog,
 )
 from domain.replication.ports import PartRefusedError
+from gateway.cluster.replica.registering_state import ReplicaPlace
 from gateway.cluster.replica.term_owner import TermOwner
-from gateway.cluster.strangers import Strangers
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verbs
 from store.replication.repairing import RepairCounts
@@ -33,15 +33,17 @@ log: Final = logging.getLogger("headgate.replica")
 class ConnectedFollower:
     """`store.replication.ports.FollowerConnection` over a client's connection."""
 
-    def __init__(self, connection: ClientConnection, group: str, strangers: Strangers) -> None:
+    def __init__(self, connection: ClientConnection, place: ReplicaPlace) -> None:
         self._connection = connection
-        self._group = group
-        self._strangers = strangers
+        self._place = place
 
     def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
         """See FollowerConnection."""
         if isinstance(event, FollowRefused) and event.reason in STRANGE:
-            self._strangers.refused(self._group, self._connection.host, f"a follower: {event.reason.value}")
+            place = self._place
+            place.strangers.refused(place.group, self._connection.host, f"a follower: {event.reason.value}")
+        elif isinstance(event, FollowAccepted):
+            event.gates = self._place.gates
         self._connection.answer(event)
 
     def close(self, reason: str) -> None:
@@ -57,15 +59,12 @@ class FollowerCommands:
     _connections   connections that have sent Follow to this leader
     """
 
-    def __init__(
-        self, term: TermOwner, group: str, repairs: RepairCounts, strangers: Strangers, broke: Callable[[], None]
-    ) -> None:
-        """`group`: name of the store group; `repairs`: counts the parts supplied to others; `strangers`: counts followers of
-        another group or history; `broke`: called when the connection of a follower has ended."""
+    def __init__(self, term: TermOwner, place: ReplicaPlace, repairs: RepairCounts, broke: Callable[[], None]) -> None:
+        """`repairs`: counts the parts supplied to others; `broke`: called when the connection of a follower has ended."""
         self._term = term
-        self._group = group
+        self._group = place.group
+        self._place = place
         self._repairs = repairs
-        self._strangers = strangers
         self._broke = broke
         self._connections: dict[ClientConnection, ConnectedFollower] = {}
         self.verbs: Verbs = {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
@@ -77,7 +76,7 @@ class FollowerCommands:
             return
         follower = self._connections.get(connection)
         if follower is None:
-            follower = self._connections[connection] = ConnectedFollower(connection, self._group, self._strangers)
+            follower = self._connections[connection] = ConnectedFollower(connection, self._place)
             connection.on_close.append(lambda: self._lost(connection))
         leading.follow(follower, command)
 

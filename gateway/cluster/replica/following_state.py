@@ -44,11 +44,11 @@ class LeaderLink:
     """`store.replication.ports.LeaderConnection` over remoting: connections to one leader, one after the other."""
 
     def __init__(
-        self, host: str, port: int, network: PeerNetwork, user: Following, accepted: Callable[[], None],
+        self, host: str, port: int, network: PeerNetwork, user: Following, accepted: Callable[[str], None],
         broke: Callable[[], None],
     ) -> None:  # fmt: skip
-        """`accepted`: called when the leader has accepted this replica; `broke`: when a connection has ended or could not be
-        made."""
+        """`accepted`: called when the leader has accepted this replica, with the address at which it takes gateways; `broke`:
+        when a connection has ended or could not be made."""
         self._accepted = accepted
         self._broke = broke
         self._sign = network.sign
@@ -100,7 +100,7 @@ class LeaderLink:
                 self._why = ""
         elif isinstance(event, FollowAccepted):
             self._user.accepted(event)
-            self._accepted()
+            self._accepted(event.gates)
         else:
             self._user.refused(event)
 
@@ -144,6 +144,7 @@ class FollowingState:
     _following   follower state machine; None: no leader is followed
     _asking      True: an election is requested, and not answered
     _fence       as in ReplicaReport
+    leader_gates `host:port` at which the leader that is followed takes gateways; "": none is followed, or it does not say
     _word        (confirmed position, time) of the last word of the leader that was followed last; 0: there was none
     """
 
@@ -157,6 +158,7 @@ class FollowingState:
         self._controllers = controllers
         self._network = network
         self._meter = meter
+        self.leader_gates = ""
         self._leader = 0
         self._address = ""
         self._link: LeaderLink | None = None
@@ -170,6 +172,7 @@ class FollowingState:
         self._fence = 0
         self._word = self._last_word
         self._controllers.part(0)
+        self.leader_gates = ""
         if self._following is not None:
             self._following.close()
         if self._link is not None:
@@ -308,12 +311,14 @@ class FollowingState:
         self._link.start()
         term.follows(epoch)
 
-    def _accepted(self) -> None:
+    def _accepted(self, gates: str) -> None:
         self._controllers.part(0)
+        self.leader_gates = gates
 
     def _broke(self) -> None:
         """A connection to the leader has ended. The controllers get to know it when it was the leader that has ended it."""
         self._meter.broke()
+        self.leader_gates = ""
         following = self._following
         if following is not None and following.follows:
             self._controllers.part(self._leader)

@@ -178,6 +178,11 @@ class LeadingState:
         known = {number: each.gates for number, each in followers.items()} | {self._term.own: own}
         return {each.id: known.get(each.id, "") for each in group.replicas if not each.learner}
 
+    def doors(self, own: str) -> Mapping[int, str]:
+        """See ReplicaView. `own`: where this replica serves readers while it follows."""
+        known = {number: each.serves for number, each in self.leading.followers.items()} | {self._term.own: own}
+        return {each.id: known.get(each.id, "") for each in self.leading.group.replicas}
+
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """See ReplicaView."""
         leading = self.leading

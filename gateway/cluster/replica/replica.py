@@ -111,7 +111,7 @@ class ReplicaTerm:
         self._busy = busy
         self._runs = (place.identity.run, *place.identity.runs_before)
         self._closed = False
-        self._commands = FollowerCommands(self, place.group, repairs, place.strangers, meter.broke)
+        self._commands = FollowerCommands(self, place, repairs, meter.broke)
         sources = RepairSources(network)
         self._log_repairs = LogRepairs(place.group, lambda: (self.group, self.own), sources, self._clock, repairs)
         self._registering = RegisteringState(place, lambda: facts_of(follower), controllers, self._clock, self._registered)
@@ -319,9 +319,7 @@ class ReplicaTerm:
         return () if led is None else led.review.left_out(self._clock.monotonic_ns(), led.written, led.synced)
 
     def _serving(self) -> ServingWord:
-        if self._served is not None and self._led is not None:
-            return self._served._replace(epoch=self.epoch)
-        return SERVES_NOBODY
+        return SERVES_NOBODY if self._served is None or self._led is None else self._served._replace(epoch=self.epoch)
 
     def _measure(self) -> ReplicaFigures:
         return self._owner.measure()
@@ -350,6 +348,15 @@ class ReplicaTerm:
     def gates(self) -> Mapping[int, str]:
         """See ReplicaView."""
         return {} if self._led is None else self._led.gates(self._place.gates)
+
+    def doors(self) -> Mapping[int, str]:
+        """See ReplicaView."""
+        return {} if self._led is None else self._led.doors(self._place.serves)
+
+    @property
+    def leader_gates(self) -> str:
+        """`host:port` at which the leader that this replica follows takes gateways; "": as in FollowingState."""
+        return self._following.leader_gates
 
     def serves(self, word: ServingWord | None) -> None:
         """See ReplicaView."""

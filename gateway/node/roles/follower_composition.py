@@ -18,6 +18,7 @@ from gateway.usecase.topics_and_groups.policy import NodePolicy
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.topics_and_groups.topics import Topics
 from gateway.usecase.waiting.long_questions import LongQuestions
+from protocols.remoting.nodes.forwarding.greeting import Elsewhere, encode
 
 REFUSED = "this replica follows, and serves reads alone: ask the leader"
 MIB = 1024 * 1024
@@ -45,7 +46,10 @@ def compose_follower(
     def figures() -> dict[str, float]:
         return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
 
-    presence = Presence(clock.wall_ms(), figures)
+    def elsewhere() -> bytes:
+        return encode(Elsewhere(replica.leader_gates)) if replica.leader_gates else b""
+
+    presence = Presence(clock.wall_ms(), figures, elsewhere)
     tools = Replicas(replica, reads.figures), FollowerPolicy(replica, reads.metadata)
     verbs = AllowedCommands(REFUSED, reading, presence, *tools, code=ErrorCode.STORE_UNAVAILABLE)
     gate = gate_before(verbs, access, clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, final
@@ -76,7 +76,12 @@ class NodeConnections:
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
         self._address = address
         self._addresses = StoreAddresses(servers.endpoints, SmallFile(Path(config.data) / _KEPT[servers.table]))
-        self.reported = ReportedStore(self.forwarders.state, changed, self._replicas)
+        self.reported = ReportedStore(
+            self.forwarders.state,
+            changed,
+            lambda replicas: self._follow(self._addresses.take(replicas)),
+            lambda doors: self._follow(self._addresses.take_doors(doors)),
+        )
         endpoints = self._addresses.endpoints
         dialer, patience_s = self._means(len(endpoints))
         self._connections = [
@@ -89,9 +94,9 @@ class NodeConnections:
         patience_s = self._address.patience_s(addresses)
         return self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX), patience_s
 
-    def _replicas(self, replicas: Mapping[int, str]) -> None:
+    def _follow(self, changed: bool) -> None:
         """The node has reported where it and the other replicas of its group are."""
-        if self._addresses.take(replicas):
+        if changed:
             endpoints = self._addresses.endpoints
             means = self._means(len(endpoints))
             for connection in self._connections:

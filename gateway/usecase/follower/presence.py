@@ -10,7 +10,7 @@ from typing import Final, final
 
 from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.client.membership import Heartbeat, Leave, Subscription
-from domain.client.node import GreetNode
+from domain.client.node import GreetNode, NodeGreeted
 from domain.event import Done
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verbs
@@ -21,13 +21,15 @@ HEARD_MAX: Final = 65_536
 
 @final
 class Presence:
-    """The verbs Heartbeat, Leave and QueryNodeCounters; GreetNode ends the connection: a gateway looks for the leader.
+    """The verbs Heartbeat, Leave and QueryNodeCounters, and GreetNode: a gateway that looks for the leader gets its address.
 
     heard   (group, topic) -> the newest subscription received in heartbeats since this replica serves
     """
 
-    def __init__(self, started_ms: int, figures: Callable[[], Mapping[str, float]]) -> None:
-        """`started_ms`: since when this replica serves, epoch milliseconds."""
+    def __init__(self, started_ms: int, figures: Callable[[], Mapping[str, float]], elsewhere: Callable[[], bytes]) -> None:
+        """`started_ms`: since when this replica serves, epoch milliseconds; `elsewhere()`: the answer to the greeting of a
+        gateway, b"" while it is not known who leads."""
+        self._elsewhere = elsewhere
         self._started_ms = started_ms
         self._figures = figures
         self.heard: dict[tuple[str, str], Subscription] = {}
@@ -56,4 +58,7 @@ class Presence:
         connection.answer(NodeCounters(command.ticket, self._started_ms, self._figures()))
 
     def _greet(self, connection: ClientConnection, command: GreetNode) -> None:
-        connection.driver.close()
+        if answer := self._elsewhere():
+            connection.answer(NodeGreeted(command.ticket, answer))
+        else:
+            connection.driver.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.link.backoff import Backoff
-from gateway.link.stream import Stream
+from gateway.link.stream import SERVERS_MAX, Stream
 from gateway.link.wire import WireUser
 from tests.gateway.apache.scripted_cluster import WAY_NS, ScriptedServer, ScriptedWire
 from tests.simulation.kit.clock import VirtualClock
@@ -178,3 +178,32 @@ def test_other_servers_are_used_once_the_present_connection_has_ended() -> None:
     scene.clock.run_for(1_000)
     assert scene.stream.open
     assert [port for port, _ in scene.dialled] == [0, 1, 2]
+
+
+def test_a_server_that_another_one_has_named_is_next_and_then_the_one_behind_that_which_named_it() -> None:
+    scene = StreamScene(5)
+    scene.servers[1].up = scene.servers[2].up = True
+    scene.good = False
+
+    def opened() -> None:
+        scene.log.append("opened")
+        scene.stream.turn_to(("10.0.0.1", 4))
+        scene.stream.end("it follows")
+
+    scene.opened = opened  # type: ignore[method-assign]
+    scene.stream.connect()
+    scene.clock.run_for(200)
+    assert [port for port, _ in scene.dialled][:7] == [0, 1, 4, 2, 4, 3, 4]
+
+
+def test_a_server_that_nobody_knew_is_tried_and_there_is_a_bound() -> None:
+    scene = StreamScene(2)
+    scene.servers += [ScriptedServer(f"s{number}", scene.clock) for number in range(2, 80)]
+    for each in scene.servers[2:]:
+        each.up = False
+    for number in range(2, 80):
+        scene.stream.turn_to(("10.0.0.1", number))
+        scene.stream.connect()
+        scene.clock.run_for(1_000)
+    assert scene.stream.servers == SERVERS_MAX
+    assert {port for port, _ in scene.dialled} == set(range(SERVERS_MAX))

@@ -79,6 +79,24 @@ def test_a_group_is_replaced_replica_by_replica_and_its_gateway_follows(tmp_path
         assert {"one", "without 1", "without 2", "after a restart of the gateway"} <= set(bodies)
 
 
+def test_a_gateway_that_knows_a_follower_alone_finds_the_leader(tmp_path: Path) -> None:
+    """As one that was off while its store moved: nothing that it knows leads, and a replica that follows names the leader."""
+    with StoreGroupNodes(tmp_path, 2) as group:
+        group.await_members(1, 2)
+        group.send(TOPIC, "one")
+        leader = group.leader()
+        follower = next(node for node in group.nodes if node is not leader)
+        stores = f"127.0.0.1:{follower.port('remoting')},127.0.0.1:{follower.port('readers')}"
+        gateway = Node(tmp_path / "gateway", "--roles", "gateway", "--store", stores, verb="run")
+        gateway.start()
+        group.gateways.append(gateway)
+        sends(gateway, "by the leader that it did not know")
+        kept = (gateway.data / "store-replicas").read_text()
+        for node in group.nodes:
+            assert f"127.0.0.1:{node.port('remoting')}" in kept
+            assert f"127.0.0.1:{node.port('readers')}" in kept, "where to ask when it does not lead"
+
+
 def test_too_few_replicas_are_a_reason_at_the_leader_and_at_its_gateway(tmp_path: Path) -> None:
     with StoreGroupNodes(tmp_path, 3) as group:
         group.await_members(1, 2, 3)

@@ -28,11 +28,15 @@ class Served:
         """ServedReplica.gates."""
         return WHERE
 
+    def doors(self) -> Mapping[int, str]:
+        """ServedReplica.doors."""
+        return WHERE
+
     def serves(self, word: ServingWord | None) -> None:
         """ServedReplica.serves: nothing of it goes to gateways."""
 
 
-def _item(key: bytes) -> bytes:
+def item_of(key: bytes) -> bytes:
     """The item with a value that a node has reported."""
     two = Two()
     report = StoreReport(two.clock, two.parts.forwarded, lambda: WHY, Served())
@@ -46,20 +50,20 @@ def _item(key: bytes) -> bytes:
     raise AssertionError(f"{key!r} is not reported")
 
 
-def _heard(data: bytes) -> Any:
-    """What a gateway takes for the reasons, and for the replicas."""
-    copies, replicas = SpaceCopies(), list[Mapping[int, str]]()
+def heard(data: bytes) -> Any:
+    """What a gateway takes for the reasons, for the replicas, and for where they name the leader."""
+    copies, replicas, doors = SpaceCopies(), list[Mapping[int, str]](), list[Mapping[int, str]]()
     copies.complete(Reader(b""))
-    known = ReportedStore(copies, lambda: None, replicas.append)
+    known = ReportedStore(copies, lambda: None, replicas.append, doors.append)
     reader = Reader(data)
     assert reader.take(1)[0] == item.VALUE
     copies.value(reader)
     assert not reader.left
-    return [list(known.reasons), replicas]
+    return [list(known.reasons), replicas, *([doors] if doors else [])]
 
 
 REPORTED: Exchanges = {
-    "item: reasons": Exchange(partial(_item, REASONS), _heard),
-    "item: replicas": Exchange(partial(_item, REPLICAS), _heard),
+    "item: reasons": Exchange(partial(item_of, REASONS), heard),
+    "item: replicas": Exchange(partial(item_of, REPLICAS), heard),
     "follow with gates": request(READERS, partial(follow, replace(FOLLOW, run="run-2", gates="10.0.0.2:10911"))),
 }

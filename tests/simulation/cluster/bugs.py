@@ -12,6 +12,7 @@ from domain.controller.group import StoreGroup
 from domain.store.store_ports import StateChange
 from gateway.cluster.forwarding import store_addresses, store_connection
 from gateway.cluster.replica import cut_off
+from gateway.usecase.follower import presence
 from gateway.usecase.sessions.snapshot import PARTS
 from store.deletion import rewriting
 from store.lease import confirmed_floors
@@ -132,6 +133,12 @@ def old_reports_elect(patch: Patch) -> None:
 def knows_the_settings_alone(patch: Patch) -> None:
     """A gateway looks for its store at the addresses of its settings alone."""
     patch.setattr(store_addresses.StoreAddresses, "take", lambda self, replicas: False)
+
+
+@BUGS.found_by(run, 40, first=10_100)
+def followers_are_silent(patch: Patch) -> None:
+    """A follower tells no gateway who leads: no gateway finds a leader that was added while none was connected."""
+    patch.setattr(presence.Presence, "_greet", lambda self, connection, command: connection.driver.close())
 
 
 @BUGS.found_by(run, 20)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -97,12 +97,16 @@ class GatewayNode(Machine):
             for each in self.forwarders.each
         ]
 
-        def replicas(found: Mapping[int, str]) -> None:
-            if addresses.take(found):
-                for each in connections:
-                    each.follow(addresses.endpoints, dialer, PATIENCE_S)
+        def follow(changed: bool) -> None:
+            for each in connections if changed else ():
+                each.follow(addresses.endpoints, dialer, PATIENCE_S)
 
-        ReportedStore(self.forwarders.state, _unheard, replicas)
+        ReportedStore(
+            self.forwarders.state,
+            _unheard,
+            lambda replicas: follow(addresses.take(replicas)),
+            lambda doors: follow(addresses.take_doors(doors)),
+        )
         for each in connections:
             each.start()
         self._reach()

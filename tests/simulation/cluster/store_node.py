@@ -25,12 +25,13 @@ from gateway.cluster.replica.identity import ReplicaIdentity
 from gateway.cluster.replica.log_repairs import RepairSources
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.cluster.replica.registering_state import ReplicaPlace
-from gateway.cluster.replica.replica import ReplicaTerm, TermEvents
+from gateway.cluster.replica.replica import ReaderEvents, ReplicaTerm, TermEvents
 from gateway.cluster.replica.settings import SKEW_MS
 from gateway.cluster.strangers import Strangers
 from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
+from gateway.node.roles.follower_composition import compose_follower
 from gateway.observe.counters import CounterRegistry
 from gateway.usecase.allowed_commands import AllowedCommands
 from store.replication.pace import UNKNOWN
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("headgate.replica")
 REMOTING = 10911
+READERS = 10913
 SETTLE_NS = 5_000 * MILLISECOND_NS
 """How long a store that was elected has to take its first writes; see gateway.node.roles.store."""
 AGAIN_MS = 50
@@ -186,10 +188,12 @@ class StoreNode(Machine):
             self.learner,
             Strangers(log, self.clock),
             lambda: NOTHING,
-            gates=endpoint_text(self.host, REMOTING),
+            endpoint_text(self.host, READERS),
+            endpoint_text(self.host, REMOTING),
         )
+        readers = ReaderEvents(self._serve_readers, lambda epoch: None, lambda: cluster.net.close(self, READERS))
         life = self.life = ReplicaTerm(
-            follower, place, controllers, self._network(), TermEvents(self._elected, self._over, lambda text: None),
+            follower, place, controllers, self._network(), TermEvents(self._elected, self._over, lambda text: None, readers),
             ReplicaHealth(self.clock, SKEW_MS), RepairCounts(), lambda: UNKNOWN,
         )  # fmt: skip
         ask = controllers.change
@@ -202,7 +206,17 @@ class StoreNode(Machine):
         controllers.change = changing  # type: ignore[method-assign]
         handler = Traced(cluster.clock, cluster.ledger, AllowedCommands("a replica", life))
         cluster.net.listen(replica_port(self, handler, self.entropy))
+        self._serve_readers()
         life.start()
+
+    def _serve_readers(self) -> None:
+        """The log has begun, or begun again: it is read at the port for that, as in gateway.node.roles.replica."""
+        assert self.life is not None
+        place = place_of(self.group.config, PORTS, self.host, self.clock, self.entropy)
+        side, _, _ = compose_follower(place, self.life.reads, self.life)
+        handler = Traced(self.cluster.clock, self.cluster.ledger, side.gate)
+        context = ConnectionContext(handler, self.clock, CounterRegistry(), ConnectionLimits(10_000))
+        self.cluster.net.listen(Listener(self, READERS, context, side.adapters.streams["remoting"]))
 
     def gone(self) -> None:
         """Machine.gone."""

@@ -109,6 +109,7 @@ class Connection(OpenTransport):
         super().__init__((client.host, 40_000 + listener.port), (listener.machine.host, listener.port))
         self.client = client
         self.server = listener.machine
+        self.port = listener.port
         self._user = user
         self._client_clock = client.clock
         self._server_clock = listener.clock
@@ -273,6 +274,13 @@ class Network:
     def listen(self, listener: Listener) -> None:
         """A process opens a port."""
         self._listeners[listener.machine.host, listener.port] = listener
+
+    def close(self, machine: Host, port: int) -> None:
+        """A process closes a port, and ends its connections."""
+        self._listeners.pop((machine.host, port), None)
+        for each in self.connections:
+            if each.server is machine and each.port == port:
+                each.abort()
 
     def ended(self, machine: Host, said: bool) -> None:
         """The process of a machine is gone. `said`: the machine has power, and ends its connections."""

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from domain.address import endpoint_of
 from protocols.remoting.nodes.calls.octets import WireError
 from protocols.remoting.nodes.forwarding.stream import UNSIZED, VERSIONS
 
@@ -60,8 +61,26 @@ class Welcome:
         return f"{self.broker!r} {'with' if self.controlled else 'without'} access control"
 
 
-def encode(value: Greeting | Welcome) -> bytes:
-    """A greeting or a welcome -> JSON. An epoch of 0 is left out, as by versions that know none."""
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The answer of a replica that follows to a greeting: no stream begins. A gateway of the version before reads no welcome.
+
+    leader   `host:port` at which its leader takes gateways
+    """
+
+    leader: str
+
+
+class ElsewhereError(WireError):
+    """A replica that follows has answered. `where`: (host, port) at which its leader takes gateways."""
+
+    def __init__(self, leader: str, where: tuple[str, int]) -> None:
+        super().__init__(f"it follows the store at {leader}")
+        self.where = where
+
+
+def encode(value: Greeting | Welcome | Elsewhere) -> bytes:
+    """A greeting or an answer to one -> JSON. An epoch of 0 is left out, as by versions that know none."""
     fields = msgspec.to_builtins(value)
     if not fields.get("epoch", True):
         del fields["epoch"]
@@ -74,8 +93,19 @@ def greeting_of(body: bytes) -> Greeting:
 
 
 def welcome_of(body: bytes) -> Welcome:
-    """A Welcome. Raises WireError."""
+    """A Welcome. Raises ElsewhereError for that of a replica that follows, and WireError."""
+    answer = _decode(body, _Answer)
+    where = endpoint_of(answer.leader)
+    if where is not None:
+        raise ElsewhereError(answer.leader, where)
     return _decode(body, Welcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The part of an answer that a welcome has not."""
+
+    leader: str = ""
 
 
 def _decode(body: bytes, kind: type[T]) -> T:

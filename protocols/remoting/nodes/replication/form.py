@@ -122,14 +122,19 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
     eras = _with_writers(eras_of(frame.body), args.text("writers", ""))
     if eras and eras[-1].begin > end:
         raise malformed("an era begins behind the end of the log")
-    serves, gates = args.text("serves", ""), args.text("gates", "")
-    for where, who in ((serves, "serves readers"), (gates, "takes gateways")):
-        if where and (len(where) > TEXT_BYTES_MAX or endpoint_of(where) is None):
-            raise malformed(f"who {who} says at which HOST:PORT")
+    serves, gates = _where(args, "serves", "serves readers"), _where(args, "gates", "takes gateways")
     run, identity = args.text("run", ""), args.text("groupIdentity", "")
     if max(len(run), len(identity)) > TEXT_BYTES_MAX:
         raise malformed(f"a run or an identity of more than {TEXT_BYTES_MAX} characters")
     return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves, run, gates, identity)
+
+
+def _where(args: Arguments, name: str, who: str) -> str:
+    """A field with HOST:PORT; "": there is none. Raises RequestError."""
+    where = args.text(name, "")
+    if where and (len(where) > TEXT_BYTES_MAX or endpoint_of(where) is None):
+        raise malformed(f"who {who} says at which HOST:PORT")
+    return where
 
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:
@@ -138,6 +143,7 @@ def accepted_fields(event: FollowAccepted) -> dict[str, str]:
         "epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first), "version": str(VERSION),
         **({} if event.common == _NOTHING else {"common": str(event.common)}),
         **({} if event.last == _NOTHING else {"last": str(event.last), "checksum": str(event.checksum)}),
+        **({"gates": event.gates} if event.gates else {}),
     }  # fmt: skip
 
 
@@ -160,7 +166,8 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
         if min(epoch, first) < 0 or cut < _NOTHING:
             raise malformed("epochs and positions are not below 0")
         common, last = (max(args.number(name, _NOTHING), _NOTHING) for name in ("common", "last"))
-        return FollowAccepted(None, epoch, cut, first, common, last, args.number("checksum", 0))
+        gates = _where(args, "gates", "takes gateways")
+        return FollowAccepted(None, epoch, cut, first, common, last, args.number("checksum", 0), gates)
     name = args.text("refusal")
     if name not in FollowRefusal.__members__:
         raise RequestError(frame.code, frame.remark or f"refusal {name[:40]!r}, which is not known here")

@@ -13,6 +13,7 @@ from gateway.cluster.forwarding.store_connection import Dialog, MakeDialog, Stor
 from gateway.link.dialer import SocketDialer
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.entropy import SystemEntropy
+from protocols.remoting.nodes.forwarding.greeting import ElsewhereError
 from tests.gateway.node.running import until
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -294,5 +295,32 @@ def test_a_store_without_other_replicas_is_not_left() -> None:
             scene.dialogs[0].ping()
             await until(lambda: not scene.dialogs[0].doubts)
             assert not scene.connection.losses
+
+    asyncio.run(run())
+
+
+def test_a_replica_that_follows_names_the_leader_that_nobody_knew() -> None:
+    async def run() -> None:
+        async def follows(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(5)
+            writer.write(b"elsewhere")
+            writer.close()
+
+        async with StoreScene(welcome) as leader:
+            port = leader.server.sockets[0].getsockname()[1]
+
+            class NamingDialog(EchoDialog):
+                def receive(self, data: bytes) -> None:
+                    super().receive(data)
+                    if self.heard == b"elsewhere":
+                        raise ElsewhereError(f"127.0.0.1:{port}", ("127.0.0.1", port))
+
+            follower = await asyncio.start_server(follows, "127.0.0.1", 0)
+            connection = connection_to([follower.sockets[0].getsockname()[1]], NamingDialog, lambda: None)
+            connection.start()
+            await until(lambda: not connection.waits)
+            assert (connection.where, connection.attempts) == (f"127.0.0.1:{port}", 2)
+            connection.close()
+            follower.close()
 
     asyncio.run(run())

@@ -24,7 +24,9 @@ class Reporting:
         self.reasons: list[str] = []
         self.replicas: dict[int, str] = {}
         self.word: ServingWord | None = None
+        self.told_at: dict[int, str] = {}
         self.taken: list[Mapping[int, str]] = []
+        self.doors_taken: list[Mapping[int, str]] = []
         self.report()
         self.known = self.heard_by(self.two.link)
 
@@ -36,12 +38,16 @@ class Reporting:
         """ServedReplica.gates."""
         return self.replicas
 
+    def doors(self) -> Mapping[int, str]:
+        """ServedReplica.doors."""
+        return self.told_at
+
     def serves(self, word: ServingWord | None) -> None:
         """ServedReplica.serves."""
         self.word = word
 
     def heard_by(self, link: NodeLink) -> ReportedStore:
-        return ReportedStore(link.forwarder.state, lambda: None, self.taken.append)
+        return ReportedStore(link.forwarder.state, lambda: None, self.taken.append, self.doors_taken.append)
 
     def run(self) -> None:
         self.two.clock.run_for(500)
@@ -117,8 +123,10 @@ def test_what_cannot_be_read_changes_nothing(value: bytes) -> None:
 def test_addresses_that_are_none_count_as_unknown_ones() -> None:
     scene = Reporting()
     scene.replicas = {2: "10.0.0.2:10911", 1: "no address", 3: ""}
+    scene.told_at = {2: "10.0.0.2:10913", 4: "no address"}
     scene.run()
     assert scene.taken == [{1: "", 2: "10.0.0.2:10911", 3: ""}]
+    assert scene.doors_taken == [{2: "10.0.0.2:10913", 4: ""}]
 
 
 class MemoryFile:
@@ -150,9 +158,24 @@ def test_replicas_are_tried_before_the_addresses_of_the_settings_and_are_kept() 
     assert StoreAddresses(SEEDS, file).endpoints == wanted, "after a restart too"
 
 
+def test_where_a_follower_tells_who_leads_is_tried_last_and_kept_where_a_version_before_passes_it_over() -> None:
+    file = MemoryFile()
+    addresses = StoreAddresses(SEEDS, file)
+    assert addresses.take({1: "10.0.0.1:10911"})
+    assert addresses.take_doors({1: "10.0.0.1:10913", 2: "10.0.0.2:10913", 3: ""})
+    wanted = [("10.0.0.1", 10911), ("10.0.0.1", 10913), ("10.0.0.2", 10913)]
+    assert addresses.endpoints == wanted
+    assert not addresses.take_doors({1: "", 2: "10.0.0.2:10913"}), "one that is down stays where it was"
+    assert StoreAddresses(SEEDS, file).endpoints == wanted, "after a restart too"
+    numbers = [line.partition(" ")[0] for line in file.data.decode().split("\n")]
+    assert [each for each in numbers if each.isdecimal()] == ["1"], "a version before knows lines that begin with a number"
+
+
 def test_with_other_settings_than_before_nothing_that_was_kept_is_used() -> None:
     file = MemoryFile()
-    StoreAddresses(SEEDS, file).take({2: "10.0.0.2:10911"})
+    before = StoreAddresses(SEEDS, file)
+    before.take({2: "10.0.0.2:10911"})
+    before.take_doors({2: "10.0.0.2:10913"})
     others = [("10.9.9.9", 10911)]
     assert StoreAddresses(others, file).endpoints == others
 

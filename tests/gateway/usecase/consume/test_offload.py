@@ -40,6 +40,9 @@ class Replica:
     def gates(self) -> Mapping[int, str]:
         return {}
 
+    def doors(self) -> Mapping[int, str]:
+        return {}
+
     def serves(self, word: ServingWord | None) -> None:
         """ReplicaView.serves."""
 

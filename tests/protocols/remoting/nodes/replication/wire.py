@@ -71,7 +71,10 @@ def follows(draw: st.DrawFn) -> Follow:
     )
 
 
-ACCEPTED = st.builds(FollowAccepted, st.none(), POSITIONS, st.integers(-1, LARGEST), POSITIONS)
+ACCEPTED = st.builds(
+    FollowAccepted, st.none(), POSITIONS, st.integers(-1, LARGEST), POSITIONS,
+    gates=st.sampled_from(["", "10.0.0.2:10911", "[::1]:9"]),
+)  # fmt: skip
 REFUSED = st.builds(FollowRefused, st.none(), st.sampled_from(FollowRefusal), POSITIONS)
 QUESTIONS = st.one_of(st.just(0), st.integers(1, 10**18 - 1))
 BYTES = st.builds(LogBytes, st.none(), POSITIONS, POSITIONS, POSITIONS, POSITIONS, st.binary(max_size=300), QUESTIONS)
