@@ -33,7 +33,7 @@ class ReplicaProgress:
                  that reconnects again and again without progress must not stay a member
     heard_ns     last report over the present connection, or its begin
     signs        True: over this connection it also reports when nothing has changed, so that its silence means something.
-                 Versions before do not
+                 Versions that say no `gates` do not
     proven       position from which on only the follower checks the checksums
     has_room     last report: True when its volume takes messages
     asked        number of the newest question that was sent to it on this connection; 0: none
@@ -105,7 +105,7 @@ class ReplicaProgress:
             self.moved_ns = now_ns
         self.heard_ns = now_ns
         report = (written, synced, has_room)
-        self.signs = self.signs or report == self._reported
+        self.signs = self.signs or bool(self.gates) or report == self._reported
         self._reported = report
         self.written, self.synced, self.has_room = report
         return True

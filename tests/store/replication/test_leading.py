@@ -130,11 +130,11 @@ class Stage:
     def poll(self) -> None:
         self.looks += 1
 
-    def follow(self, replica: int, end: int, connection: FakeConnection | None = None) -> FakeConnection:
+    def follow(self, replica: int, end: int, connection: FakeConnection | None = None, gates: str = "") -> FakeConnection:
         """A follower connects whose log ends at `end`."""
         found = connection or FakeConnection()
         eras = tuple(self.log.eras()) if end > self.log.begin else (Era(EPOCH - 1, 0),)
-        self.leading.follow(found, Follow(None, GROUP, replica, replica * 11, EPOCH, eras, 0, end))
+        self.leading.follow(found, Follow(None, GROUP, replica, replica * 11, EPOCH, eras, 0, end, gates=gates))
         return found
 
     def held(self, connection: FakeConnection, position: int) -> None:
@@ -302,6 +302,22 @@ def test_a_member_that_gives_signs_and_falls_silent_does_not_follow() -> None:
     stage.held(three, 1_000)
     stage.clock.run_for(200)
     assert stage.members == [1, 2, 3]
+
+
+def test_a_member_that_falls_silent_before_its_first_sign_does_not_follow_either() -> None:
+    """A replica that takes gateways is of a version that gives signs: its silence means something from its first report on."""
+    stage = Stage()
+    two, three = both_follow(stage)
+    for each in (two, three):
+        stage.held(each, 1_000)
+    stage.clock.run_for(200)
+    assert stage.leading.group.in_sync == (1, 2, 3)
+    four = stage.follow(3, 1_000, gates="10.0.0.3:10911")
+    stage.held(four, 1_000)
+    for _ in range(10):
+        stage.clock.run_for(200)
+        stage.held(two, 1_000)
+    assert stage.members == [1, 2]
 
 
 def test_a_member_of_a_version_without_signs_may_be_silent_while_there_is_nothing_to_say() -> None:
