@@ -98,8 +98,8 @@ FOLDERS = {
     "gateway/apache/pop": ("acknowledgements", "broker_side", "brokers", "call", "group_read", "leases", "reply", "request"),
     "gateway/apache/topics": ("await_metadata",),
     "gateway/brokers": (
-        "appends", "broker_links", "cluster_map", "live_tail", "message_log", "pull_reply", "queue_choice", "queue_numbers",
-        "refusal", "send_request", "topic_tail",
+        "appends", "broker_links", "cluster_map", "empty_body", "live_tail", "message_log", "pull_reply", "queue_choice",
+        "queue_numbers", "refusal", "send_request", "topic_tail",
     ),
     "gateway/cluster/forwarding": ("forwarded_client", "forwarder", "gateway_clients", "gateway_life", "space_copies"),
     "gateway/connection": (

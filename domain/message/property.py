@@ -66,6 +66,8 @@ MQTT_RETAIN: Final = "mqttRetain"
 EXT_DATA: Final = "extData"
 QOS_LEVEL: Final = "qosLevel"
 MQTT_CLIENT_ID: Final = "clientId"
+IS_EMPTY_MSG: Final = "IS_EMPTY_MSG"
+"""Of a message without a body, at Apache's brokers (gateway/brokers/empty_body.py)."""
 
 # Headgate: what the gateway keeps of a message besides. Attributes of a CloudEvent are user properties CE_<name>.
 HG_PREFIX: Final = "HG_"
@@ -111,7 +113,7 @@ RESERVED: Final[frozenset[str]] = frozenset(
         INNER_MULTI_DISPATCH, "INNER_NUM", "INNER_BASE", "PROPERTY_FORWARD_QUEUE_ID", "REDIRECT",
         # What RocketMQ's MQTT mapping sets.
         ORIGIN_MQTT_TOPIC, MQTT_RETAIN, EXT_DATA, QOS_LEVEL, "cleanSessionFlag", MQTT_CLIENT_ID, "retryTimes", "namespace",
-        "IS_EMPTY_MSG", "mqttRealTopic",
+        IS_EMPTY_MSG, "mqttRealTopic",
         # Set by the gateway from requests of SDKs, and returned to them.
         CONTENT_TYPE, EXPIRES_AT,
     )
@@ -152,6 +154,7 @@ ORIGIN_MQTT_TOPIC_START: Final = start_of(ORIGIN_MQTT_TOPIC)
 MQTT_RETAIN_START: Final = start_of(MQTT_RETAIN)
 EXT_DATA_START: Final = start_of(EXT_DATA)
 QOS_LEVEL_START: Final = start_of(QOS_LEVEL)
+IS_EMPTY_MSG_START: Final = start_of(IS_EMPTY_MSG)
 HG_PROTOCOL_START: Final = start_of(HG_PROTOCOL)
 HG_CLIENT_START: Final = start_of(HG_CLIENT)
 HG_PRINCIPAL_START: Final = start_of(HG_PRINCIPAL)

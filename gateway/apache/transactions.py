@@ -21,6 +21,7 @@ from domain.message.record import Record, check
 from domain.store.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
 from gateway.brokers.broker_links import Brokers
+from gateway.brokers.empty_body import restored
 from gateway.brokers.refusal import refusal
 from gateway.brokers.send_request import PRODUCER_GROUP
 from gateway.link.request import Request
@@ -135,6 +136,7 @@ class RocketmqTransactions:
         if not all(each.isascii() and each.isdigit() and len(each) <= OFFSET_DIGITS_MAX for each in offsets) or not check(data):
             log.warning("broker %s asks about a transaction with a message that cannot be read", broker)
             return
+        data = restored(data)
         record = Record(data)
         stored = record.properties
         group = properties.text(stored, properties.PGROUP)

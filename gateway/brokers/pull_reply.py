@@ -10,6 +10,7 @@ from domain.message import record
 from domain.octets import uint64
 from domain.store.store_ports import ReadResult
 from gateway.brokers.broker_links import Brokers
+from gateway.brokers.empty_body import restored
 from gateway.brokers.queue_numbers import BrokerQueue
 from gateway.brokers.refusal import BrokerAnswerError, refusal
 from gateway.link.request import Request
@@ -79,7 +80,7 @@ def _records(body: bytes, place: int, live: bool) -> list[bytes]:
 
 
 def split(body: bytes) -> list[bytes]:
-    """Records one after the other -> the records, each checked. Raises BrokerAnswerError."""
+    """Records one after the other -> the records, each checked, without marked bodies. Raises BrokerAnswerError."""
     found: list[bytes] = []
     at, end = 0, len(body)
     while at < end:
@@ -87,7 +88,7 @@ def split(body: bytes) -> list[bytes]:
         data = body[at : at + size]
         if not record.check(data):
             raise BrokerAnswerError(f"a record that is damaged, {at} bytes behind the first of {len(found) + 1}")
-        found.append(data)
+        found.append(restored(data))
         at += size
     return found
 

@@ -10,6 +10,7 @@ from domain.address import TEMPLATE_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.message import property as properties
 from domain.message.message import SYS_COMPRESSED, SYS_COMPRESSION_MASK, SYS_PREPARED, Message, Placed
+from gateway.brokers.empty_body import sendable
 from gateway.brokers.queue_numbers import BrokerQueue
 from gateway.brokers.refusal import refusal
 from gateway.link.request import Request
@@ -87,10 +88,10 @@ def _is_plain(message: Message) -> bool:
 def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
     """The request for one message that is not `illegal`, or for several that `batched` has put together.
 
-    Bodies and properties are passed byte for byte.
+    Bodies and properties are passed byte for byte; a message without a body has the marked one.
     """
     first = messages[0]
-    stored = first.properties
+    body, stored = sendable(first)
     group = properties.text(stored, properties.PGROUP) or PRODUCER_GROUP
     if first.sys_flag & SYS_PREPARED and not properties.has(stored, properties.TRAN_MSG_START):
         stored = properties.terminated(stored) + properties.TRAN_MSG_START + b"true" + properties.ENTRY_END
@@ -111,12 +112,12 @@ def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
         "n": queue.broker,
     }
     if text is not None:
-        return Request(codes.SEND_V2, fields, first.body)
+        return Request(codes.SEND_V2, fields, body)
     return Request(codes.SEND_BATCH, fields, b"".join(_entry(message) for message in messages))
 
 
 def _entry(message: Message) -> bytes:
-    body, stored = message.body, message.properties
+    body, stored = sendable(message)
     head = _ENTRY.pack(22 + len(body) + len(stored), 0, 0, message.flag, len(body))
     return b"".join((head, body, _SHORT.pack(len(stored)), stored))
 

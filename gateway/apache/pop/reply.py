@@ -16,6 +16,7 @@ from domain.message import receipt as receipts
 from domain.message.receipt import RETRY_NONE, RETRY_V1, RETRY_V2, Receipt
 from domain.message.record import MAGIC_V1, MAGIC_V2, RECORD_BYTES_MIN, Record, renamed, with_properties, with_reconsume_times
 from domain.octets import uint16, uint32
+from gateway.brokers.empty_body import restored
 from gateway.brokers.refusal import BrokerAnswerError
 from protocols.remoting.wire.frame import Frame
 
@@ -122,7 +123,10 @@ def _record(data: bytes) -> Record | None:
     try:
         record = Record(data)
         at = record.properties_at
-        return record if at + uint16(data, at - 2) == len(data) else None
+        if at + uint16(data, at - 2) != len(data):
+            return None
+        whole = restored(data)
+        return record if whole is data else Record(whole)
     except IndexError:
         return None
 

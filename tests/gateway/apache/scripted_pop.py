@@ -63,6 +63,10 @@ class PopBroker:
         if tell and self.waiting:
             self.notify(self.waiting.pop(0), {"hasMsg": "true", "pollingFull": "false"})
 
+    def put_record(self, record: bytes) -> None:
+        """A message arrives in queue 0 as `record`, whose offset is 0."""
+        self.stored.append(Stored(0, 0, record, ""))
+
     def put_again(self, group: str, queue_id: int, offset: int, retry: int = 1) -> None:
         """A message whose lease ended, as a broker gives it: with its receipt, under the topic that was asked for."""
         name = f"%RETRY%{group}{'_' if retry == 1 else '+'}{self.topic}"

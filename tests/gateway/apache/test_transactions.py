@@ -16,6 +16,7 @@ from gateway.apache import transactions as module
 from gateway.apache.heartbeats import RocketmqHeartbeats
 from gateway.apache.store import RocketmqDeadLetters, RocketmqPulls
 from gateway.apache.transactions import RocketmqTimers, RocketmqTransactions
+from gateway.brokers.empty_body import sendable
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from protocols.remoting.wire.frame import encode as encode_frame
@@ -158,6 +159,16 @@ def test_a_check_back_is_passed_on_and_its_offsets_are_those_of_the_decision(
     assert end(world, transactions, True) is None
     [asked] = ends(world, "broker-a")
     assert (asked["tranStateTableOffset"], asked["commitLogOffset"], asked["fromTransactionCheck"]) == ("9", "22222", "true")
+
+
+def test_a_half_message_without_a_body_is_asked_about_as_it_was_sent(transactions: RocketmqTransactions) -> None:
+    listener = Listener()
+    transactions.listen(listener)
+    half = Message("T", b"", properties.encode([("UNIQ_KEY", "M1"), ("PGROUP", "p")]), queue_id=1)
+    wanted = encode(half, 9, 22_222, 1, HOST)
+    half.body, half.properties = sendable(half)
+    transactions.checked("broker-a", checked(body=encode(half, 9, 22_222, 1, HOST)))
+    assert listener.asked == [("p", wanted, 1)]
 
 
 @pytest.mark.parametrize(

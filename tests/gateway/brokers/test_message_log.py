@@ -27,10 +27,20 @@ from tests.store.driver import sure
 SHARDED = properties.SHARDING_KEY_START + b"k" + properties.ENTRY_END
 
 
-def stored(body: bytes, offset: int, queue_id: int = 0, at_ms: int = 1_700_000_000_000) -> bytes:
+def stored(body: bytes, offset: int, queue_id: int = 0, at_ms: int = 1_700_000_000_000, props: bytes = b"") -> bytes:
     """A record as a broker stores it."""
-    message = Message("T", body, queue_id=queue_id, born_ms=at_ms)
+    message = Message("T", body, props, queue_id=queue_id, born_ms=at_ms)
     return record.encode(message, offset, 1_000 + offset, at_ms, b"\x0a\x00\x00\x01\x00\x00\x2a\x9f")
+
+
+def _entries(batch: bytes) -> list[tuple[bytes, bytes]]:
+    """Body and properties of the messages of a batch."""
+    found: list[tuple[bytes, bytes]] = []
+    while batch:
+        size, body = int.from_bytes(batch[:4], "big"), 20 + int.from_bytes(batch[16:20], "big")
+        found.append((batch[20:body], batch[body + 2 : size]))
+        batch = batch[size:]
+    return found
 
 
 class Queues:
@@ -47,9 +57,12 @@ class Queues:
         if self.code not in (codes.SUCCESS, 10, 11, 12):
             return self.code, {"a": "b"}, b""
         queue_id = int(fields["e"])
+        sent = _entries(frame.body) if frame.code == codes.SEND_BATCH else [(frame.body, fields.get("i", "").encode())]
+        if not all(body for body, _ in sent):
+            return codes.MESSAGE_ILLEGAL, {"a": "b"}, b""  # as Apache's brokers do
         mine = self.records.setdefault(queue_id, [])
         offset = len(mine)
-        mine.append(stored(frame.body, offset, queue_id))
+        mine += [stored(body, offset + at, queue_id, props=props) for at, (body, props) in enumerate(sent)]
         told = {"msgId": "0A000001" + "00002A9F" + f"{1_000 + offset:016X}", "queueId": str(queue_id)}
         return self.code, {**told, "queueOffset": str(offset), "recallHandle": "h"}, b""
 

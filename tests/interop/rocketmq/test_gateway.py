@@ -11,6 +11,7 @@ from typing import Any
 import aiocoap
 import pytest
 
+from gateway.brokers.empty_body import MARKED_BODY
 from gateway.client.client import Client
 from gateway.client.link import Link
 from protocols.remoting import codes
@@ -57,6 +58,38 @@ def test_what_every_protocol_sends_is_at_apaches_own_side(apache: ApacheCluster,
     assert coap_request(gateway, aiocoap.POST, "/mq/inbound/of/coap", b"coap").code == aiocoap.CREATED
     wanted = [b"cloudevent", b"coap", b"http", b"qos0", b"qos1", b"qos2"]
     until(lambda: sorted(stored_bodies(near, "inbound")) == wanted, WAIT_S, lambda: str(stored_bodies(near, "inbound")))
+
+
+def test_messages_without_a_body_pass_the_cluster(apache: ApacheCluster, gateway: Node, near: Client) -> None:
+    """Brokers store none of them: each has a marked body there, and none at the gateway."""
+    apache.make_topic("bodiless", "NORMAL")
+    listener = Subscriber(gateway, "empty-listener", "bodiless/#")
+    publisher = Subscriber(gateway, "empty-publisher")
+    publisher.publish("bodiless/kept", b"value", 1, retain=True)
+    for qos in range(3):
+        publisher.publish("bodiless/kept", b"", qos, retain=True)
+    until(lambda: listener.bodies() == [b"value", b"", b"", b""], WAIT_S, lambda: str(listener.bodies()))
+    assert coap_request(gateway, aiocoap.POST, "/mq/bodiless/kept", b"").code == aiocoap.CREATED
+    assert request(gateway, "POST", "/v1/topics/bodiless/messages", b"")[0] == 201
+    event = {"ce_id": "1", "ce_source": "/here", "ce_type": "made", "ce_specversion": "1.0"}
+    assert request(gateway, "POST", "/ce/bodiless", b"", **event)[0] == 204
+    late = Subscriber(gateway, "empty-late", "bodiless/#")
+    assert late.bodies() == []
+    for client in (listener, publisher, late):
+        client.leave()
+    found: list[bytes] = []
+
+    def receive() -> bool:
+        path = "/v1/groups/empty-readers/topics/bodiless:receive?max=8&wait_ms=1000&invisible_ms=60000"
+        code, answer = request(gateway, "POST", path)
+        found.extend(base64.b64decode(each["body"]) for each in (json.loads(answer)["messages"] if code == 200 else ()))
+        return len(found) == 7
+
+    until(receive, WAIT_S, lambda: str(found))
+    assert sorted(found) == [b""] * 6 + [b"value"]
+    queues = near.bounds(near.route("bodiless").queues).items()
+    kept = b"".join(pull.body for queue, edges in queues for pull in near.scan(queue, edges.first, edges.after))
+    assert kept.count(MARKED_BODY) == 6, kept
 
 
 def test_what_apaches_side_sends_is_received_and_acknowledged_over_http(

@@ -10,8 +10,9 @@ import pytest
 from domain.errors import ErrorCode, Failure
 from domain.filter import expression
 from domain.filter.filter import SQL92, TAG
+from domain.message.message import Message
 from domain.message.receipt import Receipt
-from domain.message.record import Record, renamed
+from domain.message.record import Record, encode, renamed
 from domain.store.store_ports import LeaseResult
 from domain.store.store_request import LeaseRequest, LeaseTerms
 from gateway.apache.pop.broker_side import NOTIFICATION_MS
@@ -19,10 +20,11 @@ from gateway.apache.pop.brokers import UNHURRIED
 from gateway.apache.pop.leases import RocketmqLeases
 from gateway.brokers.broker_links import Brokers
 from gateway.brokers.cluster_map import ClusterMap
+from gateway.brokers.empty_body import sendable
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.gateway.apache.scripted_cluster import Reply, ScriptedCluster, reply_to
-from tests.gateway.apache.scripted_pop import PopBroker
+from tests.gateway.apache.scripted_pop import HOST, PopBroker
 from tests.simulation.kit.entropy import FixedEntropy
 from tests.store.driver import Driver
 
@@ -119,6 +121,17 @@ def test_a_call_finds_what_only_one_broker_has(world: World) -> None:
     world.b.put(3, queue_id=1)
     assert given(world.lease()) == ["broker-b-1-0", "broker-b-1-1", "broker-b-1-2"]
     assert given(world.lease()) == []
+
+
+def test_a_message_without_a_body_is_received_as_it_was_sent(world: World) -> None:
+    message = Message("T", b"", b"KEYS\x01k\x02", queue_id=0)
+    wanted = encode(message, 0, 7, 1, HOST)
+    message.body, message.properties = sendable(message)
+    world.a.put_record(encode(message, 0, 7, 1, HOST))
+    result = world.lease()
+    assert isinstance(result, LeaseResult)
+    assert [each.record for each in result.messages] == [wanted]
+    assert given(result) == ["broker-a-0-0"]
 
 
 def test_a_receipt_is_apaches_byte_for_byte(world: World) -> None:
