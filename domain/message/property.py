@@ -82,6 +82,8 @@ HG_REPLY_TO: Final = "HG_REPLY_TO"
 HG_CORRELATION: Final = "HG_CORRELATION"
 HG_ENVELOPE: Final = "HG_ENVELOPE"
 HG_LATEST: Final = "HG_LATEST"
+HG_CE_TYPED: Final = "HG_CE_TYPED"
+"""Names of the attributes of a CloudEvent that are an Integer or a Boolean, apart from each other by a space."""
 HG_DLQ_GROUP: Final = "HG_DLQ_GROUP"
 """Consumer group that a dead letter is of, in a dead-letter topic that several groups may have."""
 # How SDKs name the content type and the expiry of a message, for which their protocols have no place (protocols/marks.py).
@@ -164,6 +166,7 @@ HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
 HG_CORRELATION_START: Final = start_of(HG_CORRELATION)
 HG_ENVELOPE_START: Final = start_of(HG_ENVELOPE)
 HG_LATEST_START: Final = start_of(HG_LATEST)
+HG_CE_TYPED_START: Final = start_of(HG_CE_TYPED)
 CONTENT_TYPE_START: Final = start_of(CONTENT_TYPE)
 EXPIRES_AT_START: Final = start_of(EXPIRES_AT)
 CE_EXPIRYTIME_START: Final = start_of(CE_EXPIRYTIME)

@@ -15,6 +15,7 @@ import orjson
 
 from protocols.cloudevents.event import (
     ATTRIBUTES_MAX,
+    TEXT_ATTRIBUTES,
     CloudEvent,
     CloudEventError,
     check,
@@ -177,6 +178,7 @@ def decode(content: bytes) -> CloudEvent:
     """
     reader = _Reader(content)
     attributes: dict[bytes, bytes] = {}
+    typed: list[bytes] = []
     entries = 0
     count = reader.block()
     while count:
@@ -188,10 +190,13 @@ def decode(content: bytes) -> CloudEvent:
             check_name(name)
             if name in attributes:
                 raise CloudEventError(name.decode(), f"attribute {name.decode()} is given twice")
-            value = _attribute(name, reader)
+            kind = reader.branch(_ATTRIBUTE)
+            value = _attribute(name, kind, reader)
             if value is not None:
                 check_value(name, value)
                 attributes[name] = value
+                if kind in (_BOOLEAN, _INT) and name not in TEXT_ATTRIBUTES:
+                    typed.append(name)
         count = reader.block()
     check(attributes)
     content_type = attributes.get(b"datacontenttype")
@@ -208,12 +213,11 @@ def decode(content: bytes) -> CloudEvent:
     else:
         raise CloudEventError("data", "data must be bytes or a string unless datacontenttype is JSON")
     reader.end()
-    return CloudEvent(attributes, data, is_json)
+    return CloudEvent(attributes, data, is_json, typed=typed)
 
 
-def _attribute(name: bytes, reader: _Reader) -> bytes | None:
-    """The canonical string of an attribute; None: it has no value."""
-    kind = reader.branch(_ATTRIBUTE)
+def _attribute(name: bytes, kind: int, reader: _Reader) -> bytes | None:
+    """The canonical string of an attribute of this kind; None: it has no value."""
     if kind == _NULL:
         return None
     if kind == _BOOLEAN:
@@ -229,10 +233,18 @@ def _attribute(name: bytes, reader: _Reader) -> bytes | None:
 
 
 def encode(event: CloudEvent) -> bytes:
-    """One event. Its attributes are strings, as they are stored; its data is bytes of the type datacontenttype."""
+    """One event. Integers and Booleans are themselves, other attributes strings; data is bytes of the type datacontenttype."""
     parts = [_long(len(event.attributes))]
+    scalars = dict(event.scalars())
     for name, value in event.attributes.items():
-        parts += (_long(len(name)), name, _long(_ATTRIBUTE.index(_STRING)), _long(len(value)), value)
+        parts += (_long(len(name)), name)
+        number = scalars.get(name)
+        if number is None:
+            parts += (_long(_ATTRIBUTE.index(_STRING)), _long(len(value)), value)
+        elif isinstance(number, bool):
+            parts += (_long(_ATTRIBUTE.index(_BOOLEAN)), b"\x01" if number else b"\x00")
+        else:
+            parts += (_long(_ATTRIBUTE.index(_INT)), _long(number))
     parts.append(_long(0))
     if event.data:
         parts += (_long(_DATA.index(_BYTES)), _long(len(event.data)), event.data)
@@ -242,8 +254,8 @@ def encode(event: CloudEvent) -> bytes:
 
 
 def _long(value: int) -> bytes:
-    """A number that is not negative."""
-    value <<= 1
+    """A number of at most 64 bits."""
+    value = value << 1 ^ value >> 63
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Final, final
 
 from protocols.cloudevents.instant import is_rfc3339
@@ -44,6 +44,7 @@ _FIRST_SEGMENT = re.compile(rb"[^/?#]*")
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 # Possessive quantifiers only: no value of a client can make the matcher backtrack.
 _PARAMETER = _TOKEN + rb"=(?:" + _TOKEN + rb'|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
+_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,9}")
 _MEDIA_TYPE = re.compile(_TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*+;[ \t]*+(?:" + _PARAMETER + rb")?+)*+[ \t]*+")
 
 _sources: Final[dict[bytes, bool]] = {}
@@ -80,16 +81,43 @@ class CloudEvent:
     is_json      True when `data` is JSON text: by its media type, or as the JSON member `data` of a structured event
     data_at      where the value of `data` or `data_base64` begins in the text of a structured event; 0 without such a text
     data_end     where it ends
+    typed        names of the attributes that are an Integer or a Boolean and no String (`scalar`)
     """
 
-    __slots__ = ("attributes", "data", "data_at", "data_end", "is_json")
+    __slots__ = ("attributes", "data", "data_at", "data_end", "is_json", "typed")
 
-    def __init__(self, attributes: dict[bytes, bytes], data: bytes, is_json: bool, data_at: int = 0, data_end: int = 0) -> None:
+    def __init__(
+        self,
+        attributes: dict[bytes, bytes],
+        data: bytes,
+        is_json: bool,
+        data_at: int = 0,
+        data_end: int = 0,
+        typed: Sequence[bytes] = (),
+    ) -> None:
         self.attributes = attributes
         self.data = data
         self.is_json = is_json
         self.data_at = data_at
         self.data_end = data_end
+        self.typed = typed
+
+    def scalars(self) -> Iterator[tuple[bytes, bool | int]]:
+        """The attributes of `typed` that have the canonical form of their type: any client may have set another value."""
+        for name in self.typed:
+            value = scalar(self.attributes.get(name, b""))
+            if value is not None:
+                yield name, value
+
+
+def scalar(value: bytes) -> bool | int | None:
+    """A canonical string -> the Boolean or the Integer of 32 bits that it stands for; None: it is neither (section 3.1)."""
+    if value in (b"true", b"false"):
+        return value == b"true"
+    if _INTEGER.fullmatch(value) is None:
+        return None
+    number = int(value)
+    return number if -0x80000000 <= number <= 0x7FFFFFFF else None
 
 
 def is_json_type(media_type: bytes) -> bool:

@@ -255,8 +255,8 @@ def _data(found: dict[str, bytes], content_type: bytes | None, valid: bool) -> t
     return value.encode(), False
 
 
-def _attributes(found: dict[str, bytes]) -> dict[bytes, bytes]:
-    """The attributes among the members of an event, checked."""
+def _attributes(found: dict[str, bytes], typed: list[bytes]) -> dict[bytes, bytes]:
+    """The attributes among the members of an event, checked. Names of those that are no strings are appended to `typed`."""
     attributes: dict[bytes, bytes] = {}
     for shown, raw in found.items():
         if shown in ("data", "data_base64"):
@@ -266,6 +266,8 @@ def _attributes(found: dict[str, bytes]) -> dict[bytes, bytes]:
         value = _attribute(name, raw)
         if value is not None:
             attributes[name] = value
+            if raw[:1] != b'"':
+                typed.append(name)
     if len(attributes) > ATTRIBUTES_MAX:
         raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     check(attributes)
@@ -273,9 +275,14 @@ def _attributes(found: dict[str, bytes]) -> dict[bytes, bytes]:
 
 
 def _event(
-    attributes: dict[bytes, bytes], found: dict[str, bytes], decoded: bytes | None, valid: bool, data_at: int
+    attributes: dict[bytes, bytes],
+    typed: list[bytes],
+    found: dict[str, bytes],
+    decoded: bytes | None,
+    valid: bool,
+    data_at: int,
 ) -> CloudEvent:
-    """The event; `decoded` is the decoded `data_base64`, None without it."""
+    """The event; `decoded` is the decoded `data_base64`, None without it. `typed`: as `CloudEvent.typed`."""
     content_type = attributes.get(b"datacontenttype")
     if decoded is None:
         data, as_json = _data(found, content_type, valid)
@@ -283,9 +290,8 @@ def _event(
         data, as_json = decoded, content_type is not None and is_json_type(content_type)
     if not valid:
         raise CloudEventError("", "the JSON text is not valid")
-    if not data_at:
-        return CloudEvent(attributes, data, as_json)
-    return CloudEvent(attributes, data, as_json, data_at, data_at + len(found["data" if decoded is None else "data_base64"]))
+    end = data_at + len(found["data" if decoded is None else "data_base64"]) if data_at else 0
+    return CloudEvent(attributes, data, as_json, data_at, end, typed)
 
 
 def decode(text: bytes, older: bool = False) -> CloudEvent:
@@ -293,9 +299,10 @@ def decode(text: bytes, older: bool = False) -> CloudEvent:
     found, valid, data_at = members(text)
     if older:
         upgrade_members(found)
-    attributes = _attributes(found)
+    typed: list[bytes] = []
+    attributes = _attributes(found, typed)
     encoded = _base64(found)
-    return _event(attributes, found, None if encoded is None else _bytes_of(encoded), valid, data_at)
+    return _event(attributes, typed, found, None if encoded is None else _bytes_of(encoded), valid, data_at)
 
 
 def decode_in_slices(text: bytes, older: bool = False) -> Generator[None, None, CloudEvent]:
@@ -303,7 +310,8 @@ def decode_in_slices(text: bytes, older: bool = False) -> Generator[None, None, 
     found, valid, data_at = members(text)
     if older:
         upgrade_members(found)
-    attributes = _attributes(found)
+    typed: list[bytes] = []
+    attributes = _attributes(found, typed)
     yield
     encoded = _base64(found)
     decoded: bytes | None = None
@@ -314,7 +322,7 @@ def decode_in_slices(text: bytes, older: bool = False) -> Generator[None, None, 
             parts.append(_bytes_of(encoded[at : at + SLICE_CHARACTERS]))
         yield
         decoded = b"".join(parts)
-    return _event(attributes, found, decoded, valid, data_at)
+    return _event(attributes, typed, found, decoded, valid, data_at)
 
 
 def decode_element(text: bytes, older: bool = False) -> CloudEvent | CloudEventError:
@@ -326,8 +334,13 @@ def decode_element(text: bytes, older: bool = False) -> CloudEvent | CloudEventE
 
 
 def encode(event: CloudEvent) -> bytes:
-    """CloudEvent -> one JSON event. JSON data is copied unchanged; other data a string if it can be one, else `data_base64`."""
+    """CloudEvent -> one JSON event. JSON data is copied unchanged; other data a string if it can be one, else `data_base64`.
+
+    An Integer is a number, a Boolean `true` or `false` (JSON format 1.0.2, 2.2).
+    """
     out: dict[str, object] = {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
+    if event.typed:
+        out.update([(name.decode(), value) for name, value in event.scalars()])
     data = event.data
     content_type = event.attributes.get(b"datacontenttype")
     if event.is_json and is_json(data):

@@ -102,6 +102,8 @@ def _append_stored(event: CloudEvent, wall_ms: int, parts: list[bytes]) -> bool:
         parts.append(b"\x02")
     elif event.is_json:
         parts.append(_JSON)
+    if event.typed:
+        parts += (properties.HG_CE_TYPED_START, b" ".join(event.typed), b"\x02")
     if len(attributes) > (5 if content_type else 4):
         _extensions(attributes, parts, wall_ms)
         return b"partitionkey" not in attributes and b"deliverytime" not in attributes
@@ -136,7 +138,8 @@ def decode(stored: bytes, body: bytes) -> CloudEvent | None:
     if not attributes:
         return _enveloped(stored, body)
     kind = attributes.get(b"datacontenttype") or properties.find(stored, properties.HG_CONTENT_TYPE_START)
-    return CloudEvent(attributes, body, is_json_type(kind))
+    typed = properties.find(stored, properties.HG_CE_TYPED_START)
+    return CloudEvent(attributes, body, is_json_type(kind), typed=typed.split(b" ") if typed else ())
 
 
 def may_be_event(stored: bytes) -> bool:

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from protocols.cloudevents.event import (
     ATTRIBUTES_MAX,
     REQUIRED,
+    TEXT_ATTRIBUTES,
     CloudEvent,
     CloudEventError,
     check,
@@ -29,6 +30,7 @@ FIELDS_MAX: Final = 128
 """Fields of an event, unknown ones included. They are counted first: the library takes most of a second for a million."""
 _EVENTS: Final = 0x0A
 """Tag of an event in a batch: field 1, bytes behind their length."""
+_SCALARS: Final = frozenset(("ce_boolean", "ce_integer"))
 _PROTOBUF: Final = b"application/protobuf"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _TEXT: Final = re.compile(rb"text/|application/(?:xml|x-www-form-urlencoded|[^;]*\+xml)\b", re.IGNORECASE)
@@ -67,6 +69,7 @@ def decode(content: bytes) -> CloudEvent:
         b"source": found.source.encode(),
         b"type": found.type.encode(),
     }
+    typed: list[bytes] = []
     for name, value in found.attributes.items():
         key = name.encode()
         check_name(key)
@@ -75,6 +78,8 @@ def decode(content: bytes) -> CloudEvent:
         text = _attribute(name, value)
         if text is not None:
             attributes[key] = text
+            if value.WhichOneof("attr") in _SCALARS and key not in TEXT_ATTRIBUTES:
+                typed.append(key)
     kind = found.WhichOneof("data")
     data = b""
     if kind == "binary_data":
@@ -87,7 +92,7 @@ def decode(content: bytes) -> CloudEvent:
     for key, text in attributes.items():
         check_value(key, text)
     check(attributes)
-    return CloudEvent(attributes, data, is_json_type(attributes.get(b"datacontenttype", b"")))
+    return CloudEvent(attributes, data, is_json_type(attributes.get(b"datacontenttype", b"")), typed=typed)
 
 
 def _typed(attributes: dict[bytes, bytes], type_url: str) -> None:
@@ -174,7 +179,7 @@ def _none(message: str) -> CloudEventError:
 
 
 def encode(event: CloudEvent) -> bytes:
-    """One event. Its time is a Timestamp, its schema a URI, other attributes are strings, which is how they are stored.
+    """One event. Its time is a Timestamp, its schema a URI; Integers and Booleans are themselves, other attributes strings.
 
     JSON and text are `text_data`; a protobuf message with its schema is `proto_data`; other data is `binary_data`.
     """
@@ -215,6 +220,12 @@ def _message(event: CloudEvent) -> Any:
             slot.ce_uri = text
         elif name != b"time" or not _is_timestamp(slot, text):
             slot.ce_string = text
+    for name, number in event.scalars():
+        slot = out.attributes[name.decode()]
+        if isinstance(number, bool):
+            slot.ce_boolean = number
+        else:
+            slot.ce_integer = number
     _fill(out, event)
     return out
 
