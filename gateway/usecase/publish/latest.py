@@ -13,6 +13,7 @@ from typing import Final, final
 from domain.address import is_path, path_in
 from domain.command import DeleteLatest, QueryLatest
 from domain.delivery.expiry import has_expired, is_over
+from domain.delivery.routed import RoutedRecord
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
 from domain.message import property as properties
@@ -29,6 +30,10 @@ SPACE: Final = "latest"
 _SET: Final = "set"
 _REMOVE: Final = "remove"
 """Values of HG_LATEST, the mark of a delayed or half message that is to set or remove the latest value."""
+LIVE_VALUES_MAX: Final = 4_096
+"""Paths that are remembered for one session, the newest ones."""
+RACE_MS: Final = 60_000
+"""A message that was sent so long before a subscription is not given live to it."""
 _ILLEGAL: Final = Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long")
 
 
@@ -166,6 +171,41 @@ class LatestScan:
         if len(levels) == len(wanted):
             return b""
         return b"/".join(levels[: len(wanted)]) + b"0"
+
+
+@final
+class LiveValues:
+    """The paths whose value a message has set that a session was given live, since the first of its scans began.
+
+    A message that is published while its path is subscribed is the value of the path, and is delivered live as well. The live
+    delivery counts, since it belongs to a position in the log. The value is left out (MQTT 5.0, 4.3.3), and so is an older one,
+    which was read before: it would come behind the newer one.
+
+    number    of the next message: a scan leaves out the values of paths with one behind its own begin
+    coming    scans of subscriptions that are not answered yet
+    _numbers  number of the newest message, by hash of the path
+    """
+
+    __slots__ = ("_numbers", "coming", "number")
+
+    def __init__(self) -> None:
+        self.number = self.coming = 0
+        self._numbers: dict[int, int] = {}
+
+    def add(self, routed: RoutedRecord) -> None:
+        """A message is given to the session."""
+        if properties.find(routed.stored, properties.MQTT_RETAIN_START) != b"true":
+            return
+        key = hash(routed.path)
+        self._numbers.pop(key, None)
+        if len(self._numbers) >= LIVE_VALUES_MAX:
+            del self._numbers[next(iter(self._numbers))]
+        self._numbers[key] = self.number
+        self.number += 1
+
+    def has(self, path: str, since: int) -> bool:
+        """True when a message that is the value of the path or a newer one was given as number `since` or later."""
+        return self._numbers.get(hash(path), -1) >= since
 
 
 class LatestValues:

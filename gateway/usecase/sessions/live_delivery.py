@@ -155,6 +155,13 @@ class LiveDelivery:
         if self.arrivals:
             self._go_on_soon()
 
+    def after_arrivals(self, then: Callable[[], None]) -> None:
+        """Call `then` when what has arrived is offered: at once, or in a later turn."""
+        if self.arrivals:
+            self.arrivals.after(lambda: self._clock.call_soon(then))
+        else:
+            then()
+
     def _go_on_soon(self) -> None:
         if not self._going_on and not self._holds:
             self._going_on = True
@@ -240,6 +247,8 @@ class LiveDelivery:
             if merged.for_own_messages is None:
                 return
             merged = merged.for_own_messages
+        if session.live_values is not None:
+            session.live_values.add(routed)
         level = min(routed.level, merged.level)
         retained = merged.as_published and properties.find(routed.stored, properties.MQTT_RETAIN_START) == b"true"
         if level == AT_MOST_ONCE:

@@ -16,7 +16,7 @@ from domain.errors import Failure
 from domain.filter.path_matching import matches
 from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.publish.latest import LatestScan
+from gateway.usecase.publish.latest import LatestScan, LiveValues
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -66,12 +66,16 @@ class RetainedScan:
     values         (path, record) read and not sent yet
     asking         True: the store has been asked for paths or values, and has not answered
     waited         True: its answer comes later than the question returned
+    since          number in `LiveValues` at the subscription
+    since_ms       wall clock at the subscription
     """
 
-    __slots__ = ("asking", "ready", "subscription", "values", "waited", "walk")
+    __slots__ = ("asking", "ready", "since", "since_ms", "subscription", "values", "waited", "walk")
 
-    def __init__(self, subscription: MqttSubscription) -> None:
+    def __init__(self, subscription: MqttSubscription, since: int, since_ms: int) -> None:
         self.subscription = subscription
+        self.since = since
+        self.since_ms = since_ms
         self.walk: LatestScan | None = None
         self.ready: list[str] = []
         self.values: deque[tuple[str, bytes]] = deque()
@@ -151,6 +155,7 @@ class MqttSession:
     firsts                physical offsets of records at offset 0 that were read from the log, by queue: when one arrives
                           later, the topic was not created again
     retained_scans        retained messages still to be delivered, by subscription
+    live_values           those that come live meanwhile; None: none is to be delivered
     in_flight             the in-flight window, by slot
     in_flight_bytes       bytes of the records in `in_flight`
     next_slot             where the search for a free slot starts
@@ -190,6 +195,7 @@ class MqttSession:
         "lag",
         "leases",
         "left_ms",
+        "live_values",
         "match_cache",
         "missed",
         "next_slot",
@@ -232,6 +238,7 @@ class MqttSession:
         self.missed: dict[QueueKey, int] = {}
         self.firsts: dict[QueueKey, int] = {}
         self.retained_scans: list[RetainedScan] = []
+        self.live_values: LiveValues | None = None
         self.in_flight: dict[int, InFlightMessage] = {}
         self.in_flight_bytes = 0
         self.next_slot = 1
@@ -369,6 +376,7 @@ class MqttSession:
         self.unstored_accepts.clear()
         self.lag.clear()
         self.retained_scans.clear()
+        self.live_values = None
         self.missed.clear()
         self.match_cache.clear()
         self.to_resend.clear()

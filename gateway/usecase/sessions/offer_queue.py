@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import final
 
@@ -17,14 +17,18 @@ class OfferQueue:
 
     firsts   physical offset of those at offset 0, by queue
     _counts  number of those of each queue
+    _taken   number of records that have been offered
+    _after   (number of offered records, what is called then)
     """
 
-    __slots__ = ("_counts", "_records", "firsts")
+    __slots__ = ("_after", "_counts", "_records", "_taken", "firsts")
 
     def __init__(self) -> None:
         self._records: deque[tuple[QueueKey, bytes]] = deque()
         self._counts: dict[QueueKey, int] = {}
         self.firsts: dict[QueueKey, int] = {}
+        self._taken = 0
+        self._after: deque[tuple[int, Callable[[], None]]] = deque()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -50,6 +54,13 @@ class OfferQueue:
             del self._counts[queue]
         if not uint64(data, 20) and self.firsts.get(queue) == uint64(data, 28):
             del self.firsts[queue]
+        self._taken += 1
+        while self._after and self._after[0][0] <= self._taken:
+            self._after.popleft()[1]()
+
+    def after(self, then: Callable[[], None]) -> None:
+        """Call `then` when those that wait now have been offered. There are some."""
+        self._after.append((self._taken + len(self._records), then))
 
     def has(self, queue: QueueKey) -> bool:
         """True when a record of the queue waits."""

@@ -69,7 +69,7 @@ class CatchUp:
     ) -> None:
         """`freed` is called with a session whose slot has become free without an answer of its client."""
         self._freed = freed
-        self.retained_delivery = RetainedDelivery(state, clock, outbound, sys_topics, self.catch_up)
+        self.retained_delivery = RetainedDelivery(log, state, clock, outbound, sys_topics, self.catch_up)
         self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0}
         self._filter_index = filter_index
         self._log = log

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -12,8 +12,8 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.message.record import Record
 from domain.ports import Clock
-from domain.store.store_ports import State
-from gateway.usecase.publish.latest import LatestScan, read_value
+from domain.store.store_ports import MessageLog, State
+from gateway.usecase.publish.latest import RACE_MS, LatestScan, LiveValues, read_value
 from gateway.usecase.sessions.in_flight import InFlightMessage
 from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession, RetainedScan
@@ -38,25 +38,46 @@ class RetainedDelivery:
     `again` schedules the next turn of a session. When the in-flight window is full, the next acknowledgement does.
     """
 
-    __slots__ = ("_clock", "_continue", "_outbound", "_state", "_sys_topics")
+    __slots__ = ("_clock", "_continue", "_log", "_outbound", "_state", "_sys_topics")
 
     def __init__(
         self,
+        log: MessageLog,
         state: State,
         clock: Clock,
         outbound: LiveDelivery,
         sys_topics: SysTopics,
         again: Callable[[MqttSession], None],
     ) -> None:
+        self._log = log
         self._state = state
         self._clock = clock
         self._outbound = outbound
         self._sys_topics = sys_topics
         self._continue = again
 
-    def begin(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """Start delivering the retained messages that `subscription` matches."""
-        session.retained_scans.append(RetainedScan(subscription))
+    def scans(self, session: MqttSession, subscriptions: Sequence[MqttSubscription]) -> list[RetainedScan]:
+        """Scans for the retained messages that new subscriptions match. They leave out what comes live from now on."""
+        if not subscriptions:
+            return []
+        live = session.live_values
+        if live is None:
+            live = session.live_values = LiveValues()
+        live.coming += len(subscriptions)
+        return [RetainedScan(each, live.number, self._clock.wall_ms()) for each in subscriptions]
+
+    def begin(self, session: MqttSession, scans: Sequence[RetainedScan], failed: bool) -> None:
+        """The subscriptions of these scans are answered: the retained messages follow, unless they have failed."""
+        if session.live_values is not None:
+            session.live_values.coming -= len(scans)
+        if not failed:
+            session.retained_scans += scans
+        self._close(session)
+
+    def _close(self, session: MqttSession) -> None:
+        live = session.live_values
+        if live is not None and not live.coming and not session.retained_scans:
+            session.live_values = None
 
     def step(self, session: MqttSession) -> None:
         """Send the messages of one turn, as far as the in-flight window and the connection allow."""
@@ -73,7 +94,7 @@ class RetainedDelivery:
             elif scan.asking:
                 return
             elif scan.values:
-                if not self._send(session, scan.subscription, *scan.values[0]):
+                if not self._send(session, scan, *scan.values[0]):
                     return
                 scan.values.popleft()
                 sent += 1
@@ -87,6 +108,7 @@ class RetainedDelivery:
             else:
                 self._poll(session, scan, scan.walk)
                 break
+        self._close(session)
         if session.retained_scans and not session.retained_scans[0].asking:
             # By a timer, so that the loop reads its sockets in between.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self._continue(session))
@@ -110,7 +132,11 @@ class RetainedDelivery:
 
         def found(values: dict[tuple[str], bytes | None], _: Failure | None) -> None:
             scan.values.extend((path, value) for (path,), value in values.items() if value is not None)
-            answered()
+            if any(Record(value).store_ms > scan.since_ms - RACE_MS for _, value in scan.values):
+                # Their messages are given live, or were before the subscription, when all before are.
+                self._log.append((), lambda _: self._outbound.after_arrivals(answered))
+            else:
+                answered()
 
         FanIn(self._value, found).start((path,) for path in paths)
         scan.waited = scan.asking
@@ -134,10 +160,13 @@ class RetainedDelivery:
 
         return answered
 
-    def _send(self, session: MqttSession, subscription: MqttSubscription, path: str, data: bytes) -> bool:
-        """Send one retained message; False when the in-flight window is full."""
+    def _send(self, session: MqttSession, scan: RetainedScan, path: str, data: bytes) -> bool:
+        """Send one retained message unless it, or a newer one, has come live; False when the in-flight window is full."""
+        subscription = scan.subscription
         record = Record(data)
         stored = record.properties
+        if session.live_values is not None and session.live_values.has(path, scan.since):
+            return True
         level = min(level_of(stored), subscription.level)
         if level > AT_MOST_ONCE and session.full:
             return False

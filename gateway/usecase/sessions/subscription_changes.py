@@ -72,17 +72,16 @@ class SubscriptionChanges:
             elif failure is None:
                 added.append((subscription, self._add(session, subscription)))
         epoch = session.epoch
+        scans = self._catch_up.retained_delivery.scans(session, [each for each, new in added if _wants_values(each, new)])
 
         def done(failure: None | Failure) -> None:
             if session.epoch != epoch:
                 return
+            self._catch_up.retained_delivery.begin(session, scans, failure is not None)
             if failure is not None:
                 connection.answer(Subscribed(command.ticket, [failure] * len(outcomes)))
                 return
             connection.answer(Subscribed(command.ticket, outcomes))
-            for subscription, new in added:
-                if subscription.retain_handling == RETAINED_ALWAYS or (subscription.retain_handling == RETAINED_IF_NEW and new):
-                    self._catch_up.retained_delivery.begin(session, subscription)
             self._catch_up.catch_up(session)
 
         def decided() -> None:
@@ -183,6 +182,11 @@ class SubscriptionChanges:
             self._define(session, done)
         else:
             done(None)
+
+
+def _wants_values(subscription: MqttSubscription, new: bool) -> bool:
+    """True when the retained messages are to be delivered (MQTT 5, 3.8.3.1, Retain Handling)."""
+    return subscription.retain_handling == RETAINED_ALWAYS or (subscription.retain_handling == RETAINED_IF_NEW and new)
 
 
 def _notify(waiting: list[Done], written: snapshot.SessionChanges, result: None | Failure) -> None:
