@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from domain.access.principal import Principal
 from domain.command import TicketedCommand
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 
 PUB: Final = "Pub"
@@ -62,6 +62,23 @@ class ContextProof(NamedTuple):
 
     user: str
     digest: str
+
+
+_WAYS: Final = {
+    "coap": "connect by DTLS, or protect requests by OSCORE",
+    "http": "send Authorization, Basic with a user's name and password or Bearer with a token",
+    "mqtt": "give a user's name and password in CONNECT",
+}
+"""How a client of a protocol says who it is. RocketMQ's clients get the words of its brokers."""
+
+
+def no_credentials(protocol: str) -> Failure:
+    """NOT_AUTHENTICATED for a peer that has sent no credentials, by `protocol`, a label as of `ClientConnection`."""
+    way = _WAYS.get(protocol)
+    if way is None:
+        return Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
+    text = f"there are no credentials: {way}; or let [access] anonymous name the user of clients without credentials"
+    return Failure(ErrorCode.NOT_AUTHENTICATED, text)
 
 
 Credentials = Password | Signature | BearerToken | ContextProof

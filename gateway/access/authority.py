@@ -17,6 +17,7 @@ from domain.access.access import (
     Need,
     Password,
     Signature,
+    no_credentials,
 )
 from domain.access.oscore import OscoreContexts
 from domain.access.principal import Principal
@@ -82,7 +83,7 @@ class Access:
         if credentials is None:
             name = certified or self._anonymous
             if not name:
-                return self._not_authenticated("there are no credentials: username cannot be null.")
+                return self._not_authenticated(no_credentials("").text)
             return self._principal(name, host, proof=CERTIFICATE if certified else NOBODY)
         if isinstance(credentials, Signature):
             return self._by_signature(credentials, host)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain.access.access import GROUP, PUB, CheckAccess, Need, Reauthenticate
+from domain.access.access import GROUP, PUB, CheckAccess, Need, Reauthenticate, no_credentials
 from domain.access.principal import GATEWAY, Principal
 from domain.client.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.command import Command, Send, SendBack
@@ -25,9 +25,6 @@ from gateway.access.authority import Access
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-
-_NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
-
 
 REMOTING: Final = "remoting"
 """The protocol whose messages get no origin properties, so that they are delivered as stored (decision 0008)."""
@@ -79,7 +76,7 @@ class Gate:
             return
         if principal is None:
             self._access.refused["not-authenticated"] += 1
-            self._refuse(connection, command, _NOBODY)
+            self._refuse(connection, command, no_credentials(connection.protocol))
             return
         if principal.expires_ms or principal.epoch != self._access.records.epoch:
             fallen = self._access.current(principal)

@@ -38,7 +38,7 @@ OPTIONS: Final[Mapping[str, object]] = {
     "host": Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")],
     "admin_host": Annotated[str | None, typer.Option(help="Address of the admin port (default 127.0.0.1).")],
     "advertise": Annotated[str | None, typer.Option(help="Address that routes carry, when clients see another one.")],
-    "port_offset": Annotated[int | None, typer.Option(help="Shift every port by this much.")],
+    "port_offset": Annotated[int | None, typer.Option(help="Shift every port by this much, those of --port too.")],
     "port": Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")],
     "durability": Annotated[
         str | None, typer.Option(help="Durability of new topics: page, flushed, replicated, replicated+flushed.")

@@ -35,7 +35,8 @@ def _why(name: str, host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"port {port} on {host} ({name}) is taken by another process: "
-            f"stop it, or choose another port with --port {name}=N, or shift all of them with --port-offset N"
+            f"stop it, or choose another port with --port {name}=N, or shift all of them, those of --port too, with "
+            "--port-offset N; a port above 32767 may be in use by any process as the local one of a connection"
         )
     if error.errno == errno.EACCES:
         return f"port {port} on {host} ({name}) needs privileges: choose one above 1023 with --port {name}=N"

@@ -137,6 +137,9 @@ def decode(headers: list[tuple[bytes, bytes]], content_type: bytes, body: bytes,
         attributes[b"datacontenttype"] = content_type
     if older:
         upgrade(attributes)
+    if b"specversion" not in attributes:
+        ways = "give ce- fields, or the whole event with Content-Type application/cloudevents+json"
+        raise CloudEventError("specversion", f"attribute specversion is required: {ways}")
     check(attributes)
     return CloudEvent(attributes, body, content_type != b"" and is_json_type(content_type))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 
-from domain.access.access import Authority, BearerToken, Credentials, Password
+from domain.access.access import Authority, BearerToken, Credentials, Password, no_credentials
 from domain.access.principal import Principal
 from domain.errors import Failure
 from protocols.http.problem import RefusalError, of_failure, problem
@@ -22,6 +22,8 @@ def identify(authority: Authority, request: Request, token: str = "") -> Princip
         credentials = BearerToken(token)
     found = authority.authenticate(credentials, request.peer.host, request.peer.principal)
     if isinstance(found, Failure):
+        if credentials is None and not request.peer.principal:
+            found = no_credentials("http")
         raise RefusalError(of_failure(found))
     return found
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import final
 
-from domain.access.access import Authority, Password, Signature
+from domain.access.access import Authority, Password, Signature, no_credentials
 from domain.access.principal import Principal
 from domain.address import endpoint_text
 from domain.client.mqtt_session import EXPIRY_NEVER, Attach, EndsAt, Will
@@ -119,6 +119,8 @@ def identify(authority: Authority, packet: Connect, peer: Peer, signed: bool) ->
                 return known
     found = authority.authenticate(credentials, peer.host, peer.principal)
     if isinstance(found, Failure):
+        if credentials is None and not peer.principal:
+            found = no_credentials("mqtt")
         raise PacketError(status.connect_code(found), found.text)
     return found
 

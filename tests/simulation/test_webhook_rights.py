@@ -81,12 +81,17 @@ def test_the_right_to_the_topic_is_enough_also_when_rights_of_others_change() ->
 
 
 @pytest.mark.parametrize("lost", [f"Topic:{TOPIC}", "Group:g"])
-def test_a_suspended_subscription_is_resumed_only_with_its_rights(lost: str) -> None:
+def test_a_suspended_subscription_is_resumed_only_with_its_rights(lost: str, caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene()
     scene.grant(f"Topic:{TOPIC}", "Group:g")
     path = scene.anna.subscribe("g")
     scene.revoke(lost)
     assert scene.anna.status(path) == "suspended"
+    reason = scene.anna.call("GET", path)[1]["reason"]
+    assert reason.endswith(f"; mend that, then POST {path}:resume")
+    assert [each.message for each in caplog.records if each.name == "headgate.webhooks"] == [
+        f"webhook subscription {path.rpartition('/')[2]} of {TOPIC} is suspended: {reason}"
+    ]
     status, told = scene.anna.call("POST", f"{path}:resume")
     assert (status, told["code"]) == (403, "not-allowed")
     root = Anna(scene.world)

@@ -32,6 +32,7 @@ from protocols.remoting.nodes.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
 _OWN: Final = 1
+_NEW_LIFE: Final = "the store has started again, or another replica leads"
 """The number of the gateway itself as a client."""
 StoreLost = Callable[[str, Sequence[ClientConnection]], None]
 """Called with the reason and the clients that have to start again, since the store has dropped them."""
@@ -139,7 +140,7 @@ class Forwarder:
         if not welcome.resumed:
             if self._stream_with:
                 again = welcome.life != self._stream_with
-                self._forget("the store has started again" if again else "the store has given up this gateway")
+                self._forget(_NEW_LIFE if again else "the store has given up this gateway")
             self.state.begin()
         try:
             self._stream.connected(send, welcome.received, welcome.version)

@@ -62,7 +62,7 @@ class LeadingState:
 
     def start(self) -> None:
         """Lead, and watch the room on the disk and the members."""
-        log.warning(
+        log.info(
             "store group %s: this replica leads in epoch %s, from %s on",
             self.leading.group.name,
             self.log.epoch,

@@ -254,7 +254,8 @@ def _report(path: Path, facts: BackupFacts, copied: Copied, warning: str, as_jso
         return
     for line in lines(path, facts):
         say(line)
-    say(f"copied    {copied.added} files, {copied.size:,} bytes; the others are those of the backup before")
+    rest = "; the others are those of the backup before" if copied.added < len(facts.files) else ""
+    say(f"copied    {copied.added} files, {copied.size:,} bytes{rest}")
     if warning:
         say(f"warning   {warning}")
 

@@ -17,7 +17,7 @@ from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, is_json_type, is_media_type
-from protocols.cloudevents.instant import rfc3339
+from protocols.cloudevents.instant import INSTANT_MS_MAX, rfc3339
 from protocols.compression import plain
 
 ENVELOPE_TYPE: Final = "io.headgate.message"
@@ -65,7 +65,7 @@ def event_of(record: Record) -> CloudEvent:
         b"id": message_id(record).encode(),
         b"source": b"/topics/" + topic.replace("%", "%25").encode(),
         b"type": ENVELOPE_TYPE.encode(),
-        b"time": rfc3339(record.store_ms).encode(),
+        b"time": rfc3339(_sent_ms(record)).encode(),
     }
     kind = properties.content_type(stored).encode()
     attributes[b"datacontenttype"] = kind if is_media_type(kind) else _OCTETS.encode()
@@ -82,6 +82,11 @@ def event_of(record: Record) -> CloudEvent:
         if value and mapping.is_value(value):
             attributes[name] = value
     return CloudEvent(attributes, data, is_json_type(attributes[b"datacontenttype"]))
+
+
+def _sent_ms(record: Record) -> int:
+    """When a message was sent: copies of it, as of a redrive, were stored later, and are the same event."""
+    return record.born_ms if 0 < record.born_ms <= INSTANT_MS_MAX else record.store_ms
 
 
 def attributes_of(event: CloudEvent) -> dict[str, str]:

@@ -103,7 +103,10 @@ class SinkConsent:
             self._later(AGAIN_NS)
             self._waits()
         elif refused or verdict(answer) is Verdict.SUSPEND or self._tries > TRIES_MAX:
-            why = answer.text or f"OPTIONS was answered {answer.status}, without WebHook-Allowed-Origin: {self._origin}"
+            why = answer.text or (
+                f"OPTIONS was answered {answer.status}, without WebHook-Allowed-Origin: {self._origin}; let it answer so, or "
+                'PUT the subscription with "config": {"verify": false}'
+            )
             self._refused(f"the sink does not consent to deliveries: {why}")
         else:
             self._later(delay_ms(self._subscription.retry, self._tries, self._entropy) * MILLISECOND_NS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -22,6 +23,8 @@ from gateway.usecase.handler import Verbs
 from gateway.usecase.waiting.long_questions import STEP_ITEMS
 from gateway.webhooks.subscriptions.claims import DELIVERING, Claims
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
+
+log = logging.getLogger("headgate.webhooks")
 
 MEANWHILE_MS: Final = 60_000
 """Age up to which a consent takes precedence over PENDING from an owner, whose request may be older."""
@@ -77,7 +80,10 @@ class SubscriptionStatus:
             status = Status.PENDING if found.verify else status
         if status in (Status.PENDING, Status.SUSPENDED):
             at_ms = 0  # the sink has to consent again
-        return replace(found, status=status, reason=command.reason[:1_000], version=found.version + 1, consented_ms=at_ms)
+        reason = command.reason[:1_000]
+        if status is Status.SUSPENDED:
+            reason = _suspended(found, reason)
+        return replace(found, status=status, reason=reason, version=found.version + 1, consented_ms=at_ms)
 
     def _grant(self, connection: ClientConnection, command: GrantConsent) -> None:
         found = self._book.find(command.id)
@@ -131,9 +137,16 @@ class SubscriptionStatus:
             return
         failure = _lost(check, found)
         if failure is not None:
-            reason = f"the rights of {found.user} have changed: {failure.text}"
-            changed = replace(found, status=Status.SUSPENDED, reason=reason[:1_000], version=found.version + 1)
+            reason = _suspended(found, f"the rights of {found.user} have changed: {failure.text}"[:1_000])
+            changed = replace(found, status=Status.SUSPENDED, reason=reason, version=found.version + 1)
             self._book.store(changed, lambda _: None)
+
+
+def _suspended(found: WebhookSubscription, reason: str) -> str:
+    """The reason of a suspension with what ends it, which is logged, too."""
+    told = f"{reason}; mend that, then POST /subscriptions/{found.id}:resume"
+    log.warning("webhook subscription %s of %s is suspended: %s", found.id, found.source, told)
+    return told
 
 
 def _lost(check: RightsCheck, subscription: WebhookSubscription) -> Failure | None:

@@ -190,6 +190,19 @@ def test_who_is_nobody_is_refused_and_the_gateway_itself_never(scene: Scene) -> 
     assert scene.ask("", ours) is None
 
 
+@pytest.mark.parametrize(
+    ("protocol", "way"),
+    [("coap", "DTLS"), ("http", "Authorization"), ("mqtt", "CONNECT"), ("remoting", "username cannot be null.")],
+)
+def test_who_is_nobody_is_told_what_their_protocol_offers(scene: Scene, protocol: str, way: str) -> None:
+    scene.connection.protocol = protocol
+    scene.gate.handle(scene.connection, Send(1, [Message("t1", b"")]))
+    [refused] = scene.recorder.recorded
+    assert isinstance(refused, Refused)
+    assert way in refused.failure.text
+    assert ("[access] anonymous" in refused.failure.text) is (protocol != "remoting")
+
+
 def test_nobody_hears_of_what_needs_no_answer(scene: Scene) -> None:
     for user in ("bob", ""):
         command = Send(1, [Message("t1", b"")], wait=False)

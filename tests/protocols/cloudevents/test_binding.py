@@ -163,3 +163,12 @@ def test_binary_mode_round_trip(identity: str, subject: str, data: bytes) -> Non
     )
     again = binding.decode(binding.encode(event), b"", event.data)
     assert (again.attributes, again.data) == (event.attributes, event.data)
+
+
+def test_a_request_without_fields_of_an_event_is_told_both_ways() -> None:
+    """Its sender may have meant the structured mode."""
+    with pytest.raises(
+        CloudEventError, match="give ce- fields, or the whole event with Content-Type application/cloudevents"
+    ) as e:
+        binding.decode([], b"application/json", b'{"specversion":"1.0"}')
+    assert e.value.attribute == "specversion"

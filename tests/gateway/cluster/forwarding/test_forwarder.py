@@ -152,7 +152,7 @@ def test_a_store_that_starts_again_has_the_clients_begin_again() -> None:
     two.link.store = two.parts.gate
     two.link.hang_up()
     two.clock.run_for(500)
-    assert [why for why, _ in two.link.lost] == ["the store has started again"]
+    assert [why for why, _ in two.link.lost] == ["the store has started again, or another replica leads"]
     refused = [event for event in recorder.take() if isinstance(event, Refused)]
     assert [(event.ticket, event.failure.code) for event in refused] == [(2, ErrorCode.STORE_UNAVAILABLE)]
     # A connection that stands for many peers stays, and so do its watches.

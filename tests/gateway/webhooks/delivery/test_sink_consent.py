@@ -147,3 +147,12 @@ def test_after_the_end_nothing_is_asked_or_told() -> None:
     sender.courier.answer(200, fields=CONSENT)
     sender.consenting.ask()
     assert (len(sender.courier.sent), sender.agreed) == (1, 0)
+
+
+def test_a_refusal_says_what_to_do() -> None:
+    sender = Sender()
+    sender.consenting.ask()
+    sender.courier.answer(404)
+    [reason] = sender.refusals
+    assert "OPTIONS was answered 404, without WebHook-Allowed-Origin: me.example; let it answer so, or PUT" in reason
+    assert '"config": {"verify": false}' in reason
