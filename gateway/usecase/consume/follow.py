@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, final
 
-from domain import limits
+from domain import address, limits
 from domain.command import FollowTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
@@ -86,6 +86,20 @@ class TopicFollowing:
 
     def _follow(self, connection: ClientConnection, command: FollowTopic) -> None:
         topic = self._topics.to_read(command.topic)
+        if topic is not None or command.start not in ("first", "last") or not _may_be_made(command.topic):
+            self._begin(connection, command, topic)
+            return
+
+        def made(result: Topic | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                self._begin(connection, command, result)
+
+        # As a message or a subscription does: a reader may come before the first message.
+        self._topics.ensure(command.topic, made)
+
+    def _begin(self, connection: ClientConnection, command: FollowTopic, topic: Topic | None) -> None:
         failure = _illegal(topic, command)
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
@@ -98,6 +112,11 @@ class TopicFollowing:
         command.max_bytes = max(1, min(command.max_bytes, limits.PULL_BYTES_MAX))
         queues = range(max(topic.read_queues, 1)) if command.queue_id < 0 else [command.queue_id]
         FollowCall(self._context, connection, command, topic.created_ms).begin(queues)
+
+
+def _may_be_made(name: str) -> bool:
+    """True for a name that clients give to topics."""
+    return address.is_topic(name) and not name.startswith("%") and not address.is_system_topic(name)
 
 
 def _illegal(topic: Topic | None, command: FollowTopic) -> Failure | None:

@@ -143,7 +143,7 @@ def test_a_queue_that_is_added_begins_at_its_first_message(place: Bench) -> None
 
 
 def test_refusals(place: Bench) -> None:
-    assert code(place.ask(follow(topic="none"))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(place.ask(follow(topic="%DLQ%none"))) is ErrorCode.TOPIC_NOT_FOUND
     assert code(place.ask(follow(queue_id=2))) is ErrorCode.QUEUE_ILLEGAL
     assert code(place.ask(follow(pattern="a/#/b"))) is ErrorCode.FILTER_ILLEGAL
     place.ask(PutTopic(1, Topic("wide", 257, 257)))
@@ -179,3 +179,20 @@ def test_a_topic_that_is_deleted_is_refused_to_who_follows_it(place: Bench) -> N
     event = followed(place.ask(follow("last")))
     place.ask(DeleteTopic(1, "T"))
     assert code(place.ask(follow("", 1_000, offsets=event.offsets))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+@pytest.mark.parametrize("start", ["first", "last"])
+def test_a_reader_may_come_before_the_first_message(bench: Bench, start: str) -> None:
+    """The topic is made, as for a message or a subscription."""
+    reader = EventRecorder()
+    event = followed(bench.ask(follow(start)))
+    assert (event.status, event.records) == ("EMPTY", [])
+    assert bench.ask(follow("", 5_000, offsets=event.offsets), reader) == []
+    put(bench, 0, "a1")
+    assert texts(followed(reader.take())) == ["a1"]
+
+
+def test_a_reader_makes_no_topic_that_clients_do_not_make(bench: Bench) -> None:
+    for name in ("%RETRY%g", "%DLQ%g", "rmq_sys_x", "a b", "%LMQ%x"):
+        assert code(bench.ask(follow(topic=name))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(bench.ask(follow("resume", offsets={0: 0}))) is ErrorCode.TOPIC_NOT_FOUND, "it was deleted, or never there"
