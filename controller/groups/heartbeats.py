@@ -5,16 +5,13 @@ Brokers send them to every controller, so a controller that takes over the lead 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
 from controller.groups.election import electorate
 from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
-from domain.controller.left_out import LeftOut
-from domain.controller.remote import LOCAL, RemoteWord
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ReplicaHeard
-from domain.controller.serving import UNSAID, ServingWord
-from domain.set_aside import NOTHING, KeptAside
 
 TIMEOUT_MS: Final = 10_000
 """Validity of a heartbeat that names no time."""
@@ -37,33 +34,20 @@ class HeartbeatKept(NamedTuple):
     """The last heartbeat of a replica.
 
     timeout_ms   its validity
+    word         what the replica says
     connection   its connection; None after the end of that
     since_ms     begin of the heartbeats over this connection without a pause of half the timeout
     ended_ms     end of the last connection, this one or the one before; NEVER: none has ended
-    run          random text of the sending process; "": it sent none
-    refuses      as in HearReplica
-    aside        as in HearReplica
-    remote       as in HearReplica
-    parted       as in HearReplica
     last_ms      time of the heartbeat, also after the end of its connection
-    left_out     as in HearReplica
-    serving      as in HearReplica
     """
 
     at_ms: int
     timeout_ms: int
-    report: ReplicaReport
+    word: ReplicaWord
     connection: object
     since_ms: int
     ended_ms: int = NEVER
-    run: str = ""
-    refuses: str = ""
-    aside: KeptAside = NOTHING
-    remote: RemoteWord = LOCAL
-    parted: int = 0
     last_ms: int = 0
-    left_out: Sequence[LeftOut] = ()
-    serving: ServingWord = UNSAID
 
 
 _Replica = tuple[str, int]
@@ -89,18 +73,13 @@ class Heartbeats:
         self._in: dict[str, dict[_Replica, None]] = {}
         self.dropped = 0
 
-    def heard(
-        self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
-        refuses: str = "", aside: KeptAside = NOTHING, parted: int = 0, remote: RemoteWord = LOCAL,
-        left_out: Sequence[LeftOut] = (),
-        serving: ServingWord = UNSAID,
-    ) -> None:  # fmt: skip
+    def heard(self, group: str, word: ReplicaWord, timeout_ms: int, connection: object, now_ms: int) -> None:
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
-        if self.runs_elsewhere(group, report.id, run, now_ms):
+        if self.runs_elsewhere(group, word.report.id, word.run, now_ms):
             self.dropped += 1
             return
         timeout_ms = max(TIMEOUT_MS_MIN, min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS, TIMEOUT_MS_MAX))
-        key = (group, report.id)
+        key = (group, word.report.id)
         if key not in self._heard and len(self._heard) >= REPLICAS_HEARD_MAX:
             self._sweep(now_ms)
             if len(self._heard) >= REPLICAS_HEARD_MAX:
@@ -114,10 +93,7 @@ class Heartbeats:
                 since_ms = before.since_ms
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
             self._unlink(key, before.connection)
-        self._heard[key] = HeartbeatKept(
-            now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses, aside, remote, parted, now_ms,
-            left_out, serving,
-        )  # fmt: skip
+        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, word, connection, since_ms, ended_ms, now_ms)
         self._by.setdefault(connection, {})[key] = None
         self._in.setdefault(group, {})[key] = None
 
@@ -144,7 +120,7 @@ class Heartbeats:
     def runs_elsewhere(self, group: str, replica_id: int, run: str, now_ms: int) -> bool:
         """True while another process of a replica is alive than that of `run`; "" is any."""
         heard = self._heard.get((group, replica_id))
-        return heard is not None and heard.run not in ("", run) and bool(run) and not _is_over(heard, now_ms)
+        return heard is not None and heard.word.run not in ("", run) and bool(run) and not _is_over(heard, now_ms)
 
     def closed(self, connection: object, now_ms: int) -> None:
         """Note the end of a connection: its replica counts as dead until its next heartbeat."""
@@ -192,16 +168,19 @@ class Heartbeats:
     def live(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaReport, ...]:
         """Reports of the live replicas of a group."""
         alive = [each.id for each in group.replicas if self.is_alive(group.name, each.id, now_ms)]
-        return tuple(self._heard[group.name, each].report for each in alive)
+        return tuple(self._heard[group.name, each].word.report for each in alive)
 
     def reports(self, group: StoreGroup) -> tuple[ReplicaReport, ...]:
         """Last reports of a group's replicas, alive or not."""
-        return tuple(self._heard[group.name, each.id].report for each in group.replicas if (group.name, each.id) in self._heard)
+        return tuple(each.word.report for each in self._kept(group))
+
+    def _kept(self, group: StoreGroup) -> list[HeartbeatKept]:
+        """Last heartbeats of a group's replicas, of those that have sent one."""
+        return [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
 
     def words(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaHeard, ...]:
         """Last heartbeats of a group's replicas, of those that have sent one."""
-        found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
-        return tuple(_word(each, now_ms) for each in found)
+        return tuple(ReplicaHeard(each.word, _age_ms(each, now_ms), not _is_over(each, now_ms)) for each in self._kept(group))
 
     def dead(self, group: StoreGroup, now_ms: int) -> tuple[int, ...]:
         """The replicas of a group that are dead."""
@@ -222,7 +201,7 @@ class Heartbeats:
         if heard is None or heard.at_ms != NEVER or now_ms - heard.last_ms > heard.timeout_ms // BEATS_MISSED:
             return False
         others = (self._heard[key] for key in self._in[group.name])
-        return not any(each.parted == group.leader and not _is_over(each, now_ms) for each in others)
+        return not any(each.word.parted == group.leader and not _is_over(each, now_ms) for each in others)
 
     def _is_due(self, group: StoreGroup, now_ms: int) -> bool:
         if not group.members:
@@ -236,14 +215,6 @@ class Heartbeats:
 def _lost_ms(heard: HeartbeatKept) -> int:
     """Time of the loss of a replica that is not alive, monotonic ms."""
     return heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
-
-
-def _word(heard: HeartbeatKept, now_ms: int) -> ReplicaHeard:
-    """The last heartbeat of a replica, for tools."""
-    return ReplicaHeard(
-        heard.report, _age_ms(heard, now_ms), not _is_over(heard, now_ms), refuses=heard.refuses, aside=heard.aside,
-        remote=heard.remote, left_out=heard.left_out, serving=heard.serving,
-    )  # fmt: skip
 
 
 def _age_ms(heard: HeartbeatKept, now_ms: int) -> int:

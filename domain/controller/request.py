@@ -14,12 +14,9 @@ from domain.command import TicketedCommand
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import FIT, ReplicaFigures, Standing
-from domain.controller.left_out import LeftOut
-from domain.controller.remote import LOCAL, RemoteWord
-from domain.controller.serving import UNSAID, ServingWord
+from domain.controller.health import FIT, Standing
+from domain.controller.replica_word import ReplicaWord
 from domain.event import TicketedEvent
-from domain.set_aside import NOTHING, KeptAside
 
 GROUPS_LISTED_MAX: Final = 32
 """Store groups in one answer to ListStoreGroups."""
@@ -67,29 +64,23 @@ class GroupsFound(TicketedEvent):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaHeard:
-    """Last report of a replica at the controller that leads.
+    """Last heartbeat of a replica at the controller that leads.
 
-    age_ms     milliseconds since the report; -1: its connection has ended
+    word       what it says; its figures are the last ones that it has reported
+    age_ms     milliseconds since the heartbeat; -1: its connection has ended
     alive      True: it counts as alive
     standing   judgement of the controller on its fitness to lead
-    figures    last reported health figures; None: it does not measure
-    refuses    reason why it does not follow the leader, for people; "": it follows, or tries to
-    aside      what its data directory keeps that was set aside
-    remote     LOCAL, or where it is and what it lacks
-    left_out   of a leader: the replicas that are not in sync, with what they lack
-    serving    whether it serves clients as the leader; UNSAID: it does not say
     """
 
-    report: ReplicaReport
+    word: ReplicaWord
     age_ms: int
     alive: bool
     standing: Standing = FIT
-    figures: ReplicaFigures | None = None
-    refuses: str = ""
-    aside: KeptAside = NOTHING
-    remote: RemoteWord = LOCAL
-    left_out: Sequence[LeftOut] = ()
-    serving: ServingWord = UNSAID
+
+    @property
+    def report(self) -> ReplicaReport:
+        """Its log, and what it is in the group."""
+        return self.word.report
 
 
 @dataclass(slots=True)
@@ -210,29 +201,11 @@ class HearReplica(TicketedCommand):
     """A heartbeat of a replica -> Done. Every controller keeps it for itself.
 
     timeout_ms   for how long it counts as alive; 0: as long as usual
-    figures      what it has measured since its last heartbeat; None: it does not measure
-    run          random text of its process; "": it does not say
-    refuses      why it does not follow the leader, for people; "": it does, or tries to
-    identity     identity of the store group in its data directory; "": it has none, or does not say
-    aside        what its data directory keeps that was set aside
-    parted       id of the leader that has ended its connection to this follower, until it follows again; 0: none has
-    remote       LOCAL, or where it is and what it lacks
-    left_out     of a leader: the replicas that are not in sync, with what they lack
-    serving      whether it serves clients as the leader; UNSAID: it does not say
     """
 
     group: str
-    report: ReplicaReport
+    word: ReplicaWord
     timeout_ms: int
-    figures: ReplicaFigures | None = None
-    run: str = ""
-    refuses: str = ""
-    identity: str = ""
-    aside: KeptAside = NOTHING
-    parted: int = 0
-    remote: RemoteWord = LOCAL
-    left_out: Sequence[LeftOut] = ()
-    serving: ServingWord = UNSAID
 
 
 @dataclass(slots=True)

@@ -56,6 +56,9 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ControllerFound", "strangers"): [],
     ("ControllerFound", "gateways"): [],
     ("ReplicaHeard", "refuses"): "",
+    ("ReplicaHeard", "run"): "",  # this one and the next two go with a heartbeat alone
+    ("ReplicaHeard", "identity"): "",
+    ("ReplicaHeard", "parted"): 0,
     ("Welcome", "epoch"): 0,
     ("GreetController", "level"): 0,
     ("ControllerGreeted", "level"): 0,
@@ -66,6 +69,9 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ConfirmDeliveries", "alone"): False,  # between a connection and its pump: never sent
 }
 """(class, attribute) that 44998bdc does not have -> its value when it is read from bytes of 44998bdc."""
+
+GATHERED: Final = {"HearReplica": "word", "ReplicaHeard": "word"}
+"""Class today -> its attribute that is a record of attributes which 44998bdc has in that class."""
 
 RENAMED: Final[dict[str, str]] = {"ControllerList": "ControllerBook", "continues_log": "heir_of"}
 """Name of a class, of a member of an enumeration (`Class.MEMBER`) or of an attribute today -> its name at 44998bdc."""
@@ -97,7 +103,10 @@ def shown(value: Any) -> Any:
         return {"filter": list(value.expression)}
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [shown(each) for each in value]
-    return {"of": _name(type(value).__name__), **{_name(name): shown(getattr(value, name)) for name in _names(value)}}
+    found = {"of": _name(type(value).__name__), **{_name(name): shown(getattr(value, name)) for name in _names(value)}}
+    if gathered := found.pop(GATHERED.get(type(value).__name__, ""), None):
+        found = {**gathered, **found}
+    return found
 
 
 def _name(name: str) -> str:

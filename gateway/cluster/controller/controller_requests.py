@@ -258,9 +258,12 @@ class ControllerRequests:
         if grey is None:
             return list(words)
         return [
-            replace(each, standing=grey.standing(group.name, each.report.id), figures=grey.figures(group.name, each.report.id))
+            replace(
+                each, word=each.word._replace(figures=grey.figures(group.name, each.report.id)),
+                standing=grey.standing(group.name, each.report.id),
+            )
             for each in words
-        ]
+        ]  # fmt: skip
 
     def _this(self, connection: ClientConnection, command: QueryController) -> None:
         member, own = self.member, self._founding.identity.node
@@ -288,34 +291,31 @@ class ControllerRequests:
         if connection not in self._connections:
             self._connections.add(connection)
             connection.on_close.append(partial(self._closed, connection))
-        group = None if self.member is None else self.member.groups.group(command.group)
+        word, group = command.word, None if self.member is None else self.member.groups.group(command.group)
+        number = word.report.id
         now_ms, refusal = self._now_ms(), self._is_stranger(group, command)
         if refusal is not None:
-            serves = f", which serves clients in epoch {command.serving.epoch}" if command.serving.epoch > 0 else ""
-            why = f"a heartbeat of replica {command.report.id}{serves}: {refusal.value}"
+            serves = f", which serves clients in epoch {word.serving.epoch}" if word.serving.epoch > 0 else ""
+            why = f"a heartbeat of replica {number}{serves}: {refusal.value}"
             self.strangers.refused(command.group, connection.host, why)
-        if group is None or refusal is not None or group.replica(command.report.id) is None:
+        if group is None or refusal is not None or group.replica(number) is None:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
         else:
-            is_news = command.parted or not self.heartbeats.is_alive(command.group, command.report.id, now_ms)
-            is_awaited = not group.leader and command.report.fence > 0
+            is_news = word.parted or not self.heartbeats.is_alive(command.group, number, now_ms)
+            is_awaited = not group.leader and word.report.fence > 0
             if self.elections is not None and (is_news or is_awaited):
                 self.elections.hurry()
-            self.heartbeats.heard(
-                command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses,
-                command.aside, command.parted, command.remote, command.left_out,
-                command.serving,
-            )  # fmt: skip
-            self._gateways.heard(command.group, command.serving, now_ms)
-        if self.grey is not None and command.figures is not None:
-            self.grey.heard(command.group, command.report.id, command.figures)
+            self.heartbeats.heard(command.group, word, command.timeout_ms, connection, now_ms)
+            self._gateways.heard(command.group, word.serving, now_ms)
+        if self.grey is not None and word.figures is not None:
+            self.grey.heard(command.group, number, word.figures)
         connection.answer(Done(command.ticket))
 
     def _is_stranger(self, group: StoreGroup | None, command: HearReplica) -> GroupRefusal | None:
         """Refusal of a heartbeat of another store group, or of a second process of a live replica; None: neither."""
-        if group is not None and differ(group.identity, command.identity):
+        if group is not None and differ(group.identity, command.word.identity):
             return GroupRefusal.OTHER_GROUP
-        is_second = self.heartbeats.runs_elsewhere(command.group, command.report.id, command.run, self._now_ms())
+        is_second = self.heartbeats.runs_elsewhere(command.group, command.word.report.id, command.word.run, self._now_ms())
         return GroupRefusal.RUNS_ELSEWHERE if is_second else None
 
     def _closed(self, connection: ClientConnection) -> None:

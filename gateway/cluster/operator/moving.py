@@ -102,19 +102,19 @@ def _await_member(
 
 def _obstacle(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int, seconds: float) -> _Obstacle:
     words = {each.report.id: each for each in heard}
-    word, leader = words.get(replica), words.get(group.leader)
+    last, leader = words.get(replica), words.get(group.leader)
     known = replica_of(group, replica)
     if known.learner:
         return _Obstacle("it is a learner: start it without learner and remote, then move", 0)
-    if word is None or not word.alive or word.report.member != known.member:
+    if last is None or not last.alive or last.report.member != known.member:
         return _Obstacle("the controllers do not hear it", min(UNREACHED_S, seconds))
-    if word.refuses:
-        return _Obstacle(word.refuses, 0)
-    if word.standing.fitness is Fitness.SLOW:
-        return _Obstacle(f"it is passed over, since it is slow: {word.standing.why}", 0)
+    if last.word.refuses:
+        return _Obstacle(last.word.refuses, 0)
+    if last.standing.fitness is Fitness.SLOW:
+        return _Obstacle(f"it is passed over, since it is slow: {last.standing.why}", 0)
     if leader is None or not leader.alive:
         return _Obstacle("there is no leader that could take it in", seconds)
-    said = next((each for each in leader.left_out if each.replica == replica), None)
+    said = next((each for each in leader.word.left_out if each.replica == replica), None)
     if said is None:
         return _Obstacle(f"replica {group.leader}, which leads, has not taken it in yet", seconds)
     if said.lack in (MemberLack.CONNECTION, MemberLack.PROGRESS):
@@ -128,6 +128,6 @@ def _other_member(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int
         (each.report.epoch, each.report.position, -each.report.id)
         for each in heard
         if each.alive and each.report.member in group.members and each.report.id not in (replica, group.leader)
-        and each.standing.fitness is Fitness.FIT and not each.refuses
+        and each.standing.fitness is Fitness.FIT and not each.word.refuses
     ]  # fmt: skip
     return -max(found)[2] if found else 0

@@ -156,11 +156,10 @@ def promote(
 def remote_lines(heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
     """What a remote replica has said that it lacks."""
     return [
-        f"  replica {replica} is in {each.remote.place}: the last word of its leader came "
-        f"{each.remote.quiet_ms / 1_000:,.1f} s ago; of what was confirmed then it lacks {each.remote.lag_bytes:,} bytes, and "
-        "it lacks all that was acknowledged since"
-        for each in heard
-        if each.report.id == replica and each.remote.place
+        f"  replica {replica} is in {remote.place}: the last word of its leader came {remote.quiet_ms / 1_000:,.1f} s ago; of "
+        f"what was confirmed then it lacks {remote.lag_bytes:,} bytes, and it lacks all that was acknowledged since"
+        for remote in [each.word.remote for each in heard if each.report.id == replica]
+        if remote.place
     ]
 
 

@@ -67,9 +67,12 @@ def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> li
         ]  # fmt: skip
         found += _silent(group, alive)
         slow = {each.report.id for each in heard if each.standing.fitness is Fitness.SLOW}
-        refuses = {each.report.id: each.refuses for each in heard if each.alive and each.refuses}
+        refuses = {each.report.id: each.word.refuses for each in heard if each.alive and each.word.refuses}
         by_leader = {
-            each.replica: each.why for word in heard if word.alive and word.report.id == group.leader for each in word.left_out
+            each.replica: each.why
+            for said in heard
+            if said.alive and said.report.id == group.leader
+            for each in said.word.left_out
         }
         for replica in group.replicas:
             if not replica.learner and not group.is_in_sync(replica) and not group.is_forgotten:
@@ -84,7 +87,7 @@ def _serving(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> Iterable[str]:
     whether they do."""
     leads = f"replica {group.leader} leads in epoch {group.leader_epoch}" if group.leader else "nobody leads"
     for each in heard:
-        number, word = each.report.id, each.serving
+        number, word = each.report.id, each.word.serving
         serves = word.epoch > 0 and (number, word.epoch) != (group.leader, group.leader_epoch)
         if each.alive and serves:
             yield (
@@ -213,10 +216,10 @@ def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard], found:
 def aside_lines(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> list[str]:
     """What the replicas of a group keep that was set aside, a line for each."""
     return [
-        f"replica {each.report.id} at {group.address(each.report.id)} keeps {_bytes(each.aside.size)} in {each.aside.folders} "
-        "folders that were set aside: headgate set-aside list DIR there"
+        f"replica {each.report.id} at {group.address(each.report.id)} keeps {_bytes(each.word.aside.size)} in "
+        f"{each.word.aside.folders} folders that were set aside: headgate set-aside list DIR there"
         for each in heard
-        if each.aside.folders
+        if each.word.aside.folders
     ]
 
 
@@ -264,25 +267,25 @@ def end_of_leader(group: StoreGroup, heard: Iterable[ReplicaHeard]) -> int:
     return next((each.report.position for each in heard if each.report.id == group.leader), UNKNOWN)
 
 
-def _replica(group: StoreGroup, replica: StoreReplica, word: ReplicaHeard | None, end: int) -> tuple[str, ...]:
-    fresh = word is not None and word.report.incarnation == replica.incarnation
-    epoch = word.report.epoch if word is not None and fresh else replica.epoch
-    position = word.report.position if word is not None and fresh else replica.position
+def _replica(group: StoreGroup, replica: StoreReplica, last: ReplicaHeard | None, end: int) -> tuple[str, ...]:
+    fresh = last is not None and last.report.incarnation == replica.incarnation
+    epoch = last.report.epoch if last is not None and fresh else replica.epoch
+    position = last.report.position if last is not None and fresh else replica.position
     role = "leads" if replica.id == group.leader else ("learns" if replica.learner else "follows")
-    if word is not None and word.remote.place and replica.learner:
-        role = f"remote: {word.remote.place}"
+    if last is not None and last.word.remote.place and replica.learner:
+        role = f"remote: {last.word.remote.place}"
     return (
         str(replica.id),
         replica.address,
-        "alive" if word is not None and word.alive else "dead",
+        "alive" if last is not None and last.alive else "dead",
         role,
         "yes" if group.is_in_sync(replica) else "no",
         _number(epoch),
         _number(position),
         _bytes(max(end - position, 0)) if UNKNOWN not in (end, position) else "?",
-        "never" if word is None else (f"{word.age_ms:,} ms ago" if word.age_ms >= 0 else "connection lost"),
+        "never" if last is None else (f"{last.age_ms:,} ms ago" if last.age_ms >= 0 else "connection lost"),
         replica.incarnation[:INCARNATION_SHOWN] or "none",
-        "?" if word is None else _MAY_LEAD[word.standing.fitness],
+        "?" if last is None else _MAY_LEAD[last.standing.fitness],
     )
 
 

@@ -11,16 +11,13 @@ from typing import Final, NamedTuple, final
 from domain.address import endpoint_of, endpoint_text
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
-from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import Fitness, ReplicaFigures
-from domain.controller.left_out import LeftOut
-from domain.controller.remote import LOCAL, RemoteWord
+from domain.controller.group import StoreGroup
+from domain.controller.health import Fitness
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ReplicaHeard
-from domain.controller.serving import UNSAID, ServingWord
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Timer
-from domain.set_aside import NOTHING, KeptAside
 from gateway.cluster.replica.identity import KnownControllers
 from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.link.link import AnswerBack, RemotingLink
@@ -52,20 +49,12 @@ class GroupListener:
 
     changed   called with the store group, whenever a controller reports how it is
     slow      called with the ids of the slow replicas of the group, as often as the controller that leads reports them
-    measure   what this replica has measured since it was last called, for its heartbeats
-    aside     what its data directory keeps that was set aside
-    remote    where it is and what it lacks, LOCAL: it is no remote replica
-    left_out  of a leader: the replicas that are not in sync, with what they lack
-    serving   whether it serves clients as the leader
+    word      what it says in its next heartbeat, once it is registered; GroupControllers adds the rest
     """
 
     changed: Callable[[StoreGroup], None]
     slow: Callable[[frozenset[int]], None]
-    measure: Callable[[], ReplicaFigures | None]
-    aside: Callable[[], KeptAside]
-    remote: Callable[[], RemoteWord]
-    left_out: Callable[[], tuple[LeftOut, ...]]
-    serving: Callable[[], ServingWord]
+    word: Callable[[], ReplicaWord]
 
 
 class GroupWord(NamedTuple):
@@ -112,7 +101,6 @@ class GroupControllers:
         self._leads = 0
         self._answering: set[tuple[str, int]] = set()
         self._address = ""
-        self._report: Callable[[], ReplicaReport] | None = None
         self._listener: GroupListener | None = None
         self._beats: Timer | None = None
         self._polls: Timer | None = None
@@ -130,10 +118,9 @@ class GroupControllers:
         """From now on report to a replica whose log is open."""
         self._listener = listener
 
-    def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
-        """Start heartbeats with `report()` of the replica at `address`, and periodic queries of the group."""
+    def begin(self, address: str) -> None:
+        """Start heartbeats of the attached replica, which is at `address`, and periodic queries of the group."""
         self._address = address
-        self._report = report
         self._beat()
         self._poll()
 
@@ -274,17 +261,11 @@ class GroupControllers:
             self.report_soon()
 
     def _beat(self) -> None:
-        if self._closed or self._report is None:
+        if self._closed or self._listener is None:
             return
         self._beats = self._after(BEAT_MS, self._beat)
-        report, listener = self._report(), self._listener
-        figures, aside = (None, NOTHING) if listener is None else (listener.measure(), listener.aside())
-        fields = asking.heartbeat(
-            self._cluster, self._group, self._address, report, ALIVE_MS, figures, self._run, self.refuses, self.identity,
-            aside, self._parted, LOCAL if listener is None else listener.remote(),
-            () if listener is None else listener.left_out(),
-            UNSAID if listener is None else listener.serving(),
-        )  # fmt: skip
+        word = self._listener.word()._replace(run=self._run, refuses=self.refuses, identity=self.identity, parted=self._parted)
+        fields = asking.heartbeat(self._cluster, self._group, self._address, word, ALIVE_MS)
         for link in self._links:
             if not link.in_flight:
                 link.ask(Request(codes.BROKER_HEARTBEAT, fields), lambda _: None, ANSWER_MS)

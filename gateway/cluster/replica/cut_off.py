@@ -74,7 +74,7 @@ class CutOff:
         registered = {each.member for each in group.replicas if not each.learner and each.id != own}
         alive = [
             each for each in self._controllers.newest.replicas
-            if each.alive and not each.refuses and each.report.member in registered
+            if each.alive and not each.word.refuses and each.report.member in registered
         ]  # fmt: skip
         if not self._leading.review.absent or len(alive) < group.min_in_sync:
             return 0

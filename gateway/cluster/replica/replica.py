@@ -14,10 +14,10 @@ from typing import Final, final
 
 from domain.admin.replica import ReplicaState
 from domain.controller.answer import GroupRefusal
-from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import ReplicaFigures
+from domain.controller.group import StoreGroup
 from domain.controller.left_out import LeftOut
 from domain.controller.remote import RemoteWord
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.serving import SERVES_NOBODY, ServingWord
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
@@ -124,12 +124,7 @@ class ReplicaTerm:
 
     def start(self) -> None:
         """Register, then follow or lead as the controllers decide."""
-        place = self._place
-        self._controllers.attach(
-            GroupListener(
-                self.heard, self._told_slow, self._measure, place.aside, self._remote, self._left_out, self._serving
-            )
-        )  # fmt: skip
+        self._controllers.attach(GroupListener(self.heard, self._told_slow, self._word))
         if facts_of(self._follower).epoch > 0:  # a log without records of an election is of no group
             self._controllers.identity = self._place.identity.group
         self.meter.start()
@@ -212,11 +207,18 @@ class ReplicaTerm:
         self.why = ""
         self._state = self._following
         if first:
-            self._controllers.begin(self._place.address, self._report)
+            self._controllers.begin(self._place.address)
         self.heard(group)
 
-    def _report(self) -> ReplicaReport:
-        return replace(self._owner.facts().report(self.own), seen=self._place.identity.seen)
+    def _word(self) -> ReplicaWord:
+        """What this replica says in its next heartbeat."""
+        led, place, report = self._led, self._place, self._owner.facts().report(self.own)
+        serving = SERVES_NOBODY if self._served is None or led is None else self._served._replace(epoch=self.epoch)
+        return ReplicaWord(
+            replace(report, seen=place.identity.seen), self._owner.measure(), aside=place.aside(),
+            remote=self._following.remote() if led is None else RemoteWord(place.remote), left_out=self._left_out(),
+            serving=serving,
+        )  # fmt: skip
 
     def _keep_identity(self, group: StoreGroup) -> None:
         """Note of which store group the log is, and its newest state. A later report of the group tries again when the disk
@@ -311,18 +313,9 @@ class ReplicaTerm:
         if self._led is not None:
             self._led.heard_slow(slow)
 
-    def _remote(self) -> RemoteWord:
-        return self._following.remote() if self._led is None else RemoteWord(self._place.remote)
-
     def _left_out(self) -> tuple[LeftOut, ...]:
         led = self.leading
         return () if led is None else led.review.left_out(self._clock.monotonic_ns(), led.written, led.synced)
-
-    def _serving(self) -> ServingWord:
-        return SERVES_NOBODY if self._served is None or self._led is None else self._served._replace(epoch=self.epoch)
-
-    def _measure(self) -> ReplicaFigures:
-        return self._owner.measure()
 
     # Questions of the node, of tools and of other replicas
 

@@ -9,13 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
-from domain.controller.group import NOTHING_SEEN, UNKNOWN, ReplicaReport, StoreGroup
-from domain.controller.health import ReplicaFigures
-from domain.controller.left_out import LeftOut
-from domain.controller.remote import LOCAL, RemoteWord
+from domain.controller.group import NOTHING_SEEN, UNKNOWN, StoreGroup
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ControllerFound, GatewayMissed, ReplicaHeard, StrangerSeen
-from domain.controller.serving import UNSAID, ServingWord
-from domain.set_aside import NOTHING, KeptAside
 from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
 from protocols.remoting.controller.heartbeat import (
@@ -108,13 +104,9 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
     return frame.remark or name if name else None
 
 
-def heartbeat(
-    cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
-    run: str = "", refuses: str = "", identity: str = "", aside: KeptAside = NOTHING, parted: int = 0,
-    remote: RemoteWord = LOCAL, left_out: Sequence[LeftOut] = (), serving: ServingWord = UNSAID,
-) -> Mapping[str, str]:  # fmt: skip
-    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. The last
-    eight as in HearReplica."""
+def heartbeat(cluster: str, group: str, address: str, word: ReplicaWord, timeout_ms: int) -> Mapping[str, str]:
+    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each."""
+    report, figures, run, refuses, identity, aside, parted, remote, left_out, serving = word
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))

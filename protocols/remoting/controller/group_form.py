@@ -21,6 +21,7 @@ from domain.controller.group import (
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import RemoteWord
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ReplicaHeard
 from domain.controller.serving import GATEWAYS_SAID_MAX, UNSAID, GatewayWord, ServingWord
 from domain.set_aside import NOTHING, KeptAside
@@ -72,7 +73,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
         **({"groupIdentity": replica.identity} if replica.identity else {}),
     }
     if heard is not None:
-        said = heard.report
+        said, word = heard.report, heard.word
         words: dict[str, object] = {
             "incarnation": said.incarnation,
             "epoch": said.epoch,
@@ -82,19 +83,19 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "alive": heard.alive,
             "fitness": heard.standing.fitness.name,
             "why": heard.standing.why,
-            "refuses": heard.refuses,
-            **({"setAside": list(heard.aside)} if heard.aside.folders else {}),
-            **({"remote": heard.remote._asdict()} if heard.remote.place else {}),
+            "refuses": word.refuses,
+            **({"setAside": list(word.aside)} if word.aside.folders else {}),
+            **({"remote": word.remote._asdict()} if word.remote.place else {}),
             **({_SEEN: list(said.seen)} if said.seen != NOTHING_SEEN else {}),
             **(
-                {_LEFT_OUT: [[each.replica, each.lack.name, each.lacks_bytes] for each in heard.left_out]}
-                if heard.left_out
+                {_LEFT_OUT: [[each.replica, each.lack.name, each.lacks_bytes] for each in word.left_out]}
+                if word.left_out
                 else {}
             ),
-            **({"serving": _serving(heard.serving)} if heard.serving.epoch != UNKNOWN else {}),
+            **({"serving": _serving(word.serving)} if word.serving.epoch != UNKNOWN else {}),
         }
-        if heard.figures is not None:
-            words["figures"] = list(heard.figures[:_FIGURES])
+        if word.figures is not None:
+            words["figures"] = list(word.figures[:_FIGURES])
         found[_HEARD] = words
     return found
 
@@ -163,12 +164,12 @@ def _read_heard(found: Bean) -> ReplicaHeard:
         bean.number(said, "priority", PRIORITY_LAST),
         seen=_read_seen(said.get(_SEEN)),
     )
-    return ReplicaHeard(
-        report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
-        _read_figures(said.get("figures")), bean.text(said, "refuses"), _read_aside(said.get("setAside")),
-        _read_remote(bean.table(said, "remote")), _read_left_out(said.get(_LEFT_OUT, [])),
-        _read_serving(bean.table(said, "serving")),
+    word = ReplicaWord(
+        report, _read_figures(said.get("figures")), refuses=bean.text(said, "refuses"), aside=_read_aside(said.get("setAside")),
+        remote=_read_remote(bean.table(said, "remote")), left_out=_read_left_out(said.get(_LEFT_OUT, [])),
+        serving=_read_serving(bean.table(said, "serving")),
     )  # fmt: skip
+    return ReplicaHeard(word, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said))
 
 
 def _pair(found: object, what: str) -> list[int]:

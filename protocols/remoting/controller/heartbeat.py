@@ -21,6 +21,7 @@ from domain.controller.group import (
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, PLACE_CHARS_MAX, RemoteWord
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import HearReplica
 from domain.controller.serving import (
     GATEWAY_CHARS_MAX,
@@ -84,13 +85,11 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     run, refuses, identity = args.text("run", ""), args.text("refuses", ""), args.text("groupIdentity", "")
     if max(len(run.encode()), len(identity.encode())) > TEXT_BYTES_MAX:
         raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"a run or an identity of more than {TEXT_BYTES_MAX} bytes")
-    heard = HearReplica(
-        Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX], identity,
-        _aside(args.text("setAside", "")), max(_within(args, "parted", 0), 0),
-        _remote(args.text(REMOTE, "")), _left_out(args.text(LEFT_OUT, "")),
-        _serving(args),
+    word = ReplicaWord(
+        report, figures, run, refuses[:REFUSES_CHARS_MAX], identity, _aside(args.text("setAside", "")),
+        max(_within(args, "parted", 0), 0), _remote(args.text(REMOTE, "")), _left_out(args.text(LEFT_OUT, "")), _serving(args),
     )  # fmt: skip
-    return (heard,)
+    return (HearReplica(Ticket(frame, _heard), args.text("brokerName"), word, timeout_ms),)
 
 
 def _figures(args: Arguments) -> ReplicaFigures:

@@ -12,6 +12,7 @@ from controller.groups.replica_reports import informed, refused
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet, CleanReplicas, ElectLeader, RegisterReplica, SetAcks, SetMinInSync
 from domain.controller.group import ReplicaReport
+from domain.controller.replica_word import ReplicaWord
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, members, says, start
 
 
@@ -125,10 +126,10 @@ def test_acks_is_from_min_in_sync_to_the_number_of_replicas() -> None:
 def test_a_replica_of_a_version_before_has_no_fence_and_refuses_acks() -> None:
     groups, heartbeats = led((1, 2, 3)), Heartbeats(0)
     for number, fence in ((1, 0), (2, -1)):
-        heartbeats.heard(NAME, replace(says(number), fence=fence), 0, object(), 0)
+        heartbeats.heard(NAME, ReplicaWord(replace(says(number), fence=fence)), 0, object(), 0)
     change = SetAcks(NAME, 2)
     assert refused(change, group_of(groups), heartbeats, 1) is GroupRefusal.OLD_VERSION
-    heartbeats.heard(NAME, replace(says(2), fence=0), 0, object(), 1)
+    heartbeats.heard(NAME, ReplicaWord(replace(says(2), fence=0)), 0, object(), 1)
     assert refused(change, group_of(groups), heartbeats, 1) is None
 
 
@@ -136,7 +137,7 @@ def test_a_report_counts_for_the_epoch_in_which_it_was_fenced() -> None:
     groups, heartbeats = with_acks(), Heartbeats(0)
     assert elect(groups, says(2), says(3)) is None
     for number, fence in ((1, 0), (2, 2), (3, 1)):
-        heartbeats.heard(NAME, replace(says(number), fence=fence), 0, object(), 0)
+        heartbeats.heard(NAME, ReplicaWord(replace(says(number), fence=fence)), 0, object(), 0)
     found = informed(ElectLeader(NAME), group_of(groups), heartbeats, 1)
     assert isinstance(found, ElectLeader)
     assert (found.leader_epoch, found.fenced) == (2, (2,))

@@ -34,7 +34,7 @@ class Desk:
 
     def serve(self, command: Command, connection: object) -> Event:
         if isinstance(command, HearReplica):
-            self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self.now_ms)
+            self.heartbeats.heard(command.group, command.word, command.timeout_ms, connection, self.now_ms)
             return Done(command.ticket)
         if isinstance(command, QueryGroups):
             known = [each for each in map(self.groups.group, command.groups) if each is not None]

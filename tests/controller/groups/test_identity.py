@@ -14,6 +14,7 @@ from controller.groups.replica_reports import informed, refused
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ApplyId, ElectLeader, FoundGroup, RecoverGroup, RegisterReplica
 from domain.controller.group import EPOCH_SAID_MAX, NOTHING_SEEN, StateSeen
+from domain.controller.replica_word import ReplicaWord
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, registered, says, start
 
 OURS, FRESH, THEIRS = "6f757273", "6672657368", "746865697273"
@@ -105,8 +106,8 @@ def test_a_recovery_keeps_the_identity() -> None:
 def test_controllers_of_an_older_copy_give_no_epoch_again(how: str) -> None:
     """The copy knows epoch 1; replica 2 has records of epoch 7, which was given after the copy was made."""
     groups, beats = named(), Heartbeats(0)
-    beats.heard(NAME, says(1, 1), 3_000, "a", 1)
-    beats.heard(NAME, says(2, 7 if how == "reported" else 1), 3_000, "b", 1)
+    beats.heard(NAME, ReplicaWord(says(1, 1)), 3_000, "a", 1)
+    beats.heard(NAME, ReplicaWord(says(2, 7 if how == "reported" else 1)), 3_000, "b", 1)
     if how == "registered":
         assert groups.apply(register(2, OURS, epoch=7)).refusal is None
     beats.closed("a", 2)
@@ -139,7 +140,7 @@ def _left_out(seen: StateSeen) -> tuple[StoreGroups, Heartbeats]:
     assert groups.apply(register(3, OURS)).refusal is None
     for number in (1, 2, 3):
         report = replace(says(number, 1), seen=NOTHING_SEEN if number == 2 else seen)
-        beats.heard(NAME, report, 3_000, f"of {number}", 1)
+        beats.heard(NAME, ReplicaWord(report), 3_000, f"of {number}", 1)
     return groups, beats
 
 

@@ -12,6 +12,7 @@ from controller.groups.replica_reports import refused
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet, ElectLeader, SetMinInSync
 from domain.controller.group import SetMember
+from domain.controller.replica_word import ReplicaWord
 from tests.controller.groups.sample import NAME, group_of, led, member, members, registered, says, start
 
 GROW = AlterSet(NAME, 1, 1, 2, members(1, 2, 3))
@@ -93,9 +94,9 @@ def test_a_leader_that_has_not_heard_of_min_in_sync_does_not_shrink_the_set_belo
     """An operator raises it, and a follower is lost at once. The answer has the group, which the leader reviews again."""
     groups, heartbeats = led((1, 2), replicas=2), Heartbeats(0)
     shrink = AlterSet(NAME, 1, 1, 2, members(1))
-    heartbeats.heard(NAME, replace(says(1), fence=0), 0, object(), 0)
+    heartbeats.heard(NAME, ReplicaWord(replace(says(1), fence=0)), 0, object(), 0)
     assert refused(shrink, group_of(groups), heartbeats, 1) is None
     assert groups.apply(SetMinInSync(NAME, 2)).refusal is None
     assert refused(shrink, group_of(groups), heartbeats, 1) is GroupRefusal.OLD_SET_EPOCH
-    heartbeats.heard(NAME, says(1), 0, object(), 1)
+    heartbeats.heard(NAME, ReplicaWord(says(1)), 0, object(), 1)
     assert refused(shrink, group_of(groups), heartbeats, 2) is None, "a leader of a version before would ask without end"

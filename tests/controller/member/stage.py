@@ -14,6 +14,7 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import ReplicaReport
 from domain.controller.peer import LEVEL
+from domain.controller.replica_word import ReplicaWord
 from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import CLUSTER, NAME, incarnation, says
 from tests.controller.raft.memory_storage import MemoryStorage
@@ -165,7 +166,7 @@ class Stage:
         """All controllers hear these replicas, which count as alive for two seconds."""
         for node in self.nodes.values():
             for report in reports:
-                node.heartbeats.heard(NAME, report, 2_000, report.id, self.clock.monotonic_ns() // MILLISECOND_NS)
+                node.heartbeats.heard(NAME, ReplicaWord(report), 2_000, report.id, self.clock.monotonic_ns() // MILLISECOND_NS)
 
     def beat(self, *reports: ReplicaReport, until: Callable[[], bool], most_ms: int = 30_000) -> None:
         """Replicas send heartbeats each second until something holds."""

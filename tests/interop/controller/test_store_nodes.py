@@ -12,6 +12,7 @@ import pytest
 
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup
+from domain.controller.replica_word import ReplicaWord
 from gateway.client.link import Link
 from gateway.cluster.operator.controllers import ClusterControllers
 from protocols.remoting import codes
@@ -40,7 +41,9 @@ class Replica:
     def beat(self, position: int) -> None:
         report = ReplicaReport(self.number, f"log-{self.number}", 0, position)
         for link in self.links:
-            link.ask([(codes.BROKER_HEARTBEAT, asking.heartbeat(CLUSTER, NAME, self.address, report, 20_000), b"")])
+            link.ask(
+                [(codes.BROKER_HEARTBEAT, asking.heartbeat(CLUSTER, NAME, self.address, ReplicaWord(report), 20_000), b"")]
+            )
 
     def die(self) -> None:
         for link in self.links:

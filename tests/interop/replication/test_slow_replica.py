@@ -104,7 +104,7 @@ def await_move(group: StoreGroupNodes, source: int, load: Load, figure: str) -> 
 def await_ordinary(group: StoreGroupNodes) -> None:
     """Wait until the replicas have said often enough how they are."""
     group.await_members(1, 2, 3)
-    until(lambda: all(each.figures is not None for each in group_of(group)[1]), "the replicas say how they are")
+    until(lambda: all(each.word.figures is not None for each in group_of(group)[1]), "the replicas say how they are")
     time.sleep(8)
 
 

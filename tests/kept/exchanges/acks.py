@@ -8,6 +8,7 @@ from functools import partial
 from controller.groups import command as group_command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, SetAcks
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import GroupChanged, StoreGroupsListed
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form
@@ -28,7 +29,10 @@ def _heartbeat(fence: int) -> Exchange:
     report = replace(REPORTS[0], fence=fence)
     return request(
         READERS,
-        asked(codes.BROKER_HEARTBEAT, asking.heartbeat("main", "broker-a", "10.0.0.1:10912", report, 3_000, None, "run-2")),
+        asked(
+            codes.BROKER_HEARTBEAT,
+            asking.heartbeat("main", "broker-a", "10.0.0.1:10912", ReplicaWord(report, run="run-2"), 3_000),
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.controller_list import ControllersChanged
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.peer import ControllerGreeted
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ControllerFound, ControllersFound, GroupChanged, ReplicaHeard, StoreGroupsListed
 from domain.event import Done
 from gateway.link.request import Request
@@ -22,11 +24,11 @@ from tests.kept.exchanges.raft import CHANGES, GROUP, REPORTS
 
 FIGURES = ReplicaFigures(1_200, 3_400, 5_600, 2, 1_700_000_000_000, 500, ((2, 3_400), (3, 90)))
 HEARD = (
-    ReplicaHeard(REPORTS[0], 120, True, Standing(Fitness.SLOW, "its syncs take 1.2 s"), FIGURES),
-    ReplicaHeard(REPORTS[1], -1, False),
+    ReplicaHeard(ReplicaWord(REPORTS[0], figures=FIGURES), 120, True, Standing(Fitness.SLOW, "its syncs take 1.2 s")),
+    ReplicaHeard(ReplicaWord(REPORTS[1]), -1, False),
 )
 GREETING = {"node": "11", "founders": "11,12,13", "book": "10.0.2.1:9878,10.0.2.2:9878"}
-HEARTBEAT = asking.heartbeat("main", "broker-a", "10.0.0.1:10912", REPORTS[0], 3_000, FIGURES)
+HEARTBEAT = asking.heartbeat("main", "broker-a", "10.0.0.1:10912", ReplicaWord(REPORTS[0], figures=FIGURES), 3_000)
 CONTROLLER = ControllerFound(
     None,
     11,
@@ -40,6 +42,11 @@ CONTROLLER = ControllerFound(
     ["10.0.2.1:9878"],
     "adds 10.0.2.4:9878",
 )
+
+
+def heard(which: int, **words: Any) -> ReplicaHeard:
+    """One of HEARD that says these words, too."""
+    return replace(HEARD[which], word=HEARD[which].word._replace(**words))
 
 
 def asked(code: int, fields: Mapping[str, str], body: bytes = b"", oneway: bool = False) -> Callable[[], bytes]:
@@ -84,7 +91,7 @@ CONTROLLERS: Exchanges = {
     "heartbeat of a replica": request(READERS, BEAT),
     "heartbeat without figures": request(
         READERS,
-        asked(codes.BROKER_HEARTBEAT, asking.heartbeat("main", "broker-a", "10.0.0.2:10912", REPORTS[1], 3_000)),
+        asked(codes.BROKER_HEARTBEAT, asking.heartbeat("main", "broker-a", "10.0.0.2:10912", ReplicaWord(REPORTS[1]), 3_000)),
     ),
     "answer to a heartbeat": answer(READERS, BEAT, Done(None), fields_of),
     "list": request(READERS, LIST),

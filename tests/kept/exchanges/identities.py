@@ -8,6 +8,7 @@ from functools import partial
 from controller.groups import command as group_command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ElectLeader
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import GroupChanged, StoreGroupsListed
 from domain.replication.message import Era, FollowAccepted, FollowRefusal, FollowRefused
 from protocols.remoting import codes
@@ -23,15 +24,13 @@ from tests.kept.exchanges.since import FOUND, REFUSES, REGISTER, RUNNING
 IDENTITY = "00112233445566778899aabbccddeeff"
 NAMED = replace(RUNNING, identity=IDENTITY, replicas=(replace(RUNNING.replicas[0], identity=IDENTITY), *RUNNING.replicas[1:]))
 REGISTER_NAMED = replace(REGISTER, identity=IDENTITY)
+WORD = ReplicaWord(REPORTS[0], FIGURES, "run-2", identity=IDENTITY)
 ERAS = (Era(3, 0), Era(5, 700, 77), Era(6, 800, (1 << 63) - 1))
 
 IDENTITIES: Exchanges = {
     "heartbeat with an identity": request(
         READERS,
-        asked(
-            codes.BROKER_HEARTBEAT,
-            asking.heartbeat("main", "broker-a", "10.0.0.1:10912", REPORTS[0], 3_000, FIGURES, "run-2", "", IDENTITY),
-        ),
+        asked(codes.BROKER_HEARTBEAT, asking.heartbeat("main", "broker-a", "10.0.0.1:10912", WORD, 3_000)),
     ),
     "change: register with an identity": request(
         READERS,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ControllerFound, GatewayMissed, StoreGroupsListed, StrangerSeen
 from domain.controller.serving import SERVES_NOBODY, GatewayWord, ServingWord
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from protocols.remoting.controller.dispatch import READERS
-from tests.kept.exchanges.controllers import ASK, CONTROLLER, HEARD, LIST, asked
+from tests.kept.exchanges.controllers import ASK, CONTROLLER, HEARD, LIST, asked, heard
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, request
 from tests.kept.exchanges.raft import GROUP, REPORTS
 
@@ -22,7 +23,7 @@ TELLS: ControllerFound = replace(
 
 
 def _beat(word: ServingWord) -> Exchange:
-    fields = asking.heartbeat("main", "broker-a", "10.0.0.1:10912", REPORTS[0], 3_000, None, "run-2", serving=word)
+    fields = asking.heartbeat("main", "broker-a", "10.0.0.1:10912", ReplicaWord(REPORTS[0], run="run-2", serving=word), 3_000)
     return request(READERS, asked(codes.BROKER_HEARTBEAT, fields))
 
 
@@ -30,7 +31,7 @@ SERVING: Exchanges = {
     "heartbeat of a leader": _beat(LEADS),
     "heartbeat of one that serves nobody": _beat(SERVES_NOBODY),
     "list with a leader": answer(
-        READERS, LIST, StoreGroupsListed(None, None, [(GROUP, (HEARD[1], replace(HEARD[0], serving=LEADS)))]), asking.listed
+        READERS, LIST, StoreGroupsListed(None, None, [(GROUP, (HEARD[1], heard(0, serving=LEADS)))]), asking.listed
     ),
     "query of a replica": request(
         READERS, asked(codes.LIST_STORE_GROUPS, {}, asking.listing("", ("broker-a",), "00ff"))

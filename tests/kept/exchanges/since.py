@@ -9,13 +9,14 @@ from controller.groups import command as group_command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import FoundGroup, RegisterReplica
 from domain.controller.peer import ControllerGreeted
-from domain.controller.request import GroupChanged, ReplicaHeard, StoreGroupsListed
+from domain.controller.replica_word import ReplicaWord
+from domain.controller.request import GroupChanged, StoreGroupsListed
 from domain.replication.message import FollowAccepted, FollowRefusal, FollowRefused
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, peer
 from protocols.remoting.controller.dispatch import READERS
 from protocols.remoting.nodes.replication.dispatch import READERS as REPLICA_READERS
-from tests.kept.exchanges.controllers import CONTROLLERS, FIGURES, GREET, HEARD, LIST, asked, fields_of
+from tests.kept.exchanges.controllers import CONTROLLERS, FIGURES, GREET, LIST, asked, fields_of, heard
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, request
 from tests.kept.exchanges.raft import BOOK, GROUP, REPORTS, snapshot_exchange, state
 from tests.kept.exchanges.replication import FOLLOW, answered, follow
@@ -28,7 +29,8 @@ REGISTER = RegisterReplica(
 )
 FOUND = FoundGroup("broker-a", 2, REPORTS)
 RUNNING = replace(GROUP, replicas=(replace(GROUP.replicas[0], run="run-2"), *GROUP.replicas[1:]))
-REFUSES = (ReplicaHeard(HEARD[0].report, 120, True, HEARD[0].standing, FIGURES, "its log is of another history"),)
+WORD = ReplicaWord(REPORTS[0], FIGURES, "run-2", "another history")
+REFUSES = (heard(0, refuses="its log is of another history"),)
 
 
 def _change(change: RegisterReplica | FoundGroup) -> Exchange:
@@ -46,10 +48,7 @@ SINCE: Exchanges = {
     ),
     "heartbeat with a run": request(
         READERS,
-        asked(
-            codes.BROKER_HEARTBEAT,
-            asking.heartbeat("main", "broker-a", "10.0.0.1:10912", REPORTS[0], 3_000, FIGURES, "run-2", "another history"),
-        ),
+        asked(codes.BROKER_HEARTBEAT, asking.heartbeat("main", "broker-a", "10.0.0.1:10912", WORD, 3_000)),
     ),
     "change: register with a run": _change(REGISTER),
     "change: found": _change(FOUND),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from domain.controller.replica_word import ReplicaWord
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from protocols.remoting.controller.dispatch import READERS
@@ -14,7 +15,7 @@ WITNESSES: Exchanges = {
         READERS,
         asked(
             codes.BROKER_HEARTBEAT,
-            asking.heartbeat("main", "broker-a", "10.0.0.1:10912", REPORTS[0], 3_000, None, "run-2", parted=3),
+            asking.heartbeat("main", "broker-a", "10.0.0.1:10912", ReplicaWord(REPORTS[0], run="run-2", parted=3), 3_000),
         ),
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.controller.group import StoreGroup
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import HearReplica
 from tests.controller.groups.sample import NAME, says
 from tests.gateway.cluster.controller.test_controller_requests import Broker, World
@@ -52,4 +53,4 @@ class Beating(World):
 
     def heartbeat(self, replica: int, parted: int = 0) -> None:
         """One heartbeat of a replica."""
-        self.brokers[replica].ask(HearReplica(0, NAME, says(replica), ALIVE_MS, parted=parted))
+        self.brokers[replica].ask(HearReplica(0, NAME, ReplicaWord(says(replica), parted=parted), ALIVE_MS))

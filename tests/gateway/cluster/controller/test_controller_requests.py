@@ -30,6 +30,7 @@ from domain.controller.change import (
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.peer import ACKS_LEVEL, LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
     GROUPS_LISTED_MAX,
     ChangeControllerSettings,
@@ -145,7 +146,7 @@ def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_o
 
 
 def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World, broker: Broker) -> None:
-    broker.ask(HearReplica(1, NAME, says(1), 0))
+    broker.ask(HearReplica(1, NAME, ReplicaWord(says(1)), 0))
     assert broker.take() == Done(1)
     broker.ask(ChangeGroup(2, SetMinInSync(NAME, 2)))
     world.clock.run_for(100)
@@ -190,7 +191,7 @@ def test_groups_are_listed_with_what_was_heard_of_their_replicas(world: World, b
         broker.ask(ChangeGroup(1, ApplyId(f"group-{number:03}", CLUSTER, 1, "node-1", "h1:10911")))
         world.clock.run_for(100)
         broker.take()
-    broker.ask(HearReplica(1, NAME, says(2), 0))
+    broker.ask(HearReplica(1, NAME, ReplicaWord(says(2)), 0))
     broker.take()
     world.clock.run_for(300)
     broker.ask(ListStoreGroups(2))
@@ -234,7 +235,7 @@ def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> N
     assert world.requests.member is not None
     (group,) = world.requests.member.groups
     for broker, replica in ((first, 1), (second, 2)):
-        broker.ask(HearReplica(1, NAME, says(replica), 0))
+        broker.ask(HearReplica(1, NAME, ReplicaWord(says(replica)), 0))
         broker.take()
     second.ask(ChangeGroup(2, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2))))
     world.clock.run_for(1_000)
@@ -244,7 +245,7 @@ def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> N
         second.ask(ChangeGroup(3, RegisterReplica(NAME, CLUSTER, 1, "h1:10911", "log-1-2")))
     else:
         first.connection.end()
-        second.ask(HearReplica(4, NAME, says(2), 0, parted=1))
+        second.ask(HearReplica(4, NAME, ReplicaWord(says(2), parted=1), 0))
     world.clock.run_until(lambda: any(isinstance(each, LeaderChanged) for each in second.recorded), 5_000)
     assert second.recorded[-1].group.leader == 2  # type: ignore[attr-defined]
     took_ms = (world.clock.monotonic_ns() - began) / 1_000_000
@@ -253,7 +254,7 @@ def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> N
 
 def test_an_operators_recovery_is_told_to_the_replicas_and_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     third = world.broker()
-    third.ask(HearReplica(1, NAME, says(3), 0))
+    third.ask(HearReplica(1, NAME, ReplicaWord(says(3)), 0))
     third.take()
     assert world.requests.member is not None
     (group,) = world.requests.member.groups
@@ -272,9 +273,9 @@ def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> N
     group = next(iter(world.requests.member.groups)) if world.requests.member is not None else None
     assert group is not None
     for broker, replica in ((first, 1), (second, 2)):
-        broker.ask(HearReplica(1, NAME, says(replica), 0))
+        broker.ask(HearReplica(1, NAME, ReplicaWord(says(replica)), 0))
         broker.take()
-    stranger.ask(HearReplica(1, "another", says(1), 0))
+    stranger.ask(HearReplica(1, "another", ReplicaWord(says(1)), 0))
     stranger.take()
     first.ask(ChangeGroup(2, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2))))
     world.clock.run_for(100)
@@ -292,13 +293,13 @@ def test_heartbeats_of_replicas_that_do_not_exist_take_nobodys_place(world: Worl
     broker = world.broker()
     before = sum(map(len, _containers(world.requests)))
     for number in range(100):
-        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 3_600_000))
+        broker.ask(HearReplica(1, f"made-up-{number}", ReplicaWord(says(1)), 3_600_000))
         broker.take()
-        broker.ask(HearReplica(1, NAME, says(1_000 + number), 3_600_000))
+        broker.ask(HearReplica(1, NAME, ReplicaWord(says(1_000 + number)), 3_600_000))
         broker.take()
     assert world.requests.heartbeats.dropped == 200
     assert sum(map(len, _containers(world.requests))) <= before + 1, "the connection is known once"
-    broker.ask(HearReplica(1, NAME, says(1), 0))
+    broker.ask(HearReplica(1, NAME, ReplicaWord(says(1)), 0))
     assert world.requests.member is not None
     group = world.requests.member.groups.group(NAME)
     assert group is not None
@@ -333,7 +334,7 @@ def test_notices_of_new_leaders_can_be_turned_off(world: World, broker: Broker) 
     assert broker.take() == Done(1)
     broker.ask(QueryControllerSettings(2))
     assert broker.take() == ControllerSettingsFound(2, {"notify_role_changed": "false", "scan_ms": "200"})
-    broker.ask(HearReplica(3, NAME, says(1), 0))
+    broker.ask(HearReplica(3, NAME, ReplicaWord(says(1)), 0))
     broker.take()
     broker.ask(ChangeGroup(4, ElectLeader(NAME, designated=1)))
     world.clock.run_for(1_000)
@@ -363,7 +364,7 @@ def test_a_first_election_waits_for_an_operator_while_a_log_was_in_one(world: Wo
         )
         world.clock.run_for(50)
         assert broker.take().answer.refusal is None
-        broker.ask(HearReplica(3, GROUP, says(number, epoch), 0))
+        broker.ask(HearReplica(3, GROUP, ReplicaWord(says(number, epoch)), 0))
         broker.take()
     for asked in (ElectLeader(GROUP, asker=1), ElectLeader(GROUP, asker=2), ElectLeader(GROUP, designated=1)):
         broker.ask(ChangeGroup(4, asked))
@@ -389,7 +390,7 @@ def test_a_second_process_of_a_replica_does_not_register_while_the_first_is_aliv
     world.clock.run_for(50)
     first.ask(ChangeGroup(2, register))
     world.clock.run_for(50)
-    first.ask(HearReplica(3, GROUP, says(1), 0, run="a"))
+    first.ask(HearReplica(3, GROUP, ReplicaWord(says(1), run="a"), 0))
     second.ask(ChangeGroup(4, copy))
     world.clock.run_for(50)
     assert second.take().answer.refusal is GroupRefusal.RUNS_ELSEWHERE
@@ -454,7 +455,7 @@ def test_the_id_of_a_dead_replica_is_given_to_the_node_at_its_address_that_has_l
     world.founding.notified(MemberIdentity(world.led_by, frozenset(world.numbers), level))
     world.clock.run_for(heartbeats.TIMEOUT_MS + 1_000)
     if alive:
-        broker.ask(HearReplica(4, GROUP, says(2), 60_000))
+        broker.ask(HearReplica(4, GROUP, ReplicaWord(says(2)), 60_000))
         broker.take()
     broker.ask(ChangeGroup(5, ApplyId(GROUP, CLUSTER, 2, "anew", "h2:1")))
     world.clock.run_for(50)
@@ -477,14 +478,14 @@ def test_what_is_of_another_group_is_refused_counted_and_logged_once_with_its_ad
     caplog.clear()
     dropped = world.requests.heartbeats.dropped
     for _ in range(3):
-        broker.ask(HearReplica(4, GROUP, says(1, epoch=epoch), 0, identity="theirs"))
+        broker.ask(HearReplica(4, GROUP, ReplicaWord(says(1, epoch=epoch), identity="theirs"), 0))
         assert isinstance(broker.take(), Done)
     assert (world.requests.strangers.count, world.requests.heartbeats.dropped) == (6, dropped + 3)
     assert [each.getMessage()[:44] for each in caplog.records] == ["store group broker-b: refused, from 10.9.9.9"]
     group = world.requests.member and world.requests.member.groups.group(GROUP)
     assert group is not None
     assert (group.leader, group.leader_epoch, group.members) == (before.leader, before.leader_epoch, before.members)
-    broker.ask(HearReplica(5, GROUP, says(1), 0, identity=IDENTITY))
+    broker.ask(HearReplica(5, GROUP, ReplicaWord(says(1), identity=IDENTITY), 0))
     assert world.requests.strangers.count == 6
 
 
@@ -501,7 +502,7 @@ def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_i
     def pass_by(seconds: int) -> None:
         for _ in range(seconds):
             for number, broker in brokers.items():
-                broker.ask(HearReplica(0, NAME, says(number), 0, figures[number]))
+                broker.ask(HearReplica(0, NAME, ReplicaWord(says(number), figures=figures[number]), 0))
             world.clock.run_for(1_000)
 
     def group() -> StoreGroup:
@@ -531,7 +532,7 @@ def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_i
 
 def test_figures_of_made_up_groups_are_not_kept(world: World, broker: Broker) -> None:
     for number in range(1_000):
-        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0, ReplicaFigures(1)))
+        broker.ask(HearReplica(1, f"made-up-{number}", ReplicaWord(says(1), figures=ReplicaFigures(1)), 0))
     world.clock.run_for(2_000)
     world.requests.close()
     assert not [line for line in record.read(world.disk) if "figures" in line]

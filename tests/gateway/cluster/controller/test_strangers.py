@@ -6,6 +6,7 @@ import pytest
 
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import CleanReplicas, RegisterReplica
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -44,13 +45,13 @@ def found(broker: Broker) -> ControllerFound:
 def led(world: World, broker: Broker) -> None:
     """A group with an identity, which replica 1 leads."""
     elected(world, broker)
-    broker.ask(HearReplica(2, GROUP, says(1), 60_000, run="a"))
+    broker.ask(HearReplica(2, GROUP, ReplicaWord(says(1), run="a"), 60_000))
     broker.take()
 
 
 def test_a_leader_of_another_group_that_serves_clients_is_told_of_for_a_while(world: World, broker: Broker) -> None:
     led(world, broker)
-    broker.ask(HearReplica(4, GROUP, says(1), 0, run="b", identity="theirs", serving=ServingWord(7)))
+    broker.ask(HearReplica(4, GROUP, ReplicaWord(says(1), run="b", identity="theirs", serving=ServingWord(7)), 0))
     broker.take()
     world.clock.run_for(2_000)
     (stranger,) = found(broker).strangers
@@ -86,11 +87,11 @@ def test_gateways_that_the_next_leader_does_not_have_are_told_of_until_the_group
 ) -> None:
     has = GatewayWord("a1", "gw-1")
     for number, word in ((1, ServingWord(1, "", (has,))), (2, SERVES_NOBODY), (2, ServingWord(2))):
-        broker.ask(HearReplica(1, NAME, says(number), 0, serving=word))
+        broker.ask(HearReplica(1, NAME, ReplicaWord(says(number), serving=word), 0))
         broker.take()
         world.clock.run_for(500)
     assert found(broker).gateways == [GatewayMissed(NAME, "gw-1", 1_500)]
-    broker.ask(HearReplica(1, "made-up", says(1), 0, serving=ServingWord(1, "", (has,))))
+    broker.ask(HearReplica(1, "made-up", ReplicaWord(says(1), serving=ServingWord(1, "", (has,))), 0))
     broker.take()
     broker.ask(ChangeGroup(3, CleanReplicas(NAME, (), even_living=True)))
     world.clock.run_for(100)

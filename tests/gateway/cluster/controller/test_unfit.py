@@ -9,6 +9,7 @@ from controller.member.elections import RETURN_MS
 from controller.slow_replicas.history import RECENT
 from domain.controller.change import AlterSet
 from domain.controller.health import Fitness, ReplicaFigures
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ChangeGroup, HearReplica
 from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import NAME, members, says
@@ -44,7 +45,12 @@ class Off(Beating):
         """One heartbeat, with what its wall clock says."""
         wall_ms = self.clock.wall_ms() + (OFF_MS if replica == OFF else 0)
         self.brokers[replica].ask(
-            HearReplica(0, NAME, says(replica), ALIVE_MS, ReplicaFigures(wall_ms=wall_ms, skew_ms=SKEW_MS), parted=parted)
+            HearReplica(
+                0,
+                NAME,
+                ReplicaWord(says(replica), figures=ReplicaFigures(wall_ms=wall_ms, skew_ms=SKEW_MS), parted=parted),
+                ALIVE_MS,
+            )
         )
 
 

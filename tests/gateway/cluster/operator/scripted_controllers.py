@@ -16,6 +16,7 @@ from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import FoundGroup, GroupChange
 from domain.controller.group import ReplicaReport
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -68,7 +69,7 @@ class ScriptedControllers:
     def hear(self, *reports: ReplicaReport, age_ms: int = 120) -> None:
         """These replicas have been heard."""
         for each in reports:
-            self.heartbeats.heard(NAME, each, 3_000, each.id, NOW_MS - age_ms)
+            self.heartbeats.heard(NAME, ReplicaWord(each), 3_000, each.id, NOW_MS - age_ms)
 
     def _answer(self, at: int, code: int, fields: Mapping[str, str], body: bytes) -> Answer:
         command = command_of(java(code, fields, body))

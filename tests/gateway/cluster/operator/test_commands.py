@@ -25,6 +25,7 @@ from domain.controller.change import (
     SetMinInSync,
 )
 from domain.controller.remote import RemoteWord
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
 from domain.set_aside import KeptAside
@@ -399,7 +400,7 @@ def test_controllers_with_an_older_copy_are_told_of_and_restored(here: ScriptedC
 
 
 def test_status_shows_what_replicas_have_set_aside(here: ScriptedControllers) -> None:
-    here.heartbeats.heard(NAME, says(3, 1, 4_000_000), 3_000, 3, NOW_MS, aside=KeptAside(2, 12_345))
+    here.heartbeats.heard(NAME, ReplicaWord(says(3, 1, 4_000_000), aside=KeptAside(2, 12_345)), 3_000, 3, NOW_MS)
     _, out = headgate(here, "status")
     assert out.count("set aside") == 1
     assert "replica 3 at h3:10911 keeps 12,345 bytes in 2 folders that were set aside: headgate set-aside list DIR there" in out
@@ -408,7 +409,7 @@ def test_status_shows_what_replicas_have_set_aside(here: ScriptedControllers) ->
 
 
 def test_status_says_why_a_replica_that_is_alive_does_not_follow(here: ScriptedControllers) -> None:
-    here.heartbeats.heard(NAME, says(3, 9), 3_000, 3, NOW_MS, refuses="its own log is of epoch 9")
+    here.heartbeats.heard(NAME, ReplicaWord(says(3, 9), refuses="its own log is of epoch 9"), 3_000, 3, NOW_MS)
     code, out = headgate(here, "status")
     assert code == 1
     assert out.splitlines()[-1] == f"! store group {NAME}: replica 3 is not in sync: its own log is of epoch 9"
@@ -522,13 +523,13 @@ def test_a_remote_replica_is_promoted_and_what_it_lacks_is_told_in_figures(monke
         remote = RemoteWord("frankfurt", 4_096, 61_500)
         for number, position in ((1, 5_000_000), (2, 5_000_000)):
             found.hear(says(number, 1, position))
-        found.heartbeats.heard(NAME, says(3, 1, 4_900_000), 0, object(), NOW_MS - 120, remote=remote)
+        found.heartbeats.heard(NAME, ReplicaWord(says(3, 1, 4_900_000), remote=remote), 0, object(), NOW_MS - 120)
         assert "remote: frankfurt" in headgate(found, "status")[1]
         code, out = headgate(found, "promote", NAME, "3", "--accept-loss", "--name", NAME)
         assert code == 2
         assert GroupRefusal.MEMBER_COMES_BACK.value in out
         found.heartbeats = Heartbeats(0)
-        found.heartbeats.heard(NAME, says(3, 1, 4_900_000), 0, object(), NOW_MS - 120, remote=remote)
+        found.heartbeats.heard(NAME, ReplicaWord(says(3, 1, 4_900_000), remote=remote), 0, object(), NOW_MS - 120)
         left = "its leader, replica 1, is not heard; waits for replica 1 or 2. If none comes back: headgate cluster recover"
         assert left in headgate(found, "status")[1]
         code, out = headgate(found, "recover", NAME, "3", "--accept-loss")

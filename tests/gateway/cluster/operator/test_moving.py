@@ -14,6 +14,7 @@ from domain.controller.change import AlterSet, ElectLeader, GroupChange, SetAcks
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness, Standing
 from domain.controller.left_out import LeftOut, MemberLack
+from domain.controller.replica_word import ReplicaWord
 from domain.errors import ConfigError
 from gateway.cluster.operator import moving
 from protocols.remoting.controller.asking import Heard
@@ -51,10 +52,10 @@ class ScriptedOrders:
         heartbeats = Heartbeats(0)
         for number in {1, 2, 3} - self.dead:
             leads = number == self.found.leader
-            heartbeats.heard(
-                NAME, says(number, 1, 5_000 - number), 0, number, BEGIN_MS, left_out=self.left_out if leads else (),
-                refuses=self.refuses if number == 3 else "",
-            )  # fmt: skip
+            word = ReplicaWord(says(number, 1, 5_000 - number), left_out=self.left_out if leads else ())
+            if number == 3:
+                word = word._replace(refuses=self.refuses)
+            heartbeats.heard(NAME, word, 0, number, BEGIN_MS)
         return heartbeats
 
     def group(self, name: str) -> Heard:

@@ -9,6 +9,7 @@ import pytest
 
 from controller.groups.heartbeats import Heartbeats
 from domain.controller.change import SetMinInSync
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import GatewayMissed, StrangerSeen
 from domain.controller.serving import SERVES_NOBODY, UNSAID, GatewayWord, ServingWord
 from gateway.cluster.operator.controllers import ClusterControllers
@@ -33,7 +34,7 @@ def say(here: ScriptedControllers, *words: ServingWord) -> None:
     """The heartbeats of replicas 1, 2, …."""
     here.heartbeats = Heartbeats(0)
     for number, word in enumerate(words, 1):
-        here.heartbeats.heard(NAME, says(number, 1, 5_000_000), 3_000, number, NOW_MS - 120, serving=word)
+        here.heartbeats.heard(NAME, ReplicaWord(says(number, 1, 5_000_000), serving=word), 3_000, number, NOW_MS - 120)
 
 
 def last(here: ScriptedControllers) -> tuple[int, str]:

@@ -14,8 +14,9 @@ from controller.slow_replicas.ports import ReplicaJudge
 from controller.slow_replicas.record import FiguresRecord
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader, GroupChange, RegisterReplica
-from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import Fitness, ReplicaFigures
+from domain.controller.group import StoreGroup
+from domain.controller.health import Fitness
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ReplicaHeard
 from domain.limits import MILLISECOND_NS
 from gateway.cluster.replica.controllers import GroupListener, GroupWord
@@ -69,12 +70,12 @@ class Service:
         """The last heartbeats of the replicas."""
         return self._heartbeats.words(group, self.now_ms())
 
-    def heard(self, report: ReplicaReport, token: object, figures: ReplicaFigures | None, run: str, parted: int) -> None:
+    def heard(self, word: ReplicaWord, token: object) -> None:
         """A heartbeat."""
-        if self.grey is not None and figures is not None:
-            self.grey.heard(GROUP, report.id, figures)
-        self._heartbeats.heard(GROUP, report, 2_500, token, self.now_ms(), run, parted=parted)
-        if parted:
+        if self.grey is not None and word.figures is not None:
+            self.grey.heard(GROUP, word.report.id, word.figures)
+        self._heartbeats.heard(GROUP, word, 2_500, token, self.now_ms())
+        if word.parted:
             self._world.clock.call_soon(self._poll)
 
     def closed(self, token: object) -> None:
@@ -131,24 +132,28 @@ class SimControllers:
         self._world = world
         self._clock = clock
         self._number = number
-        self._report: Callable[[], ReplicaReport] | None = None
+        self._begun = False
         self._closed = False
 
     def attach(self, listener: GroupListener) -> None:
         """GroupControllers.attach."""
         self._listener = listener
 
-    def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
+    def begin(self, address: str) -> None:
         """GroupControllers.begin."""
-        self._report = report
+        self._begun = True
         self._beat()
         self._poll()
 
     def part(self, leader: int) -> None:
         """GroupControllers.part."""
         self._parted = leader
-        if leader and self._reaches and self._report is not None:
-            self._world.service.heard(self._report(), self, None, self._run, leader)
+        if leader and self._begun:
+            self._say()
+
+    def _say(self) -> None:
+        if self._reaches:
+            self._world.service.heard(self._listener.word()._replace(run=self._run, parted=self._parted), self)
 
     def close(self) -> None:
         """GroupControllers.close."""
@@ -163,10 +168,9 @@ class SimControllers:
         self._clock.call_at(self._clock.monotonic_ns() + wait_ns, step)
 
     def _beat(self) -> None:
-        if not self._closed and self._report is not None:
+        if not self._closed:
             self._after(250 * MILLISECOND_NS, self._beat)
-            if self._reaches:
-                self._world.service.heard(self._report(), self, self._listener.measure(), self._run, self._parted)
+            self._say()
 
     def _poll(self) -> None:
         if not self._closed:

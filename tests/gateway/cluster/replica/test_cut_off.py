@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from domain.controller.group import ReplicaReport, StoreGroup, StoreReplica
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ReplicaHeard
 from gateway.cluster.replica.controllers import GroupControllers, GroupWord
 from gateway.cluster.replica.cut_off import BEGUN_NS, PATIENCE_NS, UNHEARD_NS, CutOff
@@ -44,7 +45,9 @@ class Watched:
     def run_for(self, milliseconds: int) -> None:
         for _ in range(milliseconds // 100):
             if self.hears:
-                words = [ReplicaHeard(ReplicaReport(at, f"log {at}", 4, end), 0, True) for at, end in self.alive.items()]
+                words = [
+                    ReplicaHeard(ReplicaWord(ReplicaReport(at, f"log {at}", 4, end)), 0, True) for at, end in self.alive.items()
+                ]
                 self.controllers.newest = GroupWord(self.clock.monotonic_ns(), tuple(words))
             self.clock.run_for(100)
 

@@ -21,6 +21,7 @@ from domain.controller.change import (
 )
 from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, StoreGroup, StoreReplica
 from domain.controller.health import ReplicaFigures
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
     ChangeControllerSettings,
     ChangeGroup,
@@ -355,19 +356,24 @@ def test_a_request_and_its_answer(request_: bytes, command: Command, event: Even
 @pytest.mark.parametrize(
     ("fields", "heard"),
     [
-        (HEART, HearReplica(None, "broker-a", ReplicaReport(1, APACHE, 2, 100, 5), 10_000)),
-        ({**BOTH, "brokerAddr": A, "brokerId": "1"}, HearReplica(None, "broker-a", ReplicaReport(1, APACHE), 0)),
+        (HEART, HearReplica(None, "broker-a", ReplicaWord(ReplicaReport(1, APACHE, 2, 100, 5)), 10_000)),
+        ({**BOTH, "brokerAddr": A, "brokerId": "1"}, HearReplica(None, "broker-a", ReplicaWord(ReplicaReport(1, APACHE)), 0)),
         (
             {**HEART, "epoch": "-7", "maxOffset": "-9", "electionPriority": "-3", "incarnation": "log-1"},
-            HearReplica(None, "broker-a", ReplicaReport(1, "log-1", -1, -1, -1), 10_000),
+            HearReplica(None, "broker-a", ReplicaWord(ReplicaReport(1, "log-1", -1, -1, -1)), 10_000),
         ),
         (
             {**HEART, "electionPriority": str(1 << 40)},
-            HearReplica(None, "broker-a", ReplicaReport(1, APACHE, 2, 100, PRIORITY_LAST), 10_000),
+            HearReplica(None, "broker-a", ReplicaWord(ReplicaReport(1, APACHE, 2, 100, PRIORITY_LAST)), 10_000),
         ),
         (
             {**HEART, "syncMicros": "2500", "turnMicros": "-9", "errors": "-4"},
-            HearReplica(None, "broker-a", ReplicaReport(1, APACHE, 2, 100, 5), 10_000, ReplicaFigures(2_500, -1, -1, 0)),
+            HearReplica(
+                None,
+                "broker-a",
+                ReplicaWord(ReplicaReport(1, APACHE, 2, 100, 5), figures=ReplicaFigures(2_500, -1, -1, 0)),
+                10_000,
+            ),
         ),
     ],
 )

@@ -33,6 +33,7 @@ from domain.controller.group import (
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.left_out import LeftOut, MemberLack
 from domain.controller.remote import LOCAL, RemoteWord
+from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -66,9 +67,12 @@ GROUP = StoreGroup(
     1, 5, (SetMember(1, "log-1"), SetMember(2, "log-2")), 9, 2,
 )  # fmt: skip
 HEARD = (
-    ReplicaHeard(ReplicaReport(1, "log-1", 5, 800, 3), 120, True, refuses="another history"),
+    ReplicaHeard(ReplicaWord(ReplicaReport(1, "log-1", 5, 800, 3), refuses="another history"), 120, True),
     ReplicaHeard(
-        ReplicaReport(3, "log-3"), -1, False, Standing(Fitness.SLOW, "sync_us 400,000"), ReplicaFigures(1, 2, -1, 4, 5, 500)
+        ReplicaWord(ReplicaReport(3, "log-3"), figures=ReplicaFigures(1, 2, -1, 4, 5, 500)),
+        -1,
+        False,
+        Standing(Fitness.SLOW, "sync_us 400,000"),
     ),
 )
 CHANGES: list[GroupChange] = [
@@ -182,34 +186,40 @@ def test_a_controller_says_how_it_is() -> None:
 
 def test_a_heartbeat_has_all_that_a_replica_says_of_itself() -> None:
     report = ReplicaReport(2, "log-2b", 5, 1 << 41, 9)
-    found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000)), HearReplica)
-    assert (found.group, found.report, found.timeout_ms, found.figures) == (NAME, report, 3_000, None)
+    found = command_of(
+        java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(report), 3_000)), HearReplica
+    )
+    assert (found.group, found.word.report, found.timeout_ms, found.word.figures) == (NAME, report, 3_000, None)
     figures = ReplicaFigures(800, -1, 12, 3, 1_700_000_000_000, 500)
     found = command_of(
-        java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures)), HearReplica
+        java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(report, figures=figures), 3_000)),
+        HearReplica,
     )
-    assert found.figures == figures
+    assert found.word.figures == figures
     led = figures._replace(paths=((1, 4_000), (3, 600_000)))
-    fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, led)
+    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(report, figures=led), 3_000)
     found = command_of(java(codes.BROKER_HEARTBEAT, fields), HearReplica)
-    assert found.figures == led
+    assert found.word.figures == led
 
 
 @pytest.mark.parametrize("text", ["1", "1:", ":2", "a:b", "1:2:3", "-1:5", "1:-5", "1:" + "9" * 60, ",,", "²:3"])
 def test_paths_that_are_none_are_left_out(text: str) -> None:
     report, figures = ReplicaReport(2, "log-2b", 5, 1 << 41, 9), ReplicaFigures(800)
-    fields = {**asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures), "pathMicros": f"7:8,{text},9:10"}
+    fields = {
+        **asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(report, figures=figures), 3_000),
+        "pathMicros": f"7:8,{text},9:10",
+    }
     found = command_of(java(codes.BROKER_HEARTBEAT, fields), HearReplica)
-    assert found.figures is not None
-    assert found.figures.paths == ((7, 8), (9, 10))
+    assert found.word.figures is not None
+    assert found.word.figures.paths == ((7, 8), (9, 10))
 
 
 def test_paths_are_bounded() -> None:
     figures = ReplicaFigures(800, paths=[(each, 5) for each in range(1, 10 * REPLICAS_MAX)])
-    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaReport(2, "log-2b"), 3_000, figures)
+    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(ReplicaReport(2, "log-2b"), figures=figures), 3_000)
     found = command_of(java(codes.BROKER_HEARTBEAT, fields), HearReplica)
-    assert found.figures is not None
-    assert len(found.figures.paths) == REPLICAS_MAX
+    assert found.word.figures is not None
+    assert len(found.word.figures.paths) == REPLICAS_MAX
 
 
 def test_a_notice_of_a_new_leader_has_the_whole_group() -> None:
@@ -244,24 +254,24 @@ def test_a_greeting_tells_the_book() -> None:
 def test_a_heartbeat_says_where_a_remote_replica_is_and_since_when_it_takes_no_leader() -> None:
     word = RemoteWord("frankfurt", 4_096, 61_500)
     report = ReplicaReport(2, "log-2b", 5, 812, fence=6)
-    fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, remote=word)
+    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(report, remote=word), 3_000)
     found = command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica)
-    assert (found.remote, found.report.fence) == (word, 6)
+    assert (found.word.remote, found.word.report.fence) == (word, 6)
     for wrong in ("", "1:2:", "x:2:a", f"{'9' * 90}:1:a"):
         found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "remote": wrong}), HearReplica)
-        assert found.remote == LOCAL, "a heartbeat counts without it, too"
+        assert found.word.remote == LOCAL, "a heartbeat counts without it, too"
 
 
 def test_a_leader_says_what_replicas_lack_that_are_not_in_sync() -> None:
     lacks = (LeftOut(3, MemberLack.RECORDS, 4_096), LeftOut(5, MemberLack.CONNECTION))
     report = ReplicaReport(1, "log-1", 5, 812, seen=StateSeen(5, 9))
-    fields = asking.heartbeat("main", NAME, "h1:10912", report, 3_000, left_out=lacks)
+    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaWord(report, left_out=lacks), 3_000)
     found = command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica)
-    assert (found.left_out, found.report.seen) == (lacks, StateSeen(5, 9))
+    assert (found.word.left_out, found.word.report.seen) == (lacks, StateSeen(5, 9))
     listed = group_form.read(
-        bean.read(fastjson.dumps(group_form.write(GROUP, [ReplicaHeard(report, 1, True, left_out=lacks)])))
+        bean.read(fastjson.dumps(group_form.write(GROUP, [ReplicaHeard(ReplicaWord(report, left_out=lacks), 1, True)])))
     )
-    assert (listed[1][0].left_out, listed[1][0].report.seen) == (lacks, StateSeen(5, 9))
+    assert (listed[1][0].word.left_out, listed[1][0].report.seen) == (lacks, StateSeen(5, 9))
 
 
 @pytest.mark.parametrize(
@@ -273,20 +283,20 @@ def test_a_leader_says_what_replicas_lack_that_are_not_in_sync() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_of_the_word_of_a_leader_is_left_out(text: str, kept: tuple[LeftOut, ...]) -> None:
-    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaReport(1, "log-1"), 3_000)
+    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaWord(ReplicaReport(1, "log-1")), 3_000)
     found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "leftOut": text}), HearReplica)
-    assert found.left_out == kept
+    assert found.word.left_out == kept
 
 
 @pytest.mark.parametrize("text", ["", "5", "5:", "5:x", "-5:9", f"5:{'9' * 60}"])
 def test_a_malformed_state_that_was_seen_counts_as_none(text: str) -> None:
-    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaReport(1, "log-1"), 3_000)
-    assert command_of(java(codes.BROKER_HEARTBEAT, {**fields, "seen": text}), HearReplica).report.seen == NOTHING_SEEN
+    fields = asking.heartbeat("main", NAME, "h1:10912", ReplicaWord(ReplicaReport(1, "log-1")), 3_000)
+    assert command_of(java(codes.BROKER_HEARTBEAT, {**fields, "seen": text}), HearReplica).word.report.seen == NOTHING_SEEN
 
 
 @pytest.mark.parametrize("words", [[], [[3, "OF_A_LATER_VERSION", 0]], [[3, [], 0]], [[True, "SPEED", 0]], [["3"]], [[]]])
 def test_a_word_of_a_leader_that_a_tool_cannot_read_is_left_out(words: list[object]) -> None:
-    assert _read_with(leftOut=words).left_out == ()
+    assert _read_with(leftOut=words).word.left_out == ()
 
 
 @pytest.mark.parametrize("wrong", [{"leftOut": 3}, {"leftOut": ["3"]}, {"seen": [1]}, {"seen": [1, "2"]}, {"seen": 1}])
@@ -297,7 +307,7 @@ def test_what_is_no_word_of_a_replica_is_no_answer(wrong: dict[str, object]) -> 
 
 def _read_with(**fields: object) -> ReplicaHeard:
     """What was heard of the first replica of GROUP, with these fields of the JSON."""
-    written = group_form.write(GROUP, [ReplicaHeard(ReplicaReport(GROUP.replicas[0].id, "log-1"), 1, True)])
+    written = group_form.write(GROUP, [ReplicaHeard(ReplicaWord(ReplicaReport(GROUP.replicas[0].id, "log-1")), 1, True)])
     found = bean.read(fastjson.dumps(written))
     bean.table(bean.beans(found, "replicas")[0], "heard").update(fields)
     return group_form.read(found)[1][0]
@@ -310,23 +320,23 @@ def test_a_heartbeat_and_a_list_say_who_serves_clients_and_which_gateways_it_has
     read = leads._replace(gateways=(GatewayWord("a1", "gw  1"), leads.gateways[1]))
     report = ReplicaReport(2, "log-2b", 5, 812)
     for word, wanted in ((leads, read), (SERVES_NOBODY, SERVES_NOBODY), (UNSAID, UNSAID)):
-        fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, serving=word)
-        assert command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica).serving == wanted
+        fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(report, serving=word), 3_000)
+        assert command_of(java(codes.BROKER_HEARTBEAT, dict(fields)), HearReplica).word.serving == wanted
         asked = command_of(java(codes.LIST_STORE_GROUPS, {}, asking.listing()), ListStoreGroups)
-        heard = replace(HEARD[0], serving=word)
+        heard = replace(HEARD[0], word=HEARD[0].word._replace(serving=word))
         found = asking.listed(decoded(reply_to(asked, StoreGroupsListed(None, None, [(GROUP, [heard])]))))
         assert isinstance(found, tuple)
         assert found[0][0][1] == (heard,)
 
 
 def test_what_a_heartbeat_says_of_gateways_is_bounded_and_may_be_anything() -> None:
-    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaReport(2, "log-2b"), 3_000, serving=SERVES_NOBODY)
+    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaWord(ReplicaReport(2, "log-2b"), serving=SERVES_NOBODY), 3_000)
     many = ",".join(f"{each}:0:gw" for each in range(1_000))
     for said, count in ((many, GATEWAYS_SAID_MAX), ("", 0), (",,:,a,:b,a:,a:gw,a:x:gw,a:-1:gw,a:0:" + "x" * 900, 0)):
         found = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "gateways": said}), HearReplica)
-        assert len(found.serving.gateways) == count
+        assert len(found.word.serving.gateways) == count
     long = command_of(java(codes.BROKER_HEARTBEAT, {**fields, "unready": "y" * 9_000}), HearReplica)
-    assert len(long.serving.unready) == 1_024
+    assert len(long.word.serving.unready) == 1_024
 
 
 def test_a_controller_says_whom_it_has_refused_and_who_finds_no_leader() -> None:
