@@ -10,6 +10,7 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
+from domain.repeated_lines import RepeatedLines
 from domain.replication.ports import LeaderLog
 from gateway.cluster.replica.controllers import GroupControllers
 from store.replication.leading import Leading
@@ -46,6 +47,7 @@ class Handover:
         self._pause_ms = AGAIN_MS[0]
         self._notified = False
         self._timer: Timer | None = None
+        self._lines = RepeatedLines(log, clock)
 
     def watch(self) -> None:
         """Check the disk space of this leader every POLL_MS until `stop`."""
@@ -80,17 +82,18 @@ class Handover:
         self._next_ns = now + pause_ms * MILLISECOND_NS
         self._pause_ms = min(2 * pause_ms, AGAIN_MS[1])
         self.asked += 1
-        log.warning("store group %s: this leader %s: replica %s should lead", self._group, why, successor)
+        self._lines.event(logging.WARNING, f"store group {self._group}: this leader {why}: replica {successor} should lead")
 
         def answered(answer: GroupAnswer | None) -> None:
             why_not = "nobody knows whether it was made"
             if answer is None:
                 self._pause_ms, self._next_ns = pause_ms, self._clock.monotonic_ns() + LOST_MS * MILLISECOND_NS
             elif answer.refusal is None:
+                self._lines.forget()
                 return
             else:
                 why_not = answer.refusal.value
-            log.warning("store group %s: the election is asked for again later: %s", self._group, why_not)
+            self._lines.event(logging.WARNING, f"store group {self._group}: the election is asked for again later: {why_not}")
 
         self._elect(successor, answered)
 

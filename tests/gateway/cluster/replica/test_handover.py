@@ -74,3 +74,18 @@ def test_a_lost_answer_does_not_lengthen_the_pause_after_a_refusal(leader: Askin
     leader.answer = REFUSED
     leader.run_for(6_000)
     assert leader.asked_ms == [0, LOST_MS, LOST_MS + AGAIN_MS[0]]
+
+
+def test_while_answers_are_lost_the_log_has_a_line_every_ten_seconds_with_their_number(
+    leader: Asking, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader.run_for(10_100)
+    asked = "store group g: this leader cannot confirm: replica 2 should lead"
+    again = "store group g: the election is asked for again later: nobody knows whether it was made"
+    lines = [each.getMessage() for each in caplog.records if each.name == "headgate.replica"]
+    assert lines == [asked, again, f"{asked} (20 times in 10 s)", f"{again} (20 times in 10 s)"]
+    leader.answer = GroupAnswer(None, GROUP)
+    leader.run_for(5_500)
+    caplog.clear()
+    leader.run_for(AGAIN_MS[1])
+    assert caplog.records[0].getMessage() == asked, "what comes after an election is new"
