@@ -20,7 +20,8 @@ from domain.controller.change import (
     RegisterReplica,
     SetAcks,
 )
-from domain.controller.group import EPOCH_SAID_MAX, UNKNOWN, ReplicaReport, StoreGroup
+from domain.controller.group import EPOCH_SAID_MAX, UNKNOWN, ReplicaReport, StoreGroup, differ
+from domain.controller.replica_word import ReplicaWord
 
 
 def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupChange:
@@ -87,6 +88,24 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
     if isinstance(change, SetAcks) and change.wanted and any(each.fence == UNKNOWN for each in heartbeats.live(group, now_ms)):
         return GroupRefusal.OLD_VERSION
     return None
+
+
+def of_stranger(word: ReplicaWord, group: StoreGroup, heartbeats: Heartbeats, now_ms: int) -> GroupRefusal | None:
+    """Refusal of a heartbeat of another store group, or of a second process of a replica; None: neither.
+
+    Before its first election a group has no identity. There a replica of Headgate is the process that has registered last: it
+    registers before its first heartbeat.
+    """
+    if differ(group.identity, word.identity):
+        return GroupRefusal.OTHER_GROUP
+    known = group.replica(word.report.id)
+    if known is not None and word.run and not group.members:
+        if known.incarnation != word.report.incarnation:
+            return GroupRefusal.OTHER_GROUP
+        if known.run not in ("", word.run):
+            return GroupRefusal.RUNS_ELSEWHERE
+    is_second = heartbeats.runs_elsewhere(group.name, word.report.id, word.run, now_ms)
+    return GroupRefusal.RUNS_ELSEWHERE if is_second else None
 
 
 def _is_too_small(change: AlterSet, group: StoreGroup, live: Iterable[ReplicaReport]) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from controller.groups.gateways import KnownGateways
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.replica_reports import informed, refused
+from controller.groups.replica_reports import informed, of_stranger, refused
 from controller.member.elections import POLL_MS, Elections
 from controller.member.founding import Founding
 from controller.member.grey_moves import GreyMoves
@@ -293,8 +293,9 @@ class ControllerRequests:
             connection.on_close.append(partial(self._closed, connection))
         word, group = command.word, None if self.member is None else self.member.groups.group(command.group)
         number = word.report.id
-        now_ms, refusal = self._now_ms(), self._is_stranger(group, command)
-        if refusal is not None:
+        now_ms = self._now_ms()
+        refusal = None if group is None else of_stranger(word, group, self.heartbeats, now_ms)
+        if group is not None and refusal is not None and self._is_sure(group, number):
             serves = f", which serves clients in epoch {word.serving.epoch}" if word.serving.epoch > 0 else ""
             why = f"a heartbeat of replica {number}{serves}: {refusal.value}"
             self.strangers.refused(command.group, connection.host, why)
@@ -311,12 +312,11 @@ class ControllerRequests:
             self.grey.heard(command.group, number, word.figures)
         connection.answer(Done(command.ticket))
 
-    def _is_stranger(self, group: StoreGroup | None, command: HearReplica) -> GroupRefusal | None:
-        """Refusal of a heartbeat of another store group, or of a second process of a live replica; None: neither."""
-        if group is not None and differ(group.identity, command.word.identity):
-            return GroupRefusal.OTHER_GROUP
-        is_second = self.heartbeats.runs_elsewhere(command.group, command.word.report.id, command.word.run, self._now_ms())
-        return GroupRefusal.RUNS_ELSEWHERE if is_second else None
+    def _is_sure(self, group: StoreGroup, number: int) -> bool:
+        """False while the registration of a replica may not have reached this controller: before the first election it alone
+        says who is a stranger."""
+        known, leads = group.replica(number), self.member is not None and self.member.leads
+        return bool(group.members) or (leads and known is not None and bool(known.incarnation))
 
     def _closed(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, RegisterReplica
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import ApplyId, CleanReplicas, ElectLeader, RegisterReplica
+from domain.controller.group import SetMember
 from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
     GatewayMissed,
+    GroupChanged,
     HearReplica,
     ListStoreGroups,
     QueryController,
@@ -80,6 +84,56 @@ def test_a_second_process_of_a_copied_directory_is_told_of(world: World, broker:
     assert broker.take().answer.refusal is GroupRefusal.RUNS_ELSEWHERE
     (stranger,) = found(broker).strangers
     assert (stranger.where, stranger.why) == ("h9:1", GroupRefusal.RUNS_ELSEWHERE.value)
+
+
+def registering(world: World, real: Broker, run: str = "a") -> GroupAnswer:
+    """A new replica 1 applies for its id, and registers."""
+    real.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
+    world.clock.run_for(50)
+    real.take()
+    real.ask(ChangeGroup(2, RegisterReplica(GROUP, CLUSTER, 1, "h1:1", "log-1-1", run=run)))
+    world.clock.run_for(50)
+    answer: GroupAnswer = real.take().answer
+    return answer
+
+
+@pytest.mark.parametrize("identity", ["", "theirs"])
+def test_before_the_first_election_a_foreign_replica_of_the_same_number_keeps_none_away(
+    world: World, broker: Broker, identity: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A group has no identity yet, and a replica of other controllers, which were here before, goes on to send heartbeats."""
+    real, foreign = world.broker(), ReplicaWord(replace(says(1, 7), incarnation="log-9"), run="f", identity=identity)
+    real.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
+    world.clock.run_for(50)
+    real.take()
+    for _ in range(3):
+        broker.ask(HearReplica(2, GROUP, foreign, 60_000))
+        broker.take()
+    assert registering(world, real).refusal is None
+    for _ in range(3):
+        broker.ask(HearReplica(2, GROUP, foreign, 60_000))
+        real.ask(HearReplica(3, GROUP, ReplicaWord(says(1, 0), run="a"), 60_000))
+        broker.take()
+        real.take()
+    (stranger,) = found(broker).strangers
+    assert (stranger.where, stranger.why) == ("10.9.9.9", f"a heartbeat of replica 1: {GroupRefusal.OTHER_GROUP.value}")
+    assert (world.requests.strangers.count, world.requests.heartbeats.dropped) == (3, 6)
+    assert [each.getMessage()[:44] for each in caplog.records] == ["store group broker-b: refused, from 10.9.9.9"]
+    real.ask(ChangeGroup(4, ElectLeader(GROUP, asker=1)))
+    world.clock.run_for(50)
+    (changed,) = (each for each in real.recorded if isinstance(each, GroupChanged))
+    assert changed.answer.group is not None
+    assert changed.answer.group.members == (SetMember(1, "log-1-1"),), "what the stranger says is in no election"
+
+
+def test_before_the_first_election_a_second_process_of_the_directory_is_a_stranger(world: World, broker: Broker) -> None:
+    real = world.broker()
+    registering(world, real)
+    broker.ask(HearReplica(2, GROUP, ReplicaWord(says(1), run="b"), 60_000))
+    broker.take()
+    (stranger,) = found(broker).strangers
+    assert stranger.why == f"a heartbeat of replica 1: {GroupRefusal.RUNS_ELSEWHERE.value}"
+    assert registering(world, real).refusal is None
 
 
 def test_gateways_that_the_next_leader_does_not_have_are_told_of_until_the_group_is_removed(
