@@ -1,8 +1,8 @@
-"""Gateways of store groups, as leaders report them to one controller: those that do not reach the leader that there is now.
+"""Gateways of store groups, by the reports at one controller: those that do not reach the leader that there is now.
 
 Leaders say in their heartbeats which gateways they have. A gateway that ends its connection to a leader which goes on has been
 stopped, or comes back: it is forgotten. One that fell silent is cut off from that leader, and one that the next leader does not
-know has not found it.
+know has not found it. One that has never found a leader is known to none: it says so itself.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.request import GatewayMissed
 from domain.controller.serving import ServingWord
 
@@ -17,6 +18,10 @@ GATEWAYS_KNOWN_MAX: Final = 64
 """Gateways of one store group that are remembered."""
 GROUPS_KNOWN_MAX: Final = 1_024
 """Store groups whose gateways are remembered."""
+SEARCHING_MAX: Final = 64
+"""Gateways without a store that are remembered."""
+SEARCHING_MS: Final = 10_000
+"""Time for which the word of a gateway holds that it has no store: it says so every two seconds."""
 MISSED_MS: Final = 3_600_000
 """Time after which a gateway that does not come back is forgotten: its machine may be gone for good."""
 
@@ -54,6 +59,24 @@ class KnownGateways:
 
     def __init__(self) -> None:
         self._groups: dict[str, _OfGroup] = {}
+        self._searching: dict[str, tuple[GatewaySearch, int]] = {}
+
+    def searches(self, life: str, search: GatewaySearch, host: str, now_ms: int) -> None:
+        """A gateway at `host` says that it has no store. `life`: random text of its process. Of too many the one with
+        the oldest report is forgotten."""
+        self._searching.pop(life, None)
+        if host not in ("", search.name):
+            search = search._replace(name=f"{search.name} at {host}")
+        if len(self._searching) >= SEARCHING_MAX:
+            del self._searching[next(iter(self._searching))]
+        self._searching[life] = (search, now_ms)
+
+    def searching(self, now_ms: int) -> list[GatewaySearch]:
+        """Gateways that have said in the last SEARCHING_MS that they have no store."""
+        for life, (_, at_ms) in list(self._searching.items()):
+            if now_ms - at_ms > SEARCHING_MS:
+                del self._searching[life]
+        return [each._replace(waits_ms=each.waits_ms + now_ms - at_ms) for each, at_ms in self._searching.values()]
 
     def heard(self, group: str, word: ServingWord, now_ms: int) -> None:
         """A replica has said whether it serves clients, and which gateways it has. A leader of an earlier epoch is ignored."""

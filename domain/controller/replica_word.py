@@ -1,4 +1,4 @@
-"""What a replica says of itself in a heartbeat: one record from the replica to the page of `headgate cluster status`."""
+"""The report of a replica about itself in a heartbeat, which goes as one record to the page of `headgate cluster status`."""
 
 from __future__ import annotations
 

@@ -7,14 +7,15 @@ them may be refused as `domain/command.py` says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from domain.command import TicketedCommand
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import FIT, Standing
+from domain.controller.health import FIT, ReplicaFigures, Standing
 from domain.controller.replica_word import ReplicaWord
 from domain.event import TicketedEvent
 
@@ -81,6 +82,10 @@ class ReplicaHeard:
     def report(self) -> ReplicaReport:
         """Its log, and what it is in the group."""
         return self.word.report
+
+    def judged(self, standing: Standing, figures: ReplicaFigures | None) -> ReplicaHeard:
+        """The same with the judgement of a controller, and the last figures that the replica has reported."""
+        return replace(self, word=self.word._replace(figures=figures), standing=standing)
 
 
 @dataclass(slots=True)
@@ -160,6 +165,7 @@ class ControllerFound(TicketedEvent):
     changing  the change of members that is under way, for people; "": none is
     strangers processes that it has refused a short time ago
     gateways  gateways that do not reach the leader of their store group
+    searching gateways that say that they have no store
     """
 
     node: int
@@ -174,6 +180,7 @@ class ControllerFound(TicketedEvent):
     changing: str = ""
     strangers: Sequence[StrangerSeen] = ()
     gateways: Sequence[GatewayMissed] = ()
+    searching: Sequence[GatewaySearch] = ()
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from domain.admin import user as user_admin
 from domain.client import channel, client_inquiry, membership, mqtt_session, node
 from domain.command import Command
 from domain.controller import controller_list as controller_book
+from domain.controller import gateway_search
 from domain.controller import peer as controller_peer
 from domain.controller import request as controller_request
 from domain.filter.path_matching import path_of
@@ -288,6 +289,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     controller_request.QueryController: of_cluster(GET),
     controller_request.QueryControllers: of_cluster(GET),
     controller_request.HearReplica: of_cluster(UPDATE),
+    gateway_search.HearGateway: of_cluster(GET),
     controller_request.QueryControllerSettings: of_cluster(GET),
     controller_request.ChangeControllerSettings: of_cluster(UPDATE),
     controller_peer.GreetController: of_cluster(UPDATE),

@@ -18,6 +18,7 @@ class Servers:
     key_env     environment variable with the same text; "": requests are not signed
     ca          PEM file of the authorities of their certificates; "": plain text
     ca_name     the setting that names `ca`
+    key_name    the setting that names `key_file`
     """
 
     table: str
@@ -26,11 +27,12 @@ class Servers:
     ca: str
     key_env: str = ""
     ca_name: str = "ca"
+    key_name: str = "access_key_file"
 
     @property
     def key_setting(self) -> str:
         """The setting that names the place of the key, with its table."""
-        return f"{self.table}.{'access_key_env' if self.key_env else 'access_key_file'}"
+        return f"{self.table}.{'access_key_env' if self.key_env else self.key_name}"
 
     @property
     def ca_setting(self) -> str:

@@ -34,6 +34,7 @@ COUNTERS: Final = {
     "controller_clocks_off": "Replicas whose wall clocks are off by more than they allow",
     "controller_heartbeats_dropped_total": "Heartbeats of replicas that no store group has",
     "controller_strangers_total": "Registrations and heartbeats of another store group, or of a second process: refused",
+    "controller_gateways_searching": "Gateways that have said in the last ten seconds that they have no store",
     "controller_messages_unread_total": "Messages of other controllers that could not be read",
     "replica_strangers_total": "Answers, followers and leaders of another store group or history: refused",
     "replica_leads": "1 while this replica leads its store group",

@@ -55,6 +55,7 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ListStoreGroups", "identity"): "",
     ("ControllerFound", "strangers"): [],
     ("ControllerFound", "gateways"): [],
+    ("ControllerFound", "searching"): [],
     ("ReplicaHeard", "refuses"): "",
     ("ReplicaHeard", "run"): "",  # this one and the next two go with a heartbeat alone
     ("ReplicaHeard", "identity"): "",

@@ -19,6 +19,7 @@ from tests.kept.exchanges.pages import PAGES
 from tests.kept.exchanges.questions import QUESTIONS
 from tests.kept.exchanges.remotes import REMOTES
 from tests.kept.exchanges.reports import REPORTED
+from tests.kept.exchanges.searches import SEARCHES
 from tests.kept.exchanges.serving import SERVING
 from tests.kept.exchanges.since import LONGER, SINCE
 from tests.kept.exchanges.witnesses import WITNESSES
@@ -64,6 +65,7 @@ def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) 
         ("since-left-out", LEFT_OUT),
         ("since-serving", SERVING),
         ("since-pages", PAGES),
+        ("since-searches", SEARCHES),
     ],
 )
 def test_what_is_new_since_44998bdc_is_read_and_written_as_it_was_first(family: str, exchanges: Exchanges) -> None:

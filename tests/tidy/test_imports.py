@@ -138,6 +138,10 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ("domain", "protocols.remoting", "gateway.client", "gateway.cluster.operator"),
     ),
     (
+        "gateway.cluster.forwarding.search_report",
+        ("domain", "protocols.remoting.codes", "protocols.remoting.controller", "gateway.link"),
+    ),
+    (
         "gateway.cluster.forwarding",
         ("domain", "protocols.remoting.nodes", "gateway.cluster.forwarding", "gateway.link", *CONNECTION),
     ),

@@ -31,6 +31,7 @@ from domain.controller.change import (
     SetAcks,
 )
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
+from domain.controller.gateway_search import HearGateway
 from domain.controller.group import StoreGroup, differ
 from domain.controller.peer import (
     ACKS_LEVEL,
@@ -101,13 +102,14 @@ class ControllerRequests:
         self._greeted = greeted
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
         self.strangers = Strangers(log, clock)
-        self._gateways = KnownGateways()
+        self.gateways = KnownGateways()
         self._clock = clock
         self._entropy = entropy
         self._connections: set[ClientConnection] = set()
         self._settings = {"notify_role_changed": "true", "scan_ms": str(POLL_MS)}
         self.verbs: Verbs = {
             ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
+            HearGateway: self._search,
             ListStoreGroups: self._list, QueryController: self._this,
             QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,
             GreetController: self._greet, TellController: self._notify, ChangeControllers: self._change_controllers,
@@ -257,17 +259,12 @@ class ControllerRequests:
         words, grey = self.heartbeats.words(group, now_ms), self.grey
         if grey is None:
             return list(words)
-        return [
-            replace(
-                each, word=each.word._replace(figures=grey.figures(group.name, each.report.id)),
-                standing=grey.standing(group.name, each.report.id),
-            )
-            for each in words
-        ]  # fmt: skip
+        place = [(each, (group.name, each.report.id)) for each in words]
+        return [each.judged(grey.standing(*replica), grey.figures(*replica)) for each, replica in place]
 
     def _this(self, connection: ClientConnection, command: QueryController) -> None:
         member, own = self.member, self._founding.identity.node
-        strangers, gateways = self.strangers.recent(STRANGERS_MS), self._gateways.missed(self._now_ms())
+        strangers, gateways = self.strangers.recent(STRANGERS_MS), self.gateways.missed(self._now_ms())
         if member is None:
             connection.answer(ControllerFound(command.ticket, own, 0, False, 0, (), (), self._founding.places, "", self._book))
             return
@@ -275,6 +272,7 @@ class ControllerRequests:
             ControllerFound(
                 command.ticket, own, member.term, member.leads, member.leader, member.voters, member.learners,
                 self._founding.places, member.failure, self._book, member.changing, strangers, gateways,
+                self.gateways.searching(self._now_ms()),
             )
         )  # fmt: skip
 
@@ -286,6 +284,10 @@ class ControllerRequests:
         peers = {name: address for address, name in names.items()}
         leads = member is not None and member.leads
         connection.answer(ControllersFound(command.ticket, GROUP_NAME, leader, leads, peers))
+
+    def _search(self, connection: ClientConnection, command: HearGateway) -> None:
+        self.gateways.searches(command.life, command.search, connection.host, self._now_ms())
+        connection.answer(Done(command.ticket))
 
     def _hear(self, connection: ClientConnection, command: HearReplica) -> None:
         if connection not in self._connections:
@@ -307,7 +309,7 @@ class ControllerRequests:
             if self.elections is not None and (is_news or is_awaited):
                 self.elections.hurry()
             self.heartbeats.heard(command.group, word, command.timeout_ms, connection, now_ms)
-            self._gateways.heard(command.group, word.serving, now_ms)
+            self.gateways.heard(command.group, word.serving, now_ms)
         if self.grey is not None and word.figures is not None:
             self.grey.heard(command.group, number, word.figures)
         connection.answer(Done(command.ticket))
@@ -331,7 +333,7 @@ class ControllerRequests:
         """
         group = answer.group
         if group is None and answer.refusal is None:
-            self._gateways.forget(change.group)
+            self.gateways.forget(change.group)
         if group is None or answer.refusal is not None:
             return
         if isinstance(change, RecoverGroup | PromoteLearner):

@@ -7,6 +7,7 @@ from typing import Final
 
 from domain.admin.text_table import aligned
 from domain.controller.answer import GroupRefusal
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
 from domain.controller.health import Fitness
 from domain.controller.request import ReplicaHeard
@@ -123,6 +124,9 @@ def _of_others(controllers: Sequence[ControllerSeen]) -> list[str]:
     missed: dict[tuple[str, str], int] = {}
     for other in (each for found in there for each in found.gateways):
         missed[other[:2]] = min(other.age_ms, missed.get(other[:2], other.age_ms))
+    searching: dict[tuple[str, str], GatewaySearch] = {}
+    for word in (each for found in there for each in found.searching):
+        searching[word[:2]] = max(word, searching.get(word[:2], word), key=lambda each: each.waits_ms)
     return [
         *(
             f"store group {group}: refused a process at {where or 'an unknown address'}, the last time {_ago(age_ms)}: {why}"
@@ -132,6 +136,11 @@ def _of_others(controllers: Sequence[ControllerSeen]) -> list[str]:
             f"store group {group}: gateway {name} does not reach the leader that there is now: last heard {_ago(age_ms)}. Its "
             "/readyz says why; one that is gone for good is forgotten after an hour"
             for (group, name), age_ms in sorted(missed.items())
+        ),
+        *(
+            f"gateway {each.name} finds no leader of a store group, for {each.waits_ms // 1_000:,} s: it tries {each.seeks}, "
+            f"and the last one did not take it ({each.why}). Correct gateway.store there, or the network between them"
+            for _, each in sorted(searching.items())
         ),
     ]
 

@@ -9,6 +9,7 @@ from controller.member import identity as identities
 from controller.member.founding import Founding
 from domain.address import endpoint_text
 from domain.errors import ConfigError
+from domain.limits import MILLISECOND_NS
 from gateway.cluster.controller.controller_requests import ControllerRequests
 from gateway.cluster.controller.group_joining import GroupJoining
 from gateway.cluster.controller.links import ControllerLinks
@@ -71,6 +72,9 @@ class ControllerRole(SinglePurposeRole):
             "controller_messages_unread_total": member.unread,
             "controller_heartbeats_dropped_total": self.requests.heartbeats.dropped,
             "controller_strangers_total": self.requests.strangers.count,
+            "controller_gateways_searching": len(
+                self.requests.gateways.searching(self._clock.monotonic_ns() // MILLISECOND_NS)
+            ),
             **self._grey(),
         }
 

@@ -8,15 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final, final
 
+from domain.address import endpoint_text
 from domain.ports import Clock, Entropy
 from gateway.access.records import AccessRecords
 from gateway.cluster.forwarding.forwarder import Forwarder
 from gateway.cluster.forwarding.forwarders import Forwarders
+from gateway.cluster.forwarding.search_report import Search, SearchReport
 from gateway.cluster.forwarding.store_addresses import StoreAddresses
 from gateway.cluster.forwarding.store_connection import Dialog, StoreConnection
 from gateway.cluster.forwarding.store_report import ReportedStore
 from gateway.cluster.forwarding.traffic import Traffic
+from gateway.cluster.replica.peer_network import PeerNetwork
 from gateway.connection.client_connection import ClientConnection
+from gateway.link.link import RemotingLink
 from gateway.link.servers import Servers
 from gateway.link.wire import Dialer
 from gateway.node.client_side import access_of
@@ -88,6 +92,19 @@ class NodeConnections:
             StoreConnection(endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
             for each in self.forwarders.each
         ]
+        self._search = SearchReport(name, lives[0].hex(), self._controllers(clock, entropy), clock, self._searched)
+
+    def _controllers(self, clock: Clock, entropy: Entropy) -> list[RemotingLink]:
+        access = ServerAccess(self._address.controller_servers)
+        network = PeerNetwork(access.dialer(), access.kept_sign(clock), clock, entropy)
+        return [network.link("controller", endpoint) for endpoint in access.servers.endpoints]
+
+    def _searched(self) -> Search | None:
+        """What is looked for while there is no connection."""
+        waits = self.waits
+        if not waits:
+            return None
+        return Search(", ".join(endpoint_text(*each) for each in self._addresses.endpoints), f"{self.where}: {waits}")
 
     def _means(self, addresses: int) -> tuple[Dialer, tuple[float, float]]:
         """What connects to the node, and its patience, with N addresses."""
@@ -133,6 +150,8 @@ class NodeConnections:
         """Connect, and connect again whenever a connection is lost."""
         for connection in self._connections:
             connection.start()
+        if self._address.controllers:
+            self._search.start()
 
     async def reached(self) -> None:
         """Wait without limit until the node has sent its facts, users and policies."""
@@ -158,5 +177,6 @@ class NodeConnections:
 
     def close(self) -> None:
         """Close the connections, and make no more."""
+        self._search.close()
         for connection in self._connections:
             connection.close()

@@ -35,6 +35,11 @@ class StoreAddress:
                       before it is spoken too, and a connection has the newest that both sides speak
     silence_s         seconds without a byte of the store after which its connection is closed; it is asked for a sign before.
                       Of several addresses each has two seconds
+    controllers       `HOST:PORT` of the controllers of its store group, which get a report while the gateway finds no leader,
+                      for `headgate cluster status`; empty: a gateway that has never found a leader is not seen there
+    controllers_key_file  file whose first line is `NAME:PASSWORD` of a user with the right Get on the cluster at the
+                      controllers; "": requests to them are not signed
+    controllers_ca    PEM file of the authorities of the controllers' certificates: connections use TLS; "": plain text
     """
 
     store: str = ""
@@ -44,8 +49,12 @@ class StoreAddress:
     silence_s: Seconds = 10
     connections: Connections = 1
     frames: Frames = 2
+    controllers: tuple[str, ...] = ()
+    controllers_key_file: str = ""
+    controllers_ca: str = ""
 
     def __post_init__(self) -> None:
+        endpoints_of(self.controllers, "controllers", "a controller", 9878)
         count = len(self.servers.endpoints)
         if count > STORES_MAX:
             raise ValueError(f"{count} addresses, at most {STORES_MAX} are possible")
@@ -59,6 +68,14 @@ class StoreAddress:
     def servers(self) -> Servers:
         """The store, or each replica of it."""
         return Servers("gateway", node_endpoints(self.store, "store"), self.access_key_file, self.store_ca, ca_name="store_ca")
+
+    @property
+    def controller_servers(self) -> Servers:
+        """The controllers; no endpoint: none are named."""
+        return Servers(
+            "gateway", endpoints_of(self.controllers, "controllers", "a controller", 9878), self.controllers_key_file,
+            self.controllers_ca, ca_name="controllers_ca", key_name="controllers_key_file",
+        )  # fmt: skip
 
     def patience_s(self, addresses: int) -> tuple[float, float]:
         """Seconds for an answer, and for a sign of life, with N addresses: short where another replica may lead by now."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.group import NOTHING_SEEN, UNKNOWN, StoreGroup
 from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import ControllerFound, GatewayMissed, ReplicaHeard, StrangerSeen
@@ -86,7 +87,18 @@ def controller_of(frame: Frame) -> ControllerFound:
             GatewayMissed(bean.text(each, "group"), bean.text(each, "name"), bean.number(each, "ageMs"))
             for each in bean.beans(found, "gateways")
         ),
+        tuple(
+            GatewaySearch(
+                bean.text(each, "name"), bean.text(each, "seeks"), bean.text(each, "why"), bean.number(each, "waitsMs")
+            )
+            for each in bean.beans(found, "searching")
+        ),
     )
+
+
+def searching(life: str, search: GatewaySearch) -> Mapping[str, str]:
+    """Ext fields of 30029, which goes to every controller."""
+    return {"life": life, "name": search.name, "seeks": search.seeks, "why": search.why, "waitsMs": str(search.waits_ms)}
 
 
 def changing_controllers(address: str, remove: bool) -> Mapping[str, str]:

@@ -29,5 +29,6 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.LIST_STORE_GROUPS: own.list_groups,
     codes.CHANGE_STORE_GROUP: own.change_group,
     codes.GET_CONTROLLER: request(QueryController, own.controller),
+    codes.HEAR_GATEWAY: own.hear_gateway,
     codes.CHANGE_CONTROLLERS: request(ChangeControllers, own.controllers_changed, "address", flag("remove")),
 }

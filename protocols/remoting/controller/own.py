@@ -1,9 +1,10 @@
-"""Requests of Headgate to a controller: codes 30022 to 30024, 30028 (docs/protocols/remoting-extensions.md)."""
+"""Requests of Headgate to a controller: codes 30022 to 30024, 30028, 30029 (docs/protocols/remoting-extensions.md)."""
 
 from __future__ import annotations
 
 from domain.controller.controller_list import ControllersChanged
-from domain.controller.group import TEXT_BYTES_MAX
+from domain.controller.gateway_search import SAID_CHARS_MAX, GatewaySearch, HearGateway
+from domain.controller.group import NUMBER_MAX, TEXT_BYTES_MAX
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -73,7 +74,22 @@ def controller(_client: Client, ticket: Ticket, event: ControllerFound) -> bytes
         ]
     if event.gateways:
         found["gateways"] = [{"group": each.group, "name": each.name, "ageMs": each.age_ms} for each in event.gateways]
+    if event.searching:
+        found["searching"] = [
+            {"name": each.name, "seeks": each.seeks, "why": each.why, "waitsMs": each.waits_ms} for each in event.searching
+        ]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found))
+
+
+def hear_gateway(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30029 -> HearGateway. An empty name is refused; long texts are cut."""
+    args = Arguments(frame)
+    name, life = args.text("name"), args.text("life")
+    if not name or not life or len(life.encode()) > TEXT_BYTES_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"a gateway has a name, and a life of {TEXT_BYTES_MAX} bytes at most")
+    seeks, why = args.text("seeks", "")[:SAID_CHARS_MAX], args.text("why", "")[:SAID_CHARS_MAX]
+    search = GatewaySearch(name[:SAID_CHARS_MAX], seeks, why, max(0, min(args.number("waitsMs", 0), NUMBER_MAX)))
+    return (HearGateway(Ticket(frame, lambda _client, ticket, _event: ticket.reply(codes.SUCCESS)), life, search),)
 
 
 def controllers_changed(_client: Client, ticket: Ticket, event: ControllersChanged) -> bytes:

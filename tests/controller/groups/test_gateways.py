@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from controller.groups import gateways
-from controller.groups.gateways import GATEWAYS_KNOWN_MAX, MISSED_MS, KnownGateways
+from controller.groups.gateways import GATEWAYS_KNOWN_MAX, MISSED_MS, SEARCHING_MAX, SEARCHING_MS, KnownGateways
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.request import GatewayMissed
 from domain.controller.serving import SERVES_NOBODY, UNSAID, GatewayWord, ServingWord
 from tests.controller.groups.sample import NAME
@@ -71,6 +72,24 @@ def test_a_gateway_that_does_not_come_back_is_forgotten_in_the_end_and_with_its_
     known.heard(NAME, leads(1, ONE), 3_000)
     known.heard(NAME, leads(2), 4_000)
     assert len(known.missed(5_000)) == 1, "a group of the same name begins with epoch 1 again"
+
+
+def test_a_gateway_that_has_no_store_says_so_itself_and_is_forgotten_soon_after_its_last_word() -> None:
+    known, search = KnownGateways(), GatewaySearch("gw-1", "10.0.0.1:10911", "refused", 5_000)
+    known.searches("a1", search, "10.0.9.1", 1_000)
+    known.searches("b2", search._replace(name="10.0.9.2"), "10.0.9.2", 2_000)
+    known.searches("a1", search._replace(waits_ms=7_000), "10.0.9.1", 3_000)
+    found = known.searching(4_000)
+    assert [(each.name, each.waits_ms) for each in found] == [("10.0.9.2", 7_000), ("gw-1 at 10.0.9.1", 8_000)]
+    assert len(known.searching(2_000 + SEARCHING_MS + 1)) == 1
+    assert known.searching(3_000 + SEARCHING_MS + 1) == []
+
+
+def test_gateways_without_a_store_are_kept_within_bounds() -> None:
+    known = KnownGateways()
+    for number in range(SEARCHING_MAX + 5):
+        known.searches(f"{number}", GatewaySearch(f"gw-{number}", "", "", 0), "", number)
+    assert [each.name for each in known.searching(100)] == [f"gw-{number}" for number in range(5, SEARCHING_MAX + 5)]
 
 
 def test_what_leaders_say_is_kept_within_bounds() -> None:

@@ -54,6 +54,24 @@ def test_a_gateway_that_reaches_no_leader_is_told_of_and_the_leader_before_is_no
         assert strangers(group) == [0.0] * len(group.controllers.nodes)
 
 
+def test_a_gateway_that_has_never_found_a_leader_is_told_of_until_it_has_one(tmp_path: Path) -> None:
+    """Its setting names an address at which there is no store yet."""
+    with StoreGroupNodes(tmp_path, 1) as group:
+        await_well(group)
+        wrong = Node(tmp_path / "wrong")
+        wrong.claim()
+        gateway = Node(
+            tmp_path / "gateway", "--roles", "gateway", "--store", f"127.0.0.1:{wrong.port('remoting')}", verb="run",
+            environment={"HEADGATE_GATEWAY_CONTROLLERS": json.dumps(group.controllers.addresses)},
+        )  # fmt: skip
+        gateway.folder.mkdir()
+        gateway.spawn()
+        group.gateways.append(gateway)
+        await_status(group.controllers, f" s: it tries 127.0.0.1:{wrong.port('remoting')}, and the last one did not take it")
+        gateway.kill()
+        await_well(group)
+
+
 def test_a_leader_of_another_group_of_the_name_that_serves_clients_too_is_told_of(tmp_path: Path) -> None:
     """The controllers lose their folders, and an empty node begins the group anew, while the leader before stands still."""
     with StoreGroupNodes(tmp_path, 1) as group:

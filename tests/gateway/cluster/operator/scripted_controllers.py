@@ -15,6 +15,7 @@ from controller.groups.replica_reports import informed
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import FoundGroup, GroupChange
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.group import ReplicaReport
 from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import (
@@ -42,7 +43,7 @@ class ScriptedControllers:
 
     fresh    identity for a group that has none; "": they are of a version before identities
     unsure   how many further changes are made, and answered as if nobody knew that
-    strangers, gateways   as in ControllerFound, of each controller
+    strangers, gateways, searching   as in ControllerFound, of each controller
     """
 
     def __init__(self, groups: StoreGroups, count: int = 3) -> None:
@@ -53,6 +54,7 @@ class ScriptedControllers:
         self.fresh = ""
         self.strangers: list[StrangerSeen] = []
         self.gateways: list[GatewayMissed] = []
+        self.searching: list[GatewaySearch] = []
         self.changes: list[GroupChange] = []
         self._stack = ExitStack()
         self.servers = [ScriptedServer(partial(self._answer, at)) for at in range(count)]
@@ -84,7 +86,7 @@ class ScriptedControllers:
         if isinstance(command, QueryController):
             places = dict(enumerate(self.addresses, 1))
             found = ControllerFound(None, at + 1, 7, leads, self.leading + 1, [1, 2, 3], [], places, "")
-            return False, replace(found, strangers=self.strangers, gateways=self.gateways)
+            return False, replace(found, strangers=self.strangers, gateways=self.gateways, searching=self.searching)
         if isinstance(command, QueryControllers):
             peers = {f"n{number}": address for number, address in enumerate(self.addresses)}
             return False, ControllersFound(None, "headgate", f"n{self.leading}", leads, peers)

@@ -9,6 +9,7 @@ import pytest
 
 from controller.groups.heartbeats import Heartbeats
 from domain.controller.change import SetMinInSync
+from domain.controller.gateway_search import GatewaySearch
 from domain.controller.replica_word import ReplicaWord
 from domain.controller.request import GatewayMissed, StrangerSeen
 from domain.controller.serving import SERVES_NOBODY, UNSAID, GatewayWord, ServingWord
@@ -104,6 +105,15 @@ def test_who_was_refused_a_short_time_ago_is_a_fault_once(here: ScriptedControll
     code, out = headgate(here, "status")
     wanted = f"! store group {NAME}: refused a process at 10.9.9.9, the last time 4 s ago: the log is of another store group"
     assert (code, out.count("refused a process"), out.splitlines()[-1]) == (1, 1, wanted), "each of three controllers says it"
+
+
+def test_a_gateway_that_has_never_found_a_leader_is_a_fault_once(here: ScriptedControllers) -> None:
+    search = GatewaySearch("gw-9", "h1:10911, h7:10911", "h7:10911: connection refused", 40_900)
+    here.searching = [search]
+    code, out = headgate(here, "status")
+    assert (code, out.count("gateway gw-9")) == (1, 1)
+    assert "gateway gw-9 finds no leader of a store group, for 40 s: it tries h1:10911, h7:10911, and" in out
+    assert "(h7:10911: connection refused)" in out
 
 
 def test_a_gateway_that_has_not_found_the_leader_is_a_fault_once(here: ScriptedControllers) -> None:

@@ -21,8 +21,10 @@ from domain.controller.change import (
     SetMinInSync,
 )
 from domain.controller.controller_list import ChangeControllers, ControllersChanged
+from domain.controller.gateway_search import SAID_CHARS_MAX, GatewaySearch, HearGateway
 from domain.controller.group import (
     NOTHING_SEEN,
+    NUMBER_MAX,
     REPLICAS_MAX,
     ReplicaReport,
     SetMember,
@@ -47,7 +49,7 @@ from domain.controller.request import (
     StrangerSeen,
 )
 from domain.controller.serving import GATEWAYS_SAID_MAX, SERVES_NOBODY, UNSAID, GatewayWord, ServingWord
-from domain.event import Event
+from domain.event import Done, Event
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, group_form, peer
 from protocols.remoting.controller.sync_state import role_changed
@@ -345,6 +347,22 @@ def test_a_controller_says_whom_it_has_refused_and_who_finds_no_leader() -> None
     made = ControllerFound(None, 7, 1, True, 7, [7], [], {}, "", [], "", strangers, (GatewayMissed(NAME, "gw-1", 40_000),))
     found = asking.controller_of(decoded(reply_to(asked, made)))
     assert (found.strangers, found.gateways) == (made.strangers, made.gateways)
+
+
+def test_a_gateway_that_has_no_store_tells_the_controllers_which_tell_tools() -> None:
+    search = GatewaySearch("gw-1", "h1:10911, h2:10911", "h2:10911: connection refused", 41_000)
+    asked = command_of(java(codes.HEAR_GATEWAY, asking.searching("a1", search)), HearGateway)
+    assert (asked.life, asked.search) == ("a1", search)
+    assert decoded(reply_to(asked, Done(None))).code == codes.SUCCESS
+    made = ControllerFound(None, 7, 1, True, 7, [7], [], {}, "", searching=(search,))
+    assert asking.controller_of(
+        decoded(reply_to(command_of(java(codes.GET_CONTROLLER, {}), QueryController), made))
+    ).searching == (search,)
+    long = asking.searching("a1", GatewaySearch("n" * 9_000, "s" * 9_000, "w" * 9_000, (1 << 63) - 1))
+    found = command_of(java(codes.HEAR_GATEWAY, dict(long)), HearGateway).search
+    assert ({len(each) for each in found[:3]}, found.waits_ms) == ({SAID_CHARS_MAX}, NUMBER_MAX)
+    for wrong in ({"life": ""}, {"name": ""}, {"life": "x" * 300}, {"waitsMs": "soon"}):
+        assert refusal_of(java(codes.HEAR_GATEWAY, {**asking.searching("a1", search), **wrong}))
 
 
 def test_a_replica_says_of_which_group_its_log_is_when_it_asks() -> None:

@@ -135,7 +135,7 @@ def test_no_body_raises_and_a_request_has_one_outcome(code: int, body: bytes, se
     assert (len(commands) > 0) != (len(replies(conn)) > 0)
 
 
-@pytest.mark.parametrize("code", [30025, 30026, 30027, 30028, 30030])
+@pytest.mark.parametrize("code", [30025, 30026, 30027, 30028, 30029, 30030])
 def test_an_ordinary_node_does_not_know_these_requests(conn: RemotingConnection, code: int) -> None:
     assert conn.receive(request(code, FIELDS, ERAS), 1) == []
     assert reply(conn).code == codes.NOT_SUPPORTED
