@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from controller.groups.election import electorate
 from controller.groups.heartbeats import Heartbeats
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import (
@@ -87,7 +88,20 @@ def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeat
         return GroupRefusal.OLD_SET_EPOCH
     if isinstance(change, SetAcks) and change.wanted and any(each.fence == UNKNOWN for each in heartbeats.live(group, now_ms)):
         return GroupRefusal.OLD_VERSION
+    if isinstance(change, ElectLeader) and _is_unfenceable(change, group, heartbeats.live(group, now_ms)):
+        return GroupRefusal.OLD_VERSION
     return None
+
+
+def _is_unfenceable(change: ElectLeader, group: StoreGroup, live: Iterable[ReplicaReport]) -> bool:
+    """True for a move in a group of which not all members hold what is confirmed, that would depose the leader for nothing:
+    replicas of a version before state no fence, and their reports elect nobody."""
+    if not change.designated or not group.leader or group.electing == 1:
+        return False
+    voters = electorate(group, live)
+    able = {each.id for each in voters if each.fence != UNKNOWN}
+    is_old = any(each.id == change.designated for each in voters) and change.designated not in able
+    return is_old or len(able) < min(group.electing, len(voters))
 
 
 def of_stranger(word: ReplicaWord, group: StoreGroup, heartbeats: Heartbeats, now_ms: int) -> GroupRefusal | None:

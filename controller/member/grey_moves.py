@@ -9,7 +9,7 @@ from typing import Final, final
 
 from controller.groups.election import electorate
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.replica_reports import informed
+from controller.groups.replica_reports import informed, refused
 from controller.member.elections import RETURN_MS
 from controller.member.member import ControllerMember
 from controller.slow_replicas.ejections import Place
@@ -177,6 +177,10 @@ class GreyMoves:
             "%s s", move.group, move.source, excess_text(move.excesses), move.target, move.source, move.out_ms // 1_000,
         )  # fmt: skip
         election = ElectLeader(move.group, designated=move.target, leader_epoch=group.leader_epoch)
+        refusal = refused(election, group, self._heartbeats, now_ms)
+        if refusal is not None:
+            self._moved(move, GroupAnswer(refusal, group))
+            return
         self._member.change(informed(election, group, self._heartbeats, now_ms), partial(self._moved, move))
 
     def _moved(self, move: Move, answer: GroupAnswer | None) -> None:
