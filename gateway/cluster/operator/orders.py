@@ -96,9 +96,7 @@ def set_acks(controllers: ClusterControllers, name: str, acks: int, say: Say) ->
     return DONE
 
 
-def recover(
-    controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say
-) -> int:
+def recover(controllers: GroupOrders, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say) -> int:
     """Give up the SyncStateSet, and make a replica lead that is not in it. Raises ConfigError when it is refused.
 
     accept_loss   False: only report the loss
@@ -112,7 +110,7 @@ def recover(
 
 
 def _give_up(
-    controllers: ClusterControllers, found: Heard, change: RecoverGroup | PromoteLearner, accept_loss: bool,
+    controllers: GroupOrders, found: Heard, change: RecoverGroup | PromoteLearner, accept_loss: bool,
     ask: Callable[[], str], say: Say,
 ) -> None:  # fmt: skip
     """Say what `change` loses, ask for the name of the group, and make it."""
@@ -137,9 +135,7 @@ def _give_up(
     say(next_step(after))
 
 
-def promote(
-    controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say
-) -> int:
+def promote(controllers: GroupOrders, name: str, replica: int, accept_loss: bool, ask: Callable[[], str], say: Say) -> int:
     """Let a learner lead, since the place of the others is lost. Raises ConfigError when it is refused. The flags as in
     `recover`."""
     group, heard = controllers.group(name)

@@ -68,6 +68,8 @@ class Checkers:
     clocks_known  True: the controllers know whose clock is off, and have somebody else who can lead
     lost_logs   (replica, incarnation) of logs that are gone
     has_past    True: the group has all old messages, or had them
+    given_up_to the replica that an operator lets lead though it may lack records; None: nobody has
+    given_up    bytes that were confirmed and that it lacked when it began to lead
     """
 
     def __init__(self, cluster: Cluster, of: SimGroup) -> None:
@@ -84,6 +86,8 @@ class Checkers:
         self.clocks_known = False
         self.lost_logs: set[tuple[int, str]] = set()
         self.has_past = False
+        self.given_up_to: StoreNode | None = None
+        self.given_up = 0
 
     def stands_still(self) -> bool:
         """True when too few logs of the SyncStateSet exist for an election: nobody is elected before an operator decides."""
@@ -130,7 +134,9 @@ class Checkers:
             only_filler = (
                 same == first + len(own) and batch.is_filler(bytes(self.confirmed[same:])) and len(self.confirmed) - same == 8
             )
-            if not only_filler and (same < self.durable or not self.unsynced):
+            if node is self.given_up_to:
+                self._give_up(node.log(0, same))
+            elif not only_filler and (same < self.durable or not self.unsynced):
                 raise self.wrong(
                     node, f"lacks what was confirmed: of {len(self.confirmed)} bytes the first {same} are the same"
                 )
@@ -146,6 +152,12 @@ class Checkers:
 
         led.confirm = noted  # type: ignore[method-assign]
         store.store.log.listen(reader)
+
+    def _give_up(self, kept: bytes) -> None:
+        """An operator has given up what was confirmed behind these bytes: it may be lost, and nothing before it."""
+        self.given_up_to, self.given_up = None, len(self.confirmed) - len(kept)
+        self.durable = min(self.durable, len(kept))
+        self.seen = {key: body for key, body in self.seen.items() if body in kept}
 
     def _confirmed(self, node: StoreNode, epoch: int, written: int, synced: int) -> None:
         """A leader confirms: enough of the SyncStateSet have the same bytes, which are those of all earlier leaders, too."""

@@ -1,16 +1,16 @@
-"""Known bugs of clusters with strangers, which `losses.py` has to find when they are put back."""
+"""Known bugs of clusters with strangers and of promotions: `losses.py` and `promotions.py` find them when they are put back."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.groups import registration
+from controller.groups import recovery, registration
 from domain.controller.group import StoreGroup
 from gateway.cluster.replica import following_state, identity, replica
 from store.replication import following, leading
 from store.replication.replica_log import eras
-from tests.simulation.cluster import losses
+from tests.simulation.cluster import losses, promotions
 from tests.simulation.kit.bugs import Bugs, Patch
 
 BUGS: Final = Bugs()
@@ -58,3 +58,21 @@ def copies_are_one_replica(patch: Patch) -> None:
     """A process in a copy of a directory counts as a restart of the original."""
     own: Any = registration.register
     patch.setattr(registration, "register", lambda group, change: own(group, replace(change, run="", runs_before=())))
+
+
+@BUGS.found_by(promotions.run, 6)
+def promotes_beside_a_member(patch: Patch) -> None:
+    """A learner that lacks records is promoted while a member that has them all is there."""
+    patch.setattr(recovery, "electorate", lambda group, live: [])
+
+
+@BUGS.found_by(promotions.run, 4)
+def promotes_in_the_same_epoch(patch: Patch) -> None:
+    """A learner that is promoted leads in the epoch of the leader whose records it lacks."""
+    own: Any = recovery._alone
+
+    def alone(group: StoreGroup, replica: int, live: Any) -> Any:
+        ruling = own(group, replica, live)
+        return ruling._replace(group=replace(ruling.group, leader_epoch=group.newest_led))
+
+    patch.setattr(recovery, "_alone", alone)

@@ -62,7 +62,7 @@ class LossScene:
 
     def run(self) -> LossScene:
         """Run. Raises HistoryError."""
-        _begin(self.cluster)
+        begin(self.cluster)
         self._send(self._some())
         self._event()
         leader = self._served(STORES)
@@ -149,14 +149,14 @@ class LossScene:
 
     def _foreign(self) -> None:
         other = Cluster(self.cluster.seed + (1 << 20), STORES)
-        _begin(other)
+        begin(other)
         for number in range(self._some()):
-            _send(other, f"theirs-{number};")
+            send(other, f"theirs-{number};")
         if self._chance.random() < 0.5:
-            leader = _served(other, STORES)
+            leader = served(other, STORES)
             leader.end("is killed")
-            _served(other, STORES - 1)
-            _send(other, "theirs-later;")
+            served(other, STORES - 1)
+            send(other, "theirs-later;")
         victim = self._chance.choice([each for each in other.stores if each.running])
         files = _files(victim)
         nameless = self._chance.random() < 0.5
@@ -204,11 +204,11 @@ class LossScene:
     def _send(self, count: int) -> None:
         for _ in range(count):
             body = f"{self.kind}-{len(self.sent)};"
-            _send(self.cluster, body)
+            send(self.cluster, body)
             self.sent.append(body)
 
     def _served(self, members: int) -> StoreNode:
-        return _served(self.cluster, members)
+        return served(self.cluster, members)
 
     def _group(self) -> StoreGroup:
         found = self.cluster.checkers.group()
@@ -265,15 +265,15 @@ class LossScene:
         return node
 
 
-def _begin(cluster: Cluster) -> None:
+def begin(cluster: Cluster) -> None:
     """Start a cluster with a topic."""
     cluster.start()
-    leader = _served(cluster, STORES)
+    leader = served(cluster, STORES)
     event = _ask(cluster, leader, PutTopic(1, Topic(TOPIC, 1, 1, durability=Durability.REPLICATED_FLUSHED)))
     assert isinstance(event, Done), event
 
 
-def _served(cluster: Cluster, members: int) -> StoreNode:
+def served(cluster: Cluster, members: int) -> StoreNode:
     """The leader, once so many replicas are in sync. Raises HistoryError when it takes too long."""
 
     def is_so() -> bool:
@@ -291,7 +291,7 @@ def _served(cluster: Cluster, members: int) -> StoreNode:
     return leader
 
 
-def _send(cluster: Cluster, body: str) -> None:
+def send(cluster: Cluster, body: str) -> None:
     """Send a message until it is acknowledged."""
     end = cluster.clock.monotonic_ns() + HEAL_MS * MILLISECOND_NS
     while cluster.clock.monotonic_ns() < end:

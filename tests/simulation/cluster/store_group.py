@@ -51,11 +51,11 @@ class SimGroup:
         """The clock of the clients: true time."""
         return self.cluster.clock
 
-    def add_learner(self) -> StoreNode:
-        """A further replica, whose address gateways learn from the store. It is started."""
+    def add_learner(self, remote: str = "") -> StoreNode:
+        """A further replica, whose address gateways learn from the store. It is started. `remote`: name of its place."""
         at = len(self.stores) + 1
         node = StoreNode(self.cluster, self, f"{self._label}store {at}", at, f"10.0.{10 * self._number - 9}.{at}")
-        node.learner = True
+        node.learner, node.remote = True, remote
         self.stores.append(node)
         node.start()
         return node

@@ -95,12 +95,14 @@ class StoreNode(Machine):
     last_member  the member that it was at the last end of its process
     flips      position of its log at which a bit was flipped -> (the byte before, the byte after)
     learner    True: from its next start on it is a learner
+    remote     name of the place of a remote replica, which is a learner; "": it is none
     altering   called with each change of the SyncStateSet that it asks for
     slow_until_ns  until when its disk is slow
     """
 
     damaged = False
     learner = False
+    remote = ""
     slow_until_ns = 0
     last_member = (0, "")
 
@@ -190,6 +192,7 @@ class StoreNode(Machine):
             lambda: NOTHING,
             endpoint_text(self.host, READERS),
             endpoint_text(self.host, REMOTING),
+            remote=self.remote,
         )
         readers = ReaderEvents(self._serve_readers, lambda epoch: None, lambda: cluster.net.close(self, READERS))
         life = self.life = ReplicaTerm(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from store.replication import held, leading, members
+from store.replication import held, leading, members, set_review
 from store.replication.replica_log import follower_log
 from tests.gateway.cluster.replica.world import run
 from tests.simulation.kit.bugs import Bugs, Patch
@@ -25,6 +26,17 @@ def forgets_the_asked(patch: Patch) -> None:
     the newcomer confirms nothing alone. Whole clusters find it, whose checker compares the members at each confirmation.
     """
     patch.setattr(members.SyncStateSet, "counted", lambda self: [self.committed])
+
+
+@BUGS.found_by(partial(run, far=True), 60)
+def joins_too_early(patch: Patch) -> None:
+    """A newcomer is taken in before it has what is confirmed."""
+
+    def may_join(self: Any, follower: Any, *_at: int) -> bool:
+        known = self._set.group.replica(follower.id)
+        return follower.connection is not None and known is not None and known.incarnation == str(follower.incarnation)
+
+    patch.setattr(set_review.SetReview, "_may_join", may_join)
 
 
 @BUGS.found_by(run, 50, first=30)

@@ -25,6 +25,11 @@ def test_nothing_acknowledged_is_lost_by_other_numbers_of_replicas(count: int, r
     assert sum(len(each.acknowledged) for each in worlds) > 20 * runs
 
 
+def test_nothing_acknowledged_is_lost_by_replicas_that_come_back_over_slow_ways() -> None:
+    worlds = [run(seed, far=True) for seed in range(200 if SOAK else 10)]
+    assert sum(each.elections for each in worlds) > len(worlds)
+
+
 @pytest.mark.parametrize("name", BUGS)
 def test_a_known_bug_is_found(name: str) -> None:
     _, said = BUGS[name].find()

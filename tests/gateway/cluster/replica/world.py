@@ -148,7 +148,9 @@ class World:
     parted         pairs of nodes that do not reach each other; 0 stands for the controllers
     """
 
-    def __init__(self, seed: int, count: int = 3) -> None:
+    def __init__(self, seed: int, count: int = 3, far: bool = False) -> None:
+        """`far`: one more kind of fault, slow ways between replicas."""
+        self.far = far
         self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.parted: set[frozenset[int]] = set()
@@ -299,7 +301,7 @@ class World:
         """One fault, or the end of one."""
         chance = self.chance
         replica = chance.choice(list(self.replicas.values()))
-        kind = chance.randrange(9)
+        kind = chance.randrange(9 + 3 * self.far)
         if kind <= 1 and replica.running:
             replica.end()
         elif kind == 2 and replica.running:
@@ -316,8 +318,24 @@ class World:
             self.cut(replica.number)
         elif kind == 6:
             self.service.up = not self.service.up
+        elif kind >= 9:
+            self.fall_behind(replica)
         elif not replica.running:
             replica.revive(chance.random() < 0.5)
+
+    def fall_behind(self, replica: SimReplica) -> None:
+        """A replica is away for a while, and comes back over slow ways: it is connected soon, and lacks records for long."""
+        others = [each for each in self.replicas.values() if each is not replica]
+        if replica.running:
+            replica.end()
+        for _ in range(self.chance.randrange(20, 60)):
+            self.send()
+            self.clock.run_for(self.chance.randrange(1, 100))
+        for each in others:
+            self.part_far(replica, each, self.chance.randrange(50, 400))
+        if not replica.running:
+            replica.revive(False)
+        self.clock.run_for(self.chance.randrange(1, 1_000))
 
     def lose_power(self) -> None:
         """All nodes lose power at once, and come back."""
@@ -379,9 +397,9 @@ class World:
             raise HistoryError(f"the logs differ between {begin} and {end}")
 
 
-def run(seed: int, faults: int = 25, count: int = 3) -> World:
+def run(seed: int, faults: int = 25, count: int = 3, far: bool = False) -> World:
     """One run. Raises HistoryError."""
-    world = World(seed, count)
+    world = World(seed, count, far)
     try:
         world.run(faults)
     except (StoreError, OSError) as error:
