@@ -99,11 +99,15 @@ class Will:
     message    what the gateway publishes when the connection ends without a DISCONNECT
     delay_s    Will Delay Interval in seconds
     expiry_s   Message Expiry Interval of the will in seconds; -1: none
+    host       address of its user, without port; with `registered` set by the gate where access is controlled, and stored
+    registered True: its user is one of the user table, and what it may do ends with that user
     """
 
     message: Message
     delay_s: int = 0
     expiry_s: int = -1
+    host: str = field(default="", init=False)
+    registered: bool = field(default=False, init=False)
 
 
 @dataclass(slots=True)

@@ -179,6 +179,17 @@ class Access:
             found.verdicts = {}
         return found
 
+    def left_by(self, user: str, host: str, registered: bool) -> Principal | Failure:
+        """The principal for what a user has left to be done later: by its name, however it has proven that.
+
+        user         "": it came without credentials, while access was not controlled
+        registered   True: it was one of the user table, without whose entry it is nobody
+        """
+        name = user or self._anonymous
+        if not name or (registered and name not in self.records.users):
+            return self._not_authenticated(f"User:{name} is not found." if name else no_credentials("").text)
+        return self._principal(name, host, registered)
+
     def _not_authenticated(self, text: str) -> Failure:
         self.refused["not-authenticated"] += 1
         return Failure(ErrorCode.NOT_AUTHENTICATED, text)

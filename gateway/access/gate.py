@@ -167,6 +167,7 @@ class Gate:
                 return
         connection.principal = principal
         if command.will is not None:
+            command.will.host, command.will.registered = principal.host, principal.registered
             _sign(principal, (command.will.message,))
         self._handle(connection, command)
 

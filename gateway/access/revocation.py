@@ -24,7 +24,7 @@ log = logging.getLogger("headgate.access")
 CHECKED: Final = 8
 """Connections that one step of a walk checks."""
 RESUMED_REVIEW_NS: Final = 500 * MILLISECOND_NS
-"""Time after which the subscriptions of a resumed session are checked: its client has its CONNACK by then."""
+"""Time after which a client is told that its resumed session has lost subscriptions: it has its CONNACK by then."""
 USERS_PER_CONNECTION_MAX: Final = 64
 """Principals checked for one connection, which a proxy may use for many users. Older ones are checked at their next request."""
 
@@ -90,8 +90,15 @@ class AccessRevocation:
             self._arm()
 
     def session_resumed(self, connection: ClientConnection) -> None:
-        """A session was resumed with its subscriptions: check them, since rights may have changed in between."""
-        self._clock.call_at(self._clock.monotonic_ns() + RESUMED_REVIEW_NS, lambda: self._review(connection))
+        """A session was resumed, and rights may have changed in between: subscriptions that are refused now deliver nothing.
+
+        The client is told when it has its CONNACK.
+        """
+        owner = connection.principal
+        refusal = None if owner is None or owner.privileged else self._withdraw(connection, owner)
+        if refusal is not None:
+            due_ns = self._clock.monotonic_ns() + RESUMED_REVIEW_NS
+            self._clock.call_at(due_ns, lambda: connection.driver.revoke_access(refusal))
 
     def review_all(self) -> None:
         """Check all waiting requests and all connections again."""
@@ -144,9 +151,12 @@ class AccessRevocation:
             log.warning(text, connection.client_id, owner.user, owner.host, cause, remedy, extra=facts)
             connection.driver.revoke_access(banned)
         elif not owner.privileged:
-            self._review_subscriptions(connection, owner)
+            refusal = self._withdraw(connection, owner)
+            if refusal is not None:
+                connection.driver.revoke_access(refusal)
 
-    def _review_subscriptions(self, connection: ClientConnection, principal: Principal) -> None:
+    def _withdraw(self, connection: ClientConnection, principal: Principal) -> Failure | None:
+        """Remove the subscriptions of a connection that are refused now. Returns the last refusal; None: there is none."""
         gone: list[str] = []
         refusal: Failure | None = None
         for subscription in self._subscriptions_of(connection):
@@ -157,7 +167,7 @@ class AccessRevocation:
         if refusal is not None:
             self._access.refused["not-allowed"] += len(gone)
             self._handler.handle(connection, Unsubscribe(None, gone))
-            connection.driver.revoke_access(refusal)
+        return refusal
 
     def _forget(self, connection: ClientConnection) -> None:
         self._connections.pop(connection, None)

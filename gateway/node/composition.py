@@ -245,7 +245,7 @@ def _added(
         Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock, side.interest),
-        sessions := Sessions(store, clock, handler, policy, attached, side.interest),
+        sessions := Sessions(store, clock, handler, policy, attached, side.interest, rights),
         TransactionResuming(store.log, handler.topics),
         *_verbs(use_cases := _declared(context)),
     )  # fmt: skip

@@ -78,7 +78,8 @@ class TopicFollowing:
         given = 0
         for call in list(islice(self._woken, SERVED_PER_TURN)):
             given += self._woken.pop(call)
-            call.serve()
+            if not self._context.polls.refused(call):
+                call.serve()
             if given >= MESSAGES_PER_TURN:
                 break
         if self._woken:

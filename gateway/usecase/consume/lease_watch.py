@@ -12,6 +12,7 @@ from domain.message.receipt import Receipt
 from domain.ports import Clock, Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verbs
+from gateway.usecase.waiting.long_polls import RightsCheck
 
 WATCHED_PER_CONNECTION_MAX: Final = 65_536
 """Leases that one connection may have watched."""
@@ -55,6 +56,15 @@ class LeaseWatches:
     def watched(self) -> int:
         """Leases that are watched."""
         return len(self._of)
+
+    def review(self, check: RightsCheck) -> None:
+        """Refuse the waits that `check` forbids, and watch their leases no more: rights have changed."""
+        for holder in [each for holders in self._holders.values() for each in holders.values()]:
+            command = holder.waiting
+            failure = None if command is None else check(holder.connection, command)
+            if command is not None and failure is not None:
+                self._end_all(holder)
+                holder.connection.answer(Refused(command.ticket, failure))
 
     def settled(self, group: str, topic: str, receipt: Receipt) -> None:
         """A lease is settled or released."""
@@ -133,10 +143,14 @@ class LeaseWatches:
 
     def _close(self, connection: ClientConnection) -> None:
         for holder in self._holders.pop(connection, {}).values():
-            self._set_timer(holder, None)
-            holder.waiting = None
-            for lease in holder.ends:
-                del self._of[lease]
+            self._end_all(holder)
+
+    def _end_all(self, holder: _Holder) -> None:
+        self._set_timer(holder, None)
+        holder.waiting = None
+        for lease in holder.ends:
+            del self._of[lease]
+        holder.ends.clear()
 
 
 def _lease(group: str, topic: str, receipt: Receipt) -> _Lease:

@@ -332,6 +332,11 @@ class MqttSession:
             self.match_cache[key] = found
         return found[0], [subscription for subscription in found[1] if subscription.since <= physical_offset]
 
+    def wants(self, path: str) -> bool:
+        """True when a subscription matches the path of a message."""
+        patterns = [each.pattern for each in (*self.subscriptions.values(), *self.shared_subscriptions.values())]
+        return any(matches(pattern, path) for pattern in patterns)
+
     def after_appends(self, then: Callable[[], None]) -> None:
         """Call `then` when no append is under way: now, or when the last one is done."""
         if self.appending == 0:

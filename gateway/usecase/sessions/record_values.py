@@ -18,6 +18,9 @@ _WILL = struct.Struct(">BIiI")
 _IN_FLIGHT = struct.Struct(">QBiqH")
 
 _LEASED: Final = 16
+_REGISTERED: Final = 1
+"""Flag in the byte behind the message of a will, which the host of its user follows. Earlier versions read neither, and write
+neither: such a will is its user's by name alone."""
 _LONG: Final = 0x40
 """Flag in the first byte of a will whose Message Expiry Interval exceeds 31 bits: the field is unsigned then."""
 
@@ -31,6 +34,16 @@ def read_definition(data: bytes, session: MqttSession) -> None:
     _, session.expiry_s, session.disconnected_ms, session.baseline_ms = DEFINITION.unpack_from(data)
     session.user = data[DEFINITION.size :].decode()
     session.records.definition = data
+
+
+def read_stored_will(data: bytes) -> Will | None:
+    """The will of a record."""
+    cursor = Cursor(data, 0)
+    will = read_will(cursor)
+    if will is not None and cursor.at < len(data):
+        will.registered = bool(cursor.take(1)[0] & _REGISTERED)
+        will.host = cursor.text()
+    return will
 
 
 def put_subscription(found: MqttSubscription) -> bytes:
@@ -97,11 +110,12 @@ def put_will(will: Will) -> bytes:
     has_will, expiry_s = 1 + will.message.retain, will.expiry_s
     if expiry_s > 0x7FFFFFFF:
         has_will, expiry_s = has_will | _LONG, expiry_s - (1 << 32)
-    return _WILL.pack(has_will, will.delay_s, expiry_s, len(data)) + data
+    whose = bytes([_REGISTERED if will.registered else 0]) + _put_text(will.host) if will.host else b""
+    return _WILL.pack(has_will, will.delay_s, expiry_s, len(data)) + data + whose
 
 
 def read_will(cursor: Cursor) -> Will | None:
-    """The will at the cursor; None when there is none."""
+    """The will at the cursor, without its user's host; None when there is none."""
     has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
     if not has_will:
         return None  # in a definition of the older form

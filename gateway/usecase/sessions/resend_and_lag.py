@@ -17,8 +17,10 @@ from domain.message import property as properties
 from domain.message.record import Record
 from domain.octets import uint64
 from domain.ports import Clock
-from domain.store.store_ports import MessageLog, Metadata, ReadResult, State
+from domain.store.message_store import MessageStore
+from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
+from gateway.access.path_rights import PathRights
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.publish.latest import read_value
 from gateway.usecase.sessions.in_flight import InFlightMessage, QueueKey
@@ -45,7 +47,9 @@ QUEUES_PER_TURN_MAX: Final = 512
 EXPIRED: Final = "expired"
 GONE: Final = "gone"
 TOO_LARGE: Final = "too-large"
-"""Losses of a message above QoS 0 to a session: it has expired, is no longer stored, or is too large for the client."""
+NOT_ALLOWED: Final = "not-allowed"
+"""Losses of a message above QoS 0 to a session: it has expired, is no longer stored, is too large for the client, or was sent
+before by a subscription that the user may not have any more."""
 
 
 class CatchUp:
@@ -53,24 +57,25 @@ class CatchUp:
 
     The order is: retransmission of in-flight messages, retained messages of new subscriptions, lagging queues.
 
-    lost                number of messages lost to their sessions, by EXPIRED, GONE and TOO_LARGE
+    lost                number of messages lost to their sessions, by EXPIRED, GONE, TOO_LARGE and NOT_ALLOWED
     """
 
     def __init__(
         self,
-        log: MessageLog,
-        metadata: Metadata,
-        state: State,
+        store: MessageStore,
         clock: Clock,
         outbound: LiveDelivery,
         sys_topics: SysTopics,
         filter_index: FilterIndex,
         freed: Callable[[MqttSession], None],
+        rights: PathRights,
     ) -> None:
         """`freed` is called with a session whose slot has become free without an answer of its client."""
+        log, metadata, state = store.log, store.metadata, store.state
+        self._rights = rights
         self._freed = freed
         self.retained_delivery = RetainedDelivery(log, state, clock, outbound, sys_topics, self.catch_up)
-        self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0}
+        self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0, NOT_ALLOWED: 0}
         self._filter_index = filter_index
         self._log = log
         self._metadata = metadata
@@ -317,6 +322,9 @@ class CatchUp:
         flight = session.in_flight.get(session.to_resend[0])
         if flight is None or data is None:
             self._abandon_resend(session, GONE)
+            return
+        if not session.wants(path) and self._rights.read_denial(session.connection, path) is not None:
+            self._abandon_resend(session, NOT_ALLOWED)
             return
         slot = session.to_resend.pop(0)
         flight.size = len(data)

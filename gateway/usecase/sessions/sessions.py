@@ -23,6 +23,7 @@ from domain.event import Refused
 from domain.ports import Clock
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import StateChange
+from gateway.access.path_rights import PathRights
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Interest
 from gateway.usecase.dispatcher import Dispatcher
@@ -68,12 +69,15 @@ class Sessions:
         policy: NodePolicy,
         attached: AttachedSessions,
         interest: Interest | None = None,
+        rights: PathRights | None = None,
     ) -> None:
-        """`interest` is called with the filter of each subscription of a connected session that begins (True) or ends."""
+        """`interest` is called with the filter of each subscription of a connected session that begins (True) or ends.
+        `rights` judges wills when they are due, and messages that are sent again; None: access is not controlled."""
+        rights = rights or PathRights()
         log, metadata, state = store.log, store.metadata, store.state
         self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
-        self._wills = WillPublisher(state, clock, handler.sending)
+        self._wills = WillPublisher(state, clock, handler.sending, rights)
         leases = DeliveryLeases(store.leases, handler.walks, handler.dead_letters)
         self._outbound = LiveDelivery(state, clock, leases.settle, interest)
         start_positions = StartPositions(log, store.positions, metadata, clock)
@@ -87,7 +91,7 @@ class Sessions:
         self.filter_index = FilterIndex(clock)
         replay = Replay(log, metadata, state, clock, self.filter_index)
         self._catch_up = CatchUp(
-            log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index, self._shared.pump
+            store, clock, self._outbound, self.sys_topics, self.filter_index, self._shared.pump, rights
         )  # fmt: skip
         self._changes = SubscriptionChanges(
             log, metadata, state, clock, self._outbound, self._catch_up, self._shared, handler.questions
@@ -280,7 +284,7 @@ class Sessions:
             session.will = None
         if not session.durable:
             if session.will is not None:
-                self._wills.publish(session.will, [])
+                self._wills.publish(session.will, session.user, session.client_id, [])
             session.will = None
             session.after_appends(lambda: self._stored.remove(session))
             return

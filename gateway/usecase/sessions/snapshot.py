@@ -43,7 +43,6 @@ from gateway.usecase.sessions.mqtt_session import MqttSession, SessionRecords
 from gateway.usecase.sessions.record_values import (
     DEFINITION,
     SUBSCRIPTION,
-    Cursor,
     add_subscription,
     put_in_flight,
     put_subscription,
@@ -52,7 +51,7 @@ from gateway.usecase.sessions.record_values import (
     read_in_flight,
     read_older_definition,
     read_older_window,
-    read_will,
+    read_stored_will,
 )
 
 SPACE: Final = "session"
@@ -314,7 +313,7 @@ def _read(session: MqttSession, kind: bytes, value: bytes) -> None:
         flags, identifier, since = SUBSCRIPTION.unpack_from(value)
         add_subscription(session, flags, identifier, since, value[SUBSCRIPTION.size :].decode())
     elif letter == b"w":
-        session.will = read_will(Cursor(value, 0))
+        session.will = read_stored_will(value)
         session.records.will = _digest(value)
 
 

@@ -97,7 +97,7 @@ class StoredSessions:
         """End a session: publish its pending will. Returns the changes that remove the session from the store."""
         will, session.will = session.will, None
         if will is not None:
-            self._wills.publish(will, [])
+            self._wills.publish(will, session.user, session.client_id, [])
         self.in_memory.pop(session.client_id, None)
         self._outbound.checkpoints.forget(session)
         return snapshot.removal(session)
@@ -135,7 +135,7 @@ class StoredSessions:
             session.after_appends(leave)
 
         if due and will is not None:
-            self._wills.publish(will, written.changes, done)
+            self._wills.publish(will, session.user, session.client_id, written.changes, done)
         elif written.changes:
             self._state.put(written.changes, done)
         else:

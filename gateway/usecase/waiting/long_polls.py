@@ -125,6 +125,7 @@ class LongPolls:
 
     One message may be for thousands of groups: KEYS_PER_TURN keys are served in the turn of its arrival, and in each one after.
 
+    _check       the rights of a review under way; None: there is none
     wake_count   calls of `wake` and `wake_group` so far; a call compares two readings to learn whether it missed one
     """
 
@@ -138,6 +139,7 @@ class LongPolls:
         self._woken: dict[Key, None] = {}
         self._by_topic: dict[str, dict[Key, dict[WaitingCall[Waiting], None]]] = {}
         self._count = 0
+        self._check: RightsCheck | None = None
         self.parked_max: int = limits.LONG_POLLS_MAX
         self.wake_count = 0
 
@@ -200,6 +202,7 @@ class LongPolls:
 
     def review(self, check: RightsCheck) -> None:
         """Check the rights of every parked call again and refuse those that fail, REVIEWED_PER_TURN a turn."""
+        self._check = check
         self._review(check, [call for keys in self._by_topic.values() for calls in keys.values() for call in calls])
 
     def _review(self, check: RightsCheck, calls: list[WaitingCall[Waiting]]) -> None:
@@ -210,6 +213,15 @@ class LongPolls:
         rest = calls[REVIEWED_PER_TURN:]
         if rest:
             self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(check, rest))
+        elif self._check is check:
+            self._check = None
+
+    def refused(self, call: WaitingCall[Waiting]) -> bool:
+        """True: a review is under way whose turn for `call` has not come, and it is refused now, before it is served."""
+        failure = None if self._check is None or call.key is None else self._check(call.connection, call.command)
+        if failure is not None:
+            call.refuse(failure)
+        return failure is not None
 
     def wake(self, topic: str, queue_id: int) -> None:
         """Serve the calls that wait for a queue of `topic`, since messages arrived there; queue id -1: for any queue."""
@@ -249,6 +261,8 @@ class LongPolls:
         calls = None if keys is None else keys.get(key)
         while calls:
             call = next(iter(calls))
+            if self.refused(call):
+                continue
             if not call.attempt():
                 return
             self.leave(call)

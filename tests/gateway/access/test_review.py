@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from domain.admin.topic import PutTopic
-from domain.command import AwaitMessages, Command, Watch
+from domain.command import AwaitMessages, AwaitSettled, Command, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import MessagesWaiting, Refused, WatchedMessages, WatchStarted
+from domain.event import LeasesEnded, MessagesWaiting, Refused, WatchedMessages, WatchStarted
 from domain.message.message import LOCAL_HOST, Message
+from domain.message.receipt import Receipt
 from domain.message.record import encode
 from domain.topic.lite import ReceiveLite
 from domain.topic.topic import Topic
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.waiting.long_polls import REVIEWED_PER_TURN
@@ -39,6 +41,35 @@ def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer
     refused = [[Refused(number, GONE)] if number % 2 else [] for number in range(count + 1)]
     assert [driver.take() for driver in stage.drivers] == refused
     assert len(stage.long_polls) == REVIEWED_PER_TURN + 1
+
+
+def test_a_message_that_comes_before_the_turn_of_a_parked_call_is_not_given_to_it() -> None:
+    stage = Stage()
+    for number in range(REVIEWED_PER_TURN):
+        assert stage.park(number, "other")
+    last = REVIEWED_PER_TURN
+    for number in (last, last + 1):
+        assert stage.park(number, "t")
+    stage.long_polls.review(lambda _, command: GONE if command.ticket == last else None)  # type: ignore[attr-defined]
+    assert stage.drivers[last].recorded == [], "its turn has not come"
+    stage.stock.messages = 1
+    stage.long_polls.wake("t", 0)
+    assert stage.drivers[last].take() == [Refused(last, GONE)]
+    assert stage.drivers[last + 1].take() == [MessagesWaiting(last + 1, True)]
+
+
+def test_a_wait_for_leases_that_is_not_granted_any_more_is_refused_and_told_nothing_more() -> None:
+    clock = VirtualClock()
+    watches = LeaseWatches(clock)
+    recorders = {group: EventRecorder() for group in ("g", "h")}
+    for group, recorder in recorders.items():
+        receipt = Receipt(0, clock.wall_ms(), 3_000, 0, 0, "b", 0, 0)
+        watches.verbs[AwaitSettled](recorder.connection, AwaitSettled(group, "me", group, "t", [receipt], 5_000))
+    watches.review(lambda _, command: GONE if command.group == "g" else None)  # type: ignore[attr-defined]
+    clock.run_for(4_000)
+    assert recorders["g"].take() == [Refused("g", GONE)]
+    assert recorders["h"].take() == [LeasesEnded("h", 1)]
+    assert watches.watched == 0
 
 
 def test_who_has_left_meanwhile_is_not_asked_about() -> None:

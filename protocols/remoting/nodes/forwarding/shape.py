@@ -122,7 +122,7 @@ def _composed(hint: Any) -> Codec[Any]:
     if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
         return fields_of(hint, list(typing.get_type_hints(hint).items()))
     if isinstance(hint, type) and is_dataclass(hint):
-        names = [each.name for each in fields(hint)]
+        names = [each.name for each in fields(hint) if each.init]
         hints = typing.get_type_hints(hint, localns={"Principal": Principal})
         return fields_of(hint, [(name, hints[name]) for name in names])
     raise TypeError(f"{hint} has no form between nodes: add one to protocols/remoting/nodes/forwarding/shape.py")
