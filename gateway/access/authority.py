@@ -46,7 +46,8 @@ CONTEXT: Final = "oscore"
 class Access:
     """Decides by users, policies, rules and bans.
 
-    refused   number of refusals since the start, by cause, for /metrics
+    refused           number of refusals since the start, by cause, for /metrics
+    sessions_by_user  True: users with the same client id have sessions of their own; as it was at the start
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Access:
         self.refused = {"not-authenticated": 0, "not-allowed": 0}
         self._wall_ms = wall_ms
         self._principals: dict[tuple[str, str, object, int], Principal] = {}
+        self.sessions_by_user = config.sessions_by_user
         self._verifiers = Verifiers()
         self._apply(config)
 

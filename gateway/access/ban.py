@@ -10,18 +10,22 @@ from gateway.access.source import SourceAddresses
 
 BANNED: Final = 0x8A
 """Reason code of CONNACK (MQTT 5, 3.2.2.2)."""
-FORMS: Final = "client:ID, user:NAME or address:RANGE"
+FORMS: Final = "client:ID, user:NAME, session:NAME/ID or address:RANGE"
 
 
 @final
 class Bans:
-    """Parsed from entries like `client:ID`, `user:NAME`, `address:10.0.0.0/8`. Raises ValueError for anything else."""
+    """Parsed from entries: `client:ID`, of all users; `user:NAME`; `session:NAME/ID`, of one user; `address:10.0.0.0/8`.
 
-    __slots__ = ("_clients", "_sources", "_users")
+    Raises ValueError for anything else.
+    """
+
+    __slots__ = ("_clients", "_sessions", "_sources", "_users")
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._clients: set[str] = set()
         self._users: set[str] = set()
+        self._sessions: set[tuple[str, str]] = set()
         self._sources: list[SourceAddresses] = []
         for word in words:
             kind, _, what = word.partition(":")
@@ -29,6 +33,9 @@ class Bans:
                 self._clients.add(what)
             elif kind == "user" and what:
                 self._users.add(what)
+            elif kind == "session" and 0 < what.find("/") < len(what) - 1:
+                name, _, client = what.partition("/")
+                self._sessions.add((name, client))
             elif kind == "address" and what:
                 self._sources.append(SourceAddresses(what))
             else:
@@ -36,7 +43,7 @@ class Bans:
 
     def of(self, user: str, client_id: str, host: str) -> Failure | None:
         """Why a client is banned; None: it is not."""
-        if client_id in self._clients:
+        if client_id in self._clients or (user, client_id) in self._sessions:
             return Failure(ErrorCode.NOT_ALLOWED, "this client id is banned", BANNED)
         if user in self._users:
             return Failure(ErrorCode.NOT_ALLOWED, f"User:{user} is banned", BANNED)

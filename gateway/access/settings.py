@@ -60,9 +60,11 @@ class AccessTable:
     jwt_audience     required audience (`aud`) of tokens; "": any
     jwt_issuer       required issuer (`iss`) of tokens; "": any
     jwt_expiry_required  true: tokens without an expiry (`exp`) are refused; false: they do not expire
+    sessions_by_user  true: users with the same client id have sessions of their own in MQTT; false: a user who connects
+                     with the client id of another one ends that one's session
     policies         `[[access.policies]]`: policies in addition to the stored ones
     rules            `[[access.rules]]`: rules over MQTT paths, in the order in which they are tried
-    banned           who may not connect by MQTT: `client:ID`, `user:NAME` or `address:RANGE`
+    banned           who may not connect by MQTT: `client:ID`, `user:NAME`, `session:NAME/ID` or `address:RANGE`
     """
 
     enabled: bool | None = None
@@ -75,6 +77,7 @@ class AccessTable:
     jwt_audience: str = ""
     jwt_issuer: str = ""
     jwt_expiry_required: bool = False
+    sessions_by_user: bool = True
     policies: tuple[PolicyTable, ...] = ()
     rules: tuple[RuleTable, ...] = ()
     banned: tuple[str, ...] = ()
@@ -108,6 +111,7 @@ class AccessSettings:
     grants: Sequence[Grant] = ()
     rules: Sequence[Rule] = ()
     banned: Bans = field(default_factory=Bans)
+    sessions_by_user: bool = True
 
     @staticmethod
     def of(table: AccessTable) -> AccessSettings:
@@ -123,6 +127,7 @@ class AccessSettings:
             _grants(table.policies),
             tuple(Rule(each) for each in table.rules),
             _bans(table.banned),
+            table.sessions_by_user,
         )
 
     @property

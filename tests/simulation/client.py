@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from domain.limits import MQTT_PACKET_BYTES_MAX
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
@@ -12,6 +14,7 @@ from protocols.mqtt.subscribe import Suback, Subscribe
 from tests.simulation.kit.links import Link
 from tests.simulation.world import World
 
+P = TypeVar("P", bound=Packet)
 V311, V5 = 4, 5
 PUBACK = 4
 NEVER_S = 0xFFFFFFFF
@@ -75,6 +78,10 @@ class MqttClient:
         found = [each for each in self._heard if isinstance(each, kinds)]
         assert len(found) < 2, found
         return found[0] if found else None
+
+    def heard(self, kind: type[P]) -> list[P]:
+        """The packets of a kind that have come, messages apart, since the last question."""
+        return [each for each in self._heard if isinstance(each, kind)]
 
     def connect(self, clean: bool = False, expiry_s: int = NEVER_S, will: Will | None = None) -> bool:
         """Connect. Returns whether the node has resumed a session."""

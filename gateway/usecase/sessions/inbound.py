@@ -83,7 +83,7 @@ class InboundDeduplication:
         def found(value: bytes | Failure | None) -> None:
             settle(value if isinstance(value, Failure) else _NOT_YET if value is None else None)
 
-        self._state.get(snapshot.PARTS, snapshot.packet_id_key(session.client_id, number), found)
+        self._state.get(snapshot.PARTS, snapshot.packet_id_key(session.name, number), found)
 
     def _append_once(
         self,
@@ -112,9 +112,7 @@ class InboundDeduplication:
             else:
                 session.append_done()
 
-        changes = (
-            [snapshot.packet_id_change(session.client_id, number, True) for number in packet_ids] if session.durable else []
-        )
+        changes = [snapshot.packet_id_change(session.name, number, True) for number in packet_ids] if session.durable else []
         session.appending += 1
         self._sending.submit(messages, done, changes, user=user, sender=connection)
 
@@ -133,7 +131,7 @@ class InboundDeduplication:
                 self._clock.call_at(again_ns, lambda: self._await_readable(session, packet_ids, looks + 1))
 
         if waiting and looks < LOOKS_MAX:
-            self._state.get(snapshot.PARTS, snapshot.packet_id_key(session.client_id, waiting[-1]), found)
+            self._state.get(snapshot.PARTS, snapshot.packet_id_key(session.name, waiting[-1]), found)
         else:
             session.append_done()
 
@@ -159,11 +157,11 @@ class InboundDeduplication:
                 return
             numbers = [number for number, is_known in zip(command.packet_ids, known, strict=True) if is_known]
             if session.durable and numbers:
-                self._state.put([snapshot.packet_id_change(session.client_id, number, False) for number in numbers], done)
+                self._state.put([snapshot.packet_id_change(session.name, number, False) for number in numbers], done)
             else:
                 done(None)
 
         for at in unsure:
-            key = snapshot.packet_id_key(session.client_id, command.packet_ids[at])
+            key = snapshot.packet_id_key(session.name, command.packet_ids[at])
             self._state.get(snapshot.PARTS, key, partial(found, at))
         looked()

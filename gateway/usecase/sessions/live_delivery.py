@@ -243,7 +243,7 @@ class LiveDelivery:
 
     def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
         session = merged.session
-        if merged.excludes_own and is_from(routed.stored, session.client_id):
+        if merged.excludes_own and is_from(routed.stored, session.client_id, session.user):
             if merged.for_own_messages is None:
                 return
             merged = merged.for_own_messages

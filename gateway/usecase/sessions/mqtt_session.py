@@ -18,6 +18,7 @@ from domain.store.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan, LiveValues
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
+from gateway.usecase.sessions.session_name import client_id_in
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """Bytes of records that may be in flight to one client; a single message may always be."""
@@ -133,6 +134,7 @@ class MqttSession:
     Invariant: in every queue, each matching message below `positions[queue]` is confirmed or occupies a slot. A queue in `lag`
     is read from the log, from offset `lag[queue]` on. Messages of any other queue are delivered as they arrive.
 
+    name                  where it is kept, in memory and in the store (`session_name`)
     user                  owner of the session; "": access was not controlled, or the session is older than this field
     connection            the client's connection; None: disconnected
     epoch                 rises with every connect and disconnect: callbacks of an earlier connection compare it and stop
@@ -177,49 +179,16 @@ class MqttSession:
     """
 
     __slots__ = (
-        "_appended",
-        "address",
-        "appending",
-        "baseline_ms",
-        "catching_up",
-        "client_id",
-        "connection",
-        "dirty",
-        "disconnected_ms",
-        "epoch",
-        "expiry_s",
-        "finding_lag",
-        "firsts",
-        "in_flight",
-        "in_flight_bytes",
-        "lag",
-        "leases",
-        "left_ms",
-        "live_values",
-        "match_cache",
-        "missed",
-        "next_slot",
-        "outbox",
-        "packet_bytes_max",
-        "positions",
-        "received",
-        "records",
-        "retained_scans",
-        "scheduled",
-        "shared_subscriptions",
-        "stored",
-        "subscriptions",
-        "to_resend",
-        "unread",
-        "unstored_accepts",
-        "unstored_deliveries",
-        "user",
-        "will",
-        "window",
+        "_appended", "address", "appending", "baseline_ms", "catching_up", "client_id", "connection", "dirty",
+        "disconnected_ms", "epoch", "expiry_s", "finding_lag", "firsts", "in_flight", "in_flight_bytes", "lag", "leases",
+        "left_ms", "live_values", "match_cache", "missed", "name", "next_slot", "outbox", "packet_bytes_max", "positions",
+        "received", "records", "retained_scans", "scheduled", "shared_subscriptions", "stored", "subscriptions", "to_resend",
+        "unread", "unstored_accepts", "unstored_deliveries", "user", "will", "window",
     )  # fmt: skip
 
-    def __init__(self, client_id: str) -> None:
-        self.client_id = client_id
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.client_id = client_id_in(name)
         self.user = ""
         self.connection: ClientConnection | None = None
         self.window = 1

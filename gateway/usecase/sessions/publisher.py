@@ -18,9 +18,14 @@ def level_of(stored: bytes) -> int:
     return EXACTLY_ONCE if value == b"2" else AT_LEAST_ONCE
 
 
-def is_from(stored: bytes, client_id: str) -> bool:
-    """True when the MQTT client `client_id` published the message."""
+def is_from(stored: bytes, client_id: str, user: str) -> bool:
+    """True when the MQTT client `client_id` of `user` published the message. `user` "": whoever it was of."""
     return (
         properties.find(stored, properties.HG_CLIENT_START) == client_id.encode()
         and properties.find(stored, properties.HG_PROTOCOL_START) == b"mqtt"
+        and (
+            not user
+            or not properties.is_storable(properties.HG_PRINCIPAL, user)
+            or properties.find(stored, properties.HG_PRINCIPAL_START) == user.encode()
+        )
     )

@@ -260,7 +260,7 @@ class CatchUp:
         stored = record.properties
         origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
         path, subscriptions = session.matching(queue[0], origin, uint64(data, 28))
-        if subscriptions and is_from(stored, session.client_id):
+        if subscriptions and is_from(stored, session.client_id, session.user):
             subscriptions = [subscription for subscription in subscriptions if not subscription.no_local]
         if not subscriptions:
             return

@@ -14,7 +14,7 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 
 @final
 class SessionDeadlines:
-    """One timer for all disconnected sessions. Calls `due` with the client id of a session at its deadline.
+    """One timer for all disconnected sessions. Calls `due` with the name of a session at its deadline.
 
     Many sessions that disconnected together are due together: `due` is called in a walk. The deadline of a client that has
     reconnected stays: `due` checks whether something is to be done. A client has one deadline, the earliest.
@@ -41,10 +41,10 @@ class SessionDeadlines:
         moments = [moment for moment in (will_ms(session), session.expires_ms()) if moment >= 0]
         if not moments:
             return
-        moment, client_id = min(moments), session.client_id
-        known = self._by_moment.places.get(client_id)
+        moment, name = min(moments), session.name
+        known = self._by_moment.places.get(name)
         if known is None or known[0] > moment:
-            self._by_moment.put(client_id, moment)
+            self._by_moment.put(name, moment)
             self._arm()
 
     def _arm(self) -> None:

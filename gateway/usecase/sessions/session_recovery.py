@@ -30,9 +30,9 @@ class SessionRecovery:
     session.
 
     under_way          True: not all stored sessions have been recovered
-    _last              client of the last session: it has two keys when a node went back to an earlier version
-    _recovered_early   clients that connected before the turn of their session
-    _waiting           client whose session is being recovered -> the callbacks that wait for that
+    _last              name of the last session: it has two keys when a node went back to an earlier version
+    _recovered_early   names of sessions whose clients connected before their turn
+    _waiting           name of a session that is being recovered -> the callbacks that wait for that
     """
 
     __slots__ = ("_clock", "_last", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")
@@ -55,21 +55,21 @@ class SessionRecovery:
         self.under_way = True
         clock.call_soon(self._slice)
 
-    def recover_now(self, client_id: str, then: Callable[[], None]) -> None:
+    def recover_now(self, name: str, then: Callable[[], None]) -> None:
         """Recover the session of a client that connects, unless it has been recovered; then call `then`."""
-        if client_id in self._waiting:
-            self._waiting[client_id].append(then)
-        elif not self.under_way or client_id in self._recovered_early or snapshot.key(client_id, b"d") < self._next:
+        if name in self._waiting:
+            self._waiting[name].append(then)
+        elif not self.under_way or name in self._recovered_early or snapshot.key(name, b"d") < self._next:
             then()
         else:
-            self._recovered_early.add(client_id)
-            self._one(client_id, then)
+            self._recovered_early.add(name)
+            self._one(name, then)
 
-    def _one(self, client_id: str, then: Callable[[], None]) -> None:
-        waiting = self._waiting[client_id] = [then]
+    def _one(self, name: str, then: Callable[[], None]) -> None:
+        waiting = self._waiting[name] = [then]
 
         def recovered() -> None:
-            del self._waiting[client_id]
+            del self._waiting[name]
             for each in waiting:
                 each()
 
@@ -79,7 +79,7 @@ class SessionRecovery:
             else:
                 self._recover(session, recovered)
 
-        ask_until_answered(self._clock, partial(snapshot.outline, self._state, client_id), found)
+        ask_until_answered(self._clock, partial(snapshot.outline, self._state, name), found)
 
     def _slice(self) -> None:
         ask = partial(self._state.keys, snapshot.SPACE, b"", self._next, KEYS_PER_SLICE)
@@ -89,17 +89,17 @@ class SessionRecovery:
         last = len(keys) < KEYS_PER_SLICE
         if keys:
             self._next = keys[-1] + b"\x00"
-        clients: list[tuple[str]] = []
+        names: list[tuple[str]] = []
         for key in keys:
-            name, _, kind = key.partition(b"\x00")
-            client_id = name.decode()
-            if kind in (b"d", b"e") and client_id != self._last and client_id not in self._recovered_early:
-                clients.append((client_id,))
-                self._last = client_id
-        FanIn(self._ask_one, lambda *_: self._taken(last)).start(clients)
+            before, _, kind = key.partition(b"\x00")
+            name = before.decode()
+            if kind in (b"d", b"e") and name != self._last and name not in self._recovered_early:
+                names.append((name,))
+                self._last = name
+        FanIn(self._ask_one, lambda *_: self._taken(last)).start(names)
 
-    def _ask_one(self, client_id: str, answer: Callable[[None | Failure], None]) -> None:
-        self._one(client_id, lambda: answer(None))
+    def _ask_one(self, name: str, answer: Callable[[None | Failure], None]) -> None:
+        self._one(name, lambda: answer(None))
 
     def _taken(self, last: bool) -> None:
         if not last:

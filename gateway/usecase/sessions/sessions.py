@@ -38,6 +38,7 @@ from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.queue_restarts import QueueRestarts
 from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
+from gateway.usecase.sessions.session_name import name_of
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
@@ -73,7 +74,7 @@ class Sessions:
     ) -> None:
         """`interest` is called with the filter of each subscription of a connected session that begins (True) or ends.
         `rights` judges wills when they are due, and messages that are sent again; None: access is not controlled."""
-        rights = rights or PathRights()
+        self._rights = rights = rights or PathRights()
         log, metadata, state = store.log, store.metadata, store.state
         self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
@@ -188,9 +189,10 @@ class Sessions:
     def _attach(self, connection: ClientConnection, command: Attach) -> None:
         if command.ends_at:
             connection.ends_at = command.ends_at
-        self._stored.find(command.client_id, lambda found: self._attach_to(connection, command, found))
+        sought = name_of(connection, command.client_id, self._rights)
+        self._stored.find(sought, lambda found: self._attach_to(connection, command, sought.name, found))
 
-    def _attach_to(self, connection: ClientConnection, command: Attach, old: MqttSession | None | Failure) -> None:
+    def _attach_to(self, connection: ClientConnection, command: Attach, name: str, old: MqttSession | None | Failure) -> None:
         """Attach to the session `old`, taken over from another connection if it has one, or to a new session."""
         if connection.closed:
             return
@@ -202,7 +204,7 @@ class Sessions:
             self._disconnect(old, True)
             other.answer(SessionTakenOver())
         ends = old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms())
-        # Messages that wait in a session are for its user: another user gets a new session.
+        # Messages that wait in a session are for its user: another user gets a new session, where it has none of its own.
         ends = ends or (old is not None and not old.is_of(connection))
         if old is not None and ends and old.appending:
             # The packet identifiers that come with these appends would be found in the session that follows.
@@ -214,12 +216,11 @@ class Sessions:
         if old is not None and ends:
             changes = self._stored.end(old)
             old = None
-        client_id = command.client_id
-        session = old or MqttSession(client_id)
+        session = old or MqttSession(name)
         session.connect(connection, command)
-        self._stored.in_memory[client_id] = session
+        self._stored.in_memory[name] = session
         self._attached.attach(connection, session)
-        connection.client_id = client_id
+        connection.client_id = command.client_id
         connection.on_close.append(lambda: self._closed(connection))
         written: snapshot.SessionChanges | None = None
         if session.durable:
@@ -233,6 +234,7 @@ class Sessions:
         def done(failure: None | Failure) -> None:
             if written is not None:
                 written.settle(failure)
+            self._stored.settle_name(session)
             if session.epoch != epoch:
                 return
             if failure is not None:

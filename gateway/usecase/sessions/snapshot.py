@@ -1,10 +1,10 @@
 """Encoding of a durable session as state records.
 
-Space `session`, the client id (which holds no U+0000), a zero byte, and:
+Space `session`, the name of the session (`session_name`; it holds no U+0000), a zero byte, and:
 
     e                 definition: expiry, time of disconnection, baseline, user
 
-Space `mqtt`, a digest of the client id, whose length is bounded by a setting only, and one of:
+Space `mqtt`, a digest of that name, whose length is bounded by a setting only, and one of:
 
     f + slot          one delivery of the in-flight window, 2 bytes
     m + identifier    one inbound packet identifier, 2 bytes, written in the same commit as its message
@@ -108,14 +108,14 @@ class SessionChanges:
             records.older = self.older + records.older
 
 
-def key(client_id: str, kind: bytes) -> bytes:
+def key(name: str, kind: bytes) -> bytes:
     """The key of a record in SPACE."""
-    return client_id.encode() + b"\x00" + kind
+    return name.encode() + b"\x00" + kind
 
 
-def part_key(client_id: str, kind: bytes) -> bytes:
+def part_key(name: str, kind: bytes) -> bytes:
     """The key of a record in PARTS."""
-    return _digest(client_id.encode()) + kind
+    return _digest(name.encode()) + kind
 
 
 def _digest(data: bytes) -> bytes:
@@ -129,14 +129,14 @@ def definition(session: MqttSession) -> SessionChanges:
     """
     session.stored = True
     records = session.records
-    prefix = part_key(session.client_id, b"")
+    prefix = part_key(session.name, b"")
     out = SessionChanges(records)
     changes = out.changes
     changes += records.older
     out.older, records.older = records.older, []
     value = DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms) + session.user.encode()
     if value != records.definition:
-        changes.append(StateChange(SPACE, key(session.client_id, b"e"), value))
+        changes.append(StateChange(SPACE, key(session.name, b"e"), value))
         records.definition, out.definition = value, True
     will = None if session.will is None else put_will(session.will)
     digest = b"" if will is None else _digest(will)
@@ -155,7 +155,7 @@ def definition(session: MqttSession) -> SessionChanges:
 def progress(session: MqttSession) -> SessionChanges:
     """Changes of the in-flight window and the positions that the store does not have; `records` takes them as stored."""
     out = SessionChanges(session.records)
-    _put_progress(session, part_key(session.client_id, b""), out)
+    _put_progress(session, part_key(session.name, b""), out)
     return out
 
 
@@ -188,14 +188,14 @@ def _positions_kind(topic: str) -> bytes:
     return b"p" + topic.encode() + b"\x00"
 
 
-def packet_id_key(client_id: str, packet_id: int) -> bytes:
+def packet_id_key(name: str, packet_id: int) -> bytes:
     """Key of one inbound packet identifier, in PARTS."""
-    return part_key(client_id, b"m" + packet_id.to_bytes(2, "big"))
+    return part_key(name, b"m" + packet_id.to_bytes(2, "big"))
 
 
-def packet_id_change(client_id: str, packet_id: int, known: bool) -> StateChange:
+def packet_id_change(name: str, packet_id: int, known: bool) -> StateChange:
     """Add or remove one inbound packet identifier."""
-    return StateChange(PARTS, packet_id_key(client_id, packet_id), b"\x01" if known else None)
+    return StateChange(PARTS, packet_id_key(name, packet_id), b"\x01" if known else None)
 
 
 def removal(session: MqttSession) -> list[StateChange]:
@@ -211,16 +211,34 @@ def removal(session: MqttSession) -> list[StateChange]:
     kinds += [_subscription_kind(name) for name in names]
     if records.will:
         kinds.append(b"w")
-    prefix = part_key(session.client_id, b"")
+    prefix = part_key(session.name, b"")
     changes = [change for change in records.older if change.value is None]
-    changes.append(StateChange(SPACE, key(session.client_id, b"e"), None))
+    changes.append(StateChange(SPACE, key(session.name, b"e"), None))
     return changes + [StateChange(PARTS, prefix + kind, None) for kind in sorted(kinds)]
+
+
+def rename(session: MqttSession, name: str) -> None:
+    """Let a session that is loaded be stored under another name: its next definition replaces all its records."""
+    records = session.records
+    records.older = removal(session)
+    session.name = name
+    records.definition, records.will, records.slots = b"", b"", {}
+    _write_all(session)
+
+
+def _write_all(session: MqttSession) -> None:
+    """The store has nothing of the session but what `records.older` replaces."""
+    records = session.records
+    records.older += [packet_id_change(session.name, number, True) for number in session.received]
+    records.subscriptions.update(dict.fromkeys((*session.subscriptions, *session.shared_subscriptions)))
+    records.changed_slots.update(dict.fromkeys(session.in_flight))
+    records.changed_queues.update(dict.fromkeys(session.positions))
 
 
 Loaded = Callable[[MqttSession | None | Failure], None]
 
 
-def load(state: State, client_id: str, done: Loaded) -> None:
+def load(state: State, name: str, done: Loaded) -> None:
     """A session as last stored; None when there is none."""
 
     def defined(session: MqttSession | None | Failure) -> None:
@@ -229,21 +247,21 @@ def load(state: State, client_id: str, done: Loaded) -> None:
         elif session.records.older:
             _load_older(state, session, done)
         else:
-            _walk(state, PARTS, part_key(client_id, b""), b"", partial(_read, session), partial(_loaded, session, done))
+            _walk(state, PARTS, part_key(name, b""), b"", partial(_read, session), partial(_loaded, session, done))
 
-    _defined(state, client_id, defined)
+    _defined(state, name, defined)
 
 
-def outline(state: State, client_id: str, done: Loaded) -> None:
+def outline(state: State, name: str, done: Loaded) -> None:
     """A session with its definition, will and subscriptions: no positions and no in-flight window. None when there is none."""
 
     def defined(session: MqttSession | None | Failure) -> None:
         if not isinstance(session, MqttSession) or session.records.older:
             done(session)
         else:
-            _walk(state, PARTS, part_key(client_id, b""), b"s", partial(_read, session), partial(_loaded, session, done))
+            _walk(state, PARTS, part_key(name, b""), b"s", partial(_read, session), partial(_loaded, session, done))
 
-    _defined(state, client_id, defined)
+    _defined(state, name, defined)
 
 
 def _loaded(session: MqttSession, done: Loaded, failure: Failure | None) -> None:
@@ -251,28 +269,28 @@ def _loaded(session: MqttSession, done: Loaded, failure: Failure | None) -> None
     done(failure or session)
 
 
-def _defined(state: State, client_id: str, done: Loaded) -> None:
+def _defined(state: State, name: str, done: Loaded) -> None:
     """A session with its definition; of the older form, if that is there. `records.older` is not empty then."""
 
     def got(result: StatePairs | Failure) -> None:
         if isinstance(result, Failure):
             done(result)
             return
-        session = MqttSession(client_id)
+        session = MqttSession(name)
         session.stored = True
         for found, value in result.pairs:
-            if found == key(client_id, b"d"):
+            if found == key(name, b"d"):
                 session.records.older = [StateChange(SPACE, found, None)]
                 read_older_definition(value, session)
                 done(session)
                 return
-            if found == key(client_id, b"e"):
+            if found == key(name, b"e"):
                 read_definition(value, session)
                 done(session)
                 return
         done(None)
 
-    state.pairs(SPACE, key(client_id, b""), key(client_id, b"d"), 1, got)
+    state.pairs(SPACE, key(name, b""), key(name, b"d"), 1, got)
 
 
 def _walk(
@@ -325,7 +343,7 @@ def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
     return [name for name in names if name]
 
 
-def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int, int] | Failure], None]) -> None:
+def positions(state: State, name: str, topic: str, done: Callable[[dict[int, int] | Failure], None]) -> None:
     """Next offset to deliver, by queue id of one topic, as last stored."""
     found: dict[int, int] = {}
 
@@ -336,7 +354,7 @@ def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int
         if failure is not None or found:
             done(failure or found)
         else:
-            state.get(SPACE, key(client_id, b"p" + topic.encode()), got)
+            state.get(SPACE, key(name, b"p" + topic.encode()), got)
 
     def got(value: bytes | None | Failure) -> None:
         if isinstance(value, Failure):
@@ -344,7 +362,7 @@ def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int
         else:
             done({} if value is None else dict(_POSITION.iter_unpack(value)))
 
-    _walk(state, PARTS, part_key(client_id, _positions_kind(topic)), b"", take, taken)
+    _walk(state, PARTS, part_key(name, _positions_kind(topic)), b"", take, taken)
 
 
 # The older form
@@ -352,10 +370,10 @@ def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int
 
 def _load_older(state: State, session: MqttSession, done: Loaded) -> None:
     """The rest of a session of the older form. All its records are to be replaced, and those in PARTS are out of date."""
-    client_id, records = session.client_id, session.records
+    name, records = session.name, session.records
 
     def take(kind: bytes, value: bytes) -> None:
-        records.older.append(StateChange(SPACE, key(client_id, kind), None))
+        records.older.append(StateChange(SPACE, key(name, kind), None))
         if kind == b"f":
             read_older_window(value, session)
         elif kind[:1] == b"p":
@@ -369,16 +387,13 @@ def _load_older(state: State, session: MqttSession, done: Loaded) -> None:
         if failure is not None:
             done(failure)
         else:
-            _walk(state, PARTS, part_key(client_id, b""), b"", stale, ended)
+            _walk(state, PARTS, part_key(name, b""), b"", stale, ended)
 
     def stale(kind: bytes, _: bytes) -> None:
-        records.older.append(StateChange(PARTS, part_key(client_id, kind), None))
+        records.older.append(StateChange(PARTS, part_key(name, kind), None))
 
     def ended(failure: Failure | None) -> None:
-        records.older += [packet_id_change(client_id, number, True) for number in session.received]
-        records.subscriptions.update(dict.fromkeys((*session.subscriptions, *session.shared_subscriptions)))
-        records.changed_slots.update(dict.fromkeys(session.in_flight))
-        records.changed_queues.update(dict.fromkeys(session.positions))
+        _write_all(session)
         _loaded(session, done, failure)
 
-    _walk(state, SPACE, key(client_id, b""), b"f", take, taken)
+    _walk(state, SPACE, key(name, b""), b"f", take, taken)

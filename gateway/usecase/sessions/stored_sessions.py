@@ -19,17 +19,21 @@ from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
+from gateway.usecase.sessions.session_name import SessionName
 from gateway.usecase.sessions.session_recovery import SessionRecovery
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
+
+Found = Callable[[MqttSession | None | Failure], None]
 
 
 @final
 class StoredSessions:
     """The sessions of the store, and those in memory.
 
-    in_memory   client id -> session: connected ones, and disconnected ones that are not stored yet or have appends under way:
+    in_memory   name -> session: connected ones, and disconnected ones that are not stored yet or have appends under way:
                 these know packet identifiers that the store does not have yet
-    _loading    client id -> the callbacks that wait until its session is loaded
+    _loading    name -> the callbacks that wait until that session is loaded
+    _earlier    name -> the name under which the store may have that session still: nobody loads it from there
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class StoredSessions:
         self._deadlines = SessionDeadlines(walks, self._due, store.unanswered_bytes)
         self.in_memory: dict[str, MqttSession] = {}
         self._loading: dict[str, list[Callable[[], None]]] = {}
+        self._earlier: dict[str, str] = {}
         # When the stored sessions have been recovered, leases that no session has are returned.
         self._recovery = SessionRecovery(state, clock, self._recover, store.leases.lapse, replay.start)
 
@@ -60,45 +65,73 @@ class StoredSessions:
         """True while stored sessions are being recovered after the start."""
         return self._recovery.under_way
 
-    def find(self, client_id: str, then: Callable[[MqttSession | None | Failure], None]) -> None:
-        """Call `then` with the session of a client, None when it has none: now if it is in memory, else when it is loaded."""
-        waiting = self._loading.get(client_id)
+    def find(self, sought: SessionName, then: Found) -> None:
+        """Call `then` with the session of a client, None when it has none: now if it is in memory, else when it is loaded.
+
+        One that is stored under its earlier name, and is the user's, or nobody's, has its name from now on: its next changes
+        are written there, and then `settle_name` is called.
+        """
+        name = sought.name
+        waiting = self._loading.get(name)
         if waiting is not None:
-            waiting.append(lambda: self.find(client_id, then))
+            waiting.append(lambda: self.find(sought, then))
             return
-        known = self.in_memory.get(client_id)
+        known = self.in_memory.get(name)
         if known is None:
-            self._load(client_id, then)
+            self._load(sought, then)
         else:
             then(known)
 
-    def _load(self, client_id: str, then: Callable[[MqttSession | None | Failure], None]) -> None:
-        waiting = self._loading[client_id] = []
+    def _load(self, sought: SessionName, then: Found) -> None:
+        name = sought.name
+        waiting = self._loading[name] = []
 
         def loaded(found: MqttSession | None | Failure) -> None:
-            del self._loading[client_id]
+            if found is None and sought.earlier:
+                self.find(SessionName(sought.earlier, "", ""), earlier)
+            else:
+                done(found)
+
+        def earlier(found: MqttSession | None | Failure) -> None:
+            if isinstance(found, MqttSession):
+                if found.name != sought.earlier or found.connection is not None or found.user not in ("", sought.user):
+                    done(None)
+                    return
+                self.in_memory[sought.earlier] = found
+                self._earlier[name] = sought.earlier
+                snapshot.rename(found, name)
+            done(found)
+
+        def done(found: MqttSession | None | Failure) -> None:
+            del self._loading[name]
             then(found)
             for act in waiting:
                 act()
 
         def load() -> None:
-            known = self.in_memory.get(client_id)  # recovery may be storing it
+            known = self.in_memory.get(name)  # recovery may be storing it
             if known is None:
-                snapshot.load(self._state, client_id, loaded)
+                snapshot.load(self._state, name, loaded)
             else:
                 loaded(known)
 
         if self._recovery.under_way:
-            self._recovery.recover_now(client_id, load)
+            self._recovery.recover_now(name, load)
         else:
             load()
+
+    def settle_name(self, session: MqttSession) -> None:
+        """The store has the session under its name alone."""
+        earlier = self._earlier.pop(session.name, "")
+        if earlier:
+            self.in_memory.pop(earlier, None)
 
     def end(self, session: MqttSession) -> list[StateChange]:
         """End a session: publish its pending will. Returns the changes that remove the session from the store."""
         will, session.will = session.will, None
         if will is not None:
             self._wills.publish(will, session.user, session.client_id, [])
-        self.in_memory.pop(session.client_id, None)
+        self.in_memory.pop(session.name, None)
         self._outbound.checkpoints.forget(session)
         return snapshot.removal(session)
 
@@ -106,8 +139,8 @@ class StoredSessions:
         """Remove a session that has ended with its connection: from the store if it is there, then from memory."""
 
         def done(_: object) -> None:
-            if self.in_memory.get(session.client_id) is session:
-                del self.in_memory[session.client_id]
+            if self.in_memory.get(session.name) is session:
+                del self.in_memory[session.name]
 
         changes = snapshot.removal(session)
         if changes:
@@ -117,7 +150,7 @@ class StoredSessions:
 
     def store(self, session: MqttSession) -> None:
         """Store a disconnected session, and publish its will when that is due. Then it is no longer in memory."""
-        self.in_memory[session.client_id] = session
+        self.in_memory[session.name] = session
         will = session.will
         due = will is not None and will_ms(session) <= self._clock.wall_ms()
         if due:
@@ -126,8 +159,8 @@ class StoredSessions:
         epoch = session.epoch
 
         def leave() -> None:
-            if session.epoch == epoch and self.in_memory.get(session.client_id) is session:
-                del self.in_memory[session.client_id]
+            if session.epoch == epoch and self.in_memory.get(session.name) is session:
+                del self.in_memory[session.name]
                 self._deadlines.add(session)  # not before: a deadline of a session in memory is passed over
 
         def done(result: object) -> None:
@@ -141,17 +174,17 @@ class StoredSessions:
         else:
             done(None)
 
-    def _due(self, client_id: str) -> None:
+    def _due(self, name: str) -> None:
         """The deadline of a disconnected session: end it or publish its will. Does nothing when the client has reconnected."""
-        waiting = self._loading.get(client_id)
+        waiting = self._loading.get(name)
         if waiting is not None:
-            waiting.append(lambda: self._due(client_id))
-        elif client_id not in self.in_memory:
-            self._load(client_id, lambda found: self._due_now(client_id, found))
+            waiting.append(lambda: self._due(name))
+        elif name not in self.in_memory:
+            self._load(SessionName(name, "", ""), lambda found: self._due_now(name, found))
 
-    def _due_now(self, client_id: str, session: MqttSession | None | Failure) -> None:
+    def _due_now(self, name: str, session: MqttSession | None | Failure) -> None:
         if isinstance(session, Failure):
-            self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self._due(client_id))
+            self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self._due(name))
             return
         if session is None or session.disconnected_ms == 0:
             return
@@ -174,7 +207,7 @@ class StoredSessions:
                 self._deadlines.add(found)
                 done()
             else:
-                ask_until_answered(self._clock, partial(snapshot.load, self._state, found.client_id), loaded)
+                ask_until_answered(self._clock, partial(snapshot.load, self._state, found.name), loaded)
 
         def loaded(session: MqttSession | None) -> None:
             if session is not None:
@@ -183,4 +216,4 @@ class StoredSessions:
                 self.store(session)
             done()
 
-        self._replay.add_session(found.client_id, subscriptions, added)
+        self._replay.add_session(found.name, subscriptions, added)

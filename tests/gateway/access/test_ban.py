@@ -14,6 +14,7 @@ from tests.gateway.access.memory import access_config
     [
         ("client:c", [True, False]), ("client:other", [False, False]),
         ("user:alice", [True, False]), ("user:ali", [False, False]),
+        ("session:alice/c", [True, False]), ("session:bob/c", [False, False]), ("session:bob/d", [False, True]),
         ("address:10.0.0.0/8", [True, False]), ("address:10.0.0.2", [False, False]), ("client:bob", [False, False]),
     ],
 )  # fmt: skip
@@ -24,7 +25,9 @@ def test_each_word_bans_what_it_names(word: str, banned: list[bool]) -> None:
     assert all(failure.word == BANNED for failure in found if failure is not None)
 
 
-@pytest.mark.parametrize("word", ["c", "client:", "topic:t", "address:here", "address:"])
+@pytest.mark.parametrize(
+    "word", ["c", "client:", "session:alice", "session:alice/", "session:/c", "topic:t", "address:here", "address:"]
+)
 def test_what_is_none_of_them_is_refused(word: str) -> None:
     with pytest.raises(ConfigError, match=r"access\.banned"):
         access_config({"banned": [word]})

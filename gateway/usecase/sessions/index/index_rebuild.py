@@ -64,11 +64,11 @@ class Replay:
         """True when nothing is left to read."""
         return not self._tasks
 
-    def add_session(self, client_id: str, subscriptions: Iterable[MqttSubscription], done: Callable[[], None]) -> None:
-        """Include the positions of a disconnected session, whose filters the index has already; then call `done`."""
+    def add_session(self, session: str, subscriptions: Iterable[MqttSubscription], done: Callable[[], None]) -> None:
+        """Include the positions of a disconnected session, by its name, whose filters the index has; then call `done`."""
 
         def ask(name: str, _: int, answer: Callable[[dict[int, int] | Failure], None]) -> None:
-            ask_until_answered(self._clock, partial(snapshot.positions, self._state, client_id, name), answer)
+            ask_until_answered(self._clock, partial(snapshot.positions, self._state, session, name), answer)
 
         def add(found: dict[tuple[str, int], dict[int, int]], _: Failure | None) -> None:
             begins = self._begins

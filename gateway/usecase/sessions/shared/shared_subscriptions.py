@@ -23,6 +23,7 @@ from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.mqtt_session import MqttSession
+from gateway.usecase.sessions.session_name import shown
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch
 from gateway.usecase.sessions.shared.start_positions import StartPositions
@@ -139,7 +140,7 @@ class SharedSubscriptions:
             Membership(group, consume_type="CONSUME_POP", subscriptions=[Subscription(topic) for topic in topics])
             for group, topics in groups.items()
         ]
-        self._registry.set_memberships(connection, session.client_id, session.address, memberships)
+        self._registry.set_memberships(connection, shown(session.name), session.address, memberships)
 
     def _join_wildcard(self, session: MqttSession, subscription: MqttSubscription, topic: str) -> None:
         dispatchers = self._dispatchers.get(subscription.group, {})
@@ -209,7 +210,7 @@ class SharedSubscriptions:
             back += more
             dispatchers += left
         if session.shared_subscriptions and session.connection is not None:
-            self._registry.set_memberships(session.connection, session.client_id, session.address, ())
+            self._registry.set_memberships(session.connection, shown(session.name), session.address, ())
         if session.leases:
             back += self._free_leased_slots(session)
         self._leases.give_back(back)
