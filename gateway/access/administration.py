@@ -37,6 +37,11 @@ from gateway.access.settings import name_fault, password_fault
 from gateway.connection.client_connection import ClientConnection
 
 SUPER_ONLY: Final = Failure(ErrorCode.NOT_ALLOWED, "only Super users may change a Super user")
+NOT_WHILE_OPEN: Final = Failure(
+    ErrorCode.NOT_ALLOWED,
+    "access is not controlled, so that anybody could be asking: Super users are made, changed and removed when it is "
+    "(start the node with --admin NAME:PASSWORD)",
+)
 HIDDEN: Final = ""
 """Shown in place of a password to everybody but Super users."""
 
@@ -64,7 +69,7 @@ class Administration:
             self._refuse(connection, command, fault)
         elif user.name in self._records.users:
             self._refuse(connection, command, "The user is existed.")
-        elif user.privileged and not _privileged(connection, command):
+        elif user.privileged and not self._may_change_super(connection, command):
             self._super_only(connection, command)
         else:
             self._records.put_user(user, _answer(connection, command.ticket))
@@ -76,7 +81,7 @@ class Administration:
             self._refuse(connection, command, "The user is not exist.")
         elif fault:
             self._refuse(connection, command, fault)
-        elif (known.privileged or command.privileged) and not _privileged(connection, command):
+        elif (known.privileged or command.privileged) and not self._may_change_super(connection, command):
             self._super_only(connection, command)
         else:
             changed = dataclasses.replace(
@@ -92,7 +97,7 @@ class Administration:
 
     def _delete(self, connection: ClientConnection, command: DeleteUser) -> None:
         known = self._records.users.get(command.name)
-        if known is not None and known.privileged and not _privileged(connection, command):
+        if known is not None and known.privileged and not self._may_change_super(connection, command):
             self._super_only(connection, command)
         elif known is not None and self._last_super(known):
             self._refuse(connection, command, f"User:{known.name} is the last super user that is enabled")
@@ -149,7 +154,13 @@ class Administration:
                 found.append(Grant(user, policies))
         connection.answer(GrantList(command.ticket, found))
 
+    def _may_change_super(self, connection: ClientConnection, command: Command) -> bool:
+        return not self._records.open and _privileged(connection, command)
+
     def _super_only(self, connection: ClientConnection, command: Any) -> None:
+        if self._records.open:
+            connection.answer(Refused(command.ticket, NOT_WHILE_OPEN))
+            return
         text = "The super user can only be create/update by super user."
         connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
 
@@ -178,6 +189,8 @@ class ContextAdministration:
         fault = context.fault or ("" if user is not None else f"there is no user {context.user[:128]}")
         if fault:
             connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, fault)))
+        elif user is not None and user.privileged and self._records.open:
+            connection.answer(Refused(command.ticket, NOT_WHILE_OPEN))
         elif user is not None and user.privileged and not _privileged(connection, command):
             connection.answer(Refused(command.ticket, SUPER_ONLY))
         else:

@@ -15,6 +15,7 @@ from domain.access.access import AccessPolicy, Grant, User
 from domain.errors import ErrorCode, Failure
 from domain.store.store_ports import State, StateChange
 from gateway.access.contexts import ContextRecords, Followed
+from gateway.access.open_times import mark
 from gateway.access.policy import Entries
 
 SPACE: Final = "access"
@@ -32,6 +33,7 @@ class AccessRecords:
     grants     stored policies by user name; those of the configuration (`fixed`) apply beside them
     contexts   security contexts of users
     epoch      rises with every change: decisions of an earlier epoch are out of date
+    open       True: access is not controlled, and changes of users are marked for the next controlled start (`open_times`)
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class AccessRecords:
         self._entries: dict[str, Entries] = {}
         self._generations: dict[str, int] = {}
         self.epoch = 1
+        self.open = False
         self._followers: list[Callable[[], None]] = []
         self.users: dict[str, User] = {}
         self.grants: dict[str, Grant] = {}
@@ -110,7 +113,7 @@ class AccessRecords:
         if user.name not in self.users and len(self.users) >= USERS_MAX:
             done(Failure(ErrorCode.QUOTA, f"there are {USERS_MAX} users already"))
             return
-        self._put([StateChange(SPACE, user_key(user.name), encoded(user))], done)
+        self._put([StateChange(SPACE, user_key(user.name), encoded(user)), *self._marks(user.name)], done)
 
     def put_policies(self, user: str, policies: Sequence[AccessPolicy], done: Done) -> None:
         """Replace all stored policies of a user; an empty sequence removes them."""
@@ -118,7 +121,7 @@ class AccessRecords:
             done(Failure(ErrorCode.QUOTA, f"a user has at most {POLICIES_MAX} policies"))
             return
         grant = Grant(user, tuple(policies))
-        self._put([StateChange(SPACE, grant_key(user), encoded(grant) if policies else None)], done)
+        self._put([StateChange(SPACE, grant_key(user), encoded(grant) if policies else None), *self._marks(user)], done)
 
     def drop_user(self, name: str, done: Done) -> None:
         """Remove a user, its policies and its security context."""
@@ -126,6 +129,9 @@ class AccessRecords:
         if name in self.contexts.by_user:
             changes += self.contexts.removal(name)
         self._put(changes, done)
+
+    def _marks(self, user: str) -> list[StateChange]:
+        return [mark(user)] if self.open else []
 
     def _put(self, changes: list[StateChange], done: Done) -> None:
         if self._state is None:

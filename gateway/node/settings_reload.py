@@ -78,7 +78,7 @@ class SettingsReload:
         self._limit(limits)
         if self._access is not None:
             self._access.reconfigure(access)
-        if admin is not None and not self._users_elsewhere:
+        if admin is not None and self._access is not None and not self._users_elsewhere:
             self._admit(*admin)
         before = {name: value for name, value, _ in self.config.rows()}
         after = {name: value for name, value, _ in fresh.rows()}
