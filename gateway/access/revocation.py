@@ -24,7 +24,7 @@ log = logging.getLogger("headgate.access")
 CHECKED: Final = 8
 """Connections that one step of a walk checks."""
 RESUMED_REVIEW_NS: Final = 500 * MILLISECOND_NS
-"""Time after which a client is told that its resumed session has lost subscriptions: it has its CONNACK by then."""
+"""Time after which a client is notified that its resumed session has lost subscriptions: it has its CONNACK by then."""
 USERS_PER_CONNECTION_MAX: Final = 64
 """Principals checked for one connection, which a proxy may use for many users. Older ones are checked at their next request."""
 
@@ -92,7 +92,7 @@ class AccessRevocation:
     def session_resumed(self, connection: ClientConnection) -> None:
         """A session was resumed, and rights may have changed in between: subscriptions that are refused now deliver nothing.
 
-        The client is told when it has its CONNACK.
+        The client is notified when it has its CONNACK.
         """
         owner = connection.principal
         refusal = None if owner is None or owner.privileged else self._withdraw(connection, owner)

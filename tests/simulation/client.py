@@ -79,7 +79,7 @@ class MqttClient:
         assert len(found) < 2, found
         return found[0] if found else None
 
-    def heard(self, kind: type[P]) -> list[P]:
+    def answers(self, kind: type[P]) -> list[P]:
         """The packets of a kind that have come, messages apart, since the last question."""
         return [each for each in self._heard if isinstance(each, kind)]
 

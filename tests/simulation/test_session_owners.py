@@ -188,7 +188,7 @@ def test_two_connections_at_once_get_one_session_that_was_stored_before() -> Non
     scene.world.clock.run_for(2_000)
     for user, resumed in (("anna", [True, True]), ("bob", [False, True])):
         own = [client for client in clients if client.user == user]
-        assert sorted(each.present for client in own for each in client.heard(Connack)) == resumed
+        assert sorted(each.present for client in own for each in client.answers(Connack)) == resumed
         assert sum(client.link is not None for client in own) == 1
 
 

@@ -15,10 +15,10 @@ from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.path_matching import matches
 from domain.store.store_ports import StateChange
+from gateway.access.session_name import client_id_in
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan, LiveValues
 from gateway.usecase.sessions.in_flight import DeliveryLease, InFlightMessage, QueueKey
-from gateway.usecase.sessions.session_name import client_id_in
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """Bytes of records that may be in flight to one client; a single message may always be."""

@@ -24,6 +24,7 @@ from domain.ports import Clock
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import StateChange
 from gateway.access.path_rights import PathRights
+from gateway.access.session_name import name_of
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Interest
 from gateway.usecase.dispatcher import Dispatcher
@@ -38,7 +39,6 @@ from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.queue_restarts import QueueRestarts
 from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
-from gateway.usecase.sessions.session_name import name_of
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions

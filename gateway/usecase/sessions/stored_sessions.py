@@ -11,6 +11,7 @@ from domain.limits import SECOND_NS
 from domain.store.message_store import MessageStore
 from domain.store.store_ports import StateChange
 from domain.walk import Walks
+from gateway.access.session_name import SessionName
 from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.index.filter_index import FilterIndex
@@ -19,7 +20,6 @@ from gateway.usecase.sessions.live_delivery import LiveDelivery
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
-from gateway.usecase.sessions.session_name import SessionName
 from gateway.usecase.sessions.session_recovery import SessionRecovery
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
 

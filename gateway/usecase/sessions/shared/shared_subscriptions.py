@@ -19,11 +19,11 @@ from domain.limits import SECOND_NS
 from domain.store.store_ports import Metadata
 from domain.topic.topic import Group
 from domain.walk import Walk, Walks
+from gateway.access.session_name import shown
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.session_name import shown
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
 from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch
 from gateway.usecase.sessions.shared.start_positions import StartPositions
