@@ -243,7 +243,7 @@ def encode(event: CloudEvent) -> bytes:
             parts += (_long(_ATTRIBUTE.index(_STRING)), _long(len(value)), value)
         elif isinstance(number, bool):
             parts += (_long(_ATTRIBUTE.index(_BOOLEAN)), b"\x01" if number else b"\x00")
-        else:
+        elif isinstance(number, int):
             parts += (_long(_ATTRIBUTE.index(_INT)), _long(number))
     parts.append(_long(0))
     if event.data:

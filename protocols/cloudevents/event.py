@@ -102,16 +102,20 @@ class CloudEvent:
         self.data_end = data_end
         self.typed = typed
 
-    def scalars(self) -> Iterator[tuple[bytes, bool | int]]:
-        """The attributes of `typed` that have the canonical form of their type: any client may have set another value."""
+    def scalars(self) -> Iterator[tuple[bytes, object]]:
+        """The attributes of `typed` that have the canonical form of their type: any client may have set another value.
+
+        A value is a bool or an int (`scalar`).
+        """
         for name in self.typed:
             value = scalar(self.attributes.get(name, b""))
             if value is not None:
                 yield name, value
 
 
-def scalar(value: bytes) -> bool | int | None:
+def scalar(value: bytes) -> object:
     """A canonical string -> the Boolean or the Integer of 32 bits that it stands for; None: it is neither (section 3.1)."""
+    # The type is object: compiled, a union of bool and int makes an int of a bool.
     if value in (b"true", b"false"):
         return value == b"true"
     if _INTEGER.fullmatch(value) is None:

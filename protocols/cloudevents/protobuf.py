@@ -224,7 +224,7 @@ def _message(event: CloudEvent) -> Any:
         slot = out.attributes[name.decode()]
         if isinstance(number, bool):
             slot.ce_boolean = number
-        else:
+        elif isinstance(number, int):
             slot.ce_integer = number
     _fill(out, event)
     return out

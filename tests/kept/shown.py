@@ -65,6 +65,8 @@ ADDED: Final[dict[tuple[str, str], object]] = {
     ("ControllerGreeted", "level"): 0,
     ("ClientItem", "ends_at"): 0,
     ("Attach", "ends_at"): "EndsAt.NONE",  # goes with the client
+    ("Will", "host"): "",  # this one and the next are set by the gate of the node that has the client
+    ("Will", "registered"): False,
     ("ListGroups", "after"): "",
     ("ListGroups", "limit"): 0,
     ("ConfirmDeliveries", "alone"): False,  # between a connection and its pump: never sent

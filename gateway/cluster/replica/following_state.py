@@ -316,11 +316,14 @@ class FollowingState:
         self.leader_gates = gates
 
     def _broke(self) -> None:
-        """A connection to the leader has ended. The controllers get to know it when it was the leader that has ended it."""
-        self._meter.broke()
+        """A connection to the leader has ended. The controllers get to know it when it was the leader that has ended it.
+
+        One that the leader never accepted is no figure of this replica: nobody answers there, or a stale report named it.
+        """
         self.leader_gates = ""
         following = self._following
         if following is not None and following.follows:
+            self._meter.broke()
             self._controllers.part(self._leader)
         if following is not None and following.strange:
             self._place.strangers.refused(self._place.group, self._address, following.strange)

@@ -131,11 +131,12 @@ def old_reports_elect(patch: Patch) -> None:
 
 @BUGS.found_by(run, 10, first=3, step=4)
 def knows_the_settings_alone(patch: Patch) -> None:
-    """A gateway looks for its store at the addresses of its settings alone."""
+    """A gateway looks for its store at the addresses of its settings alone, and follows no follower's word."""
     patch.setattr(store_addresses.StoreAddresses, "take", lambda self, replicas: False)
+    followers_are_silent(patch)
 
 
-@BUGS.found_by(run, 40, first=10_100)
+@BUGS.found_by(run, 40, first=10_200)
 def followers_are_silent(patch: Patch) -> None:
     """A follower tells no gateway who leads: no gateway finds a leader that was added while none was connected."""
     patch.setattr(presence.Presence, "_greet", lambda self, connection, command: connection.driver.close())

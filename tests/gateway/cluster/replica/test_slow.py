@@ -13,7 +13,8 @@ from controller.slow_replicas.ejections import FIRST_MS
 from controller.slow_replicas.ports import PassedOver
 from controller.slow_replicas.record import FiguresRecord
 from controller.slow_replicas.replay import replay
-from domain.controller.health import Fitness
+from domain.controller.health import UNMEASURED, Fitness
+from domain.replication.ports import LogWork
 from tests.gateway.cluster.replica.service import GROUP
 from tests.gateway.cluster.replica.world import SimReplica, World
 from tests.simulation.kit.clock import VirtualClock
@@ -123,6 +124,20 @@ def test_a_slow_follower_is_not_waited_for_and_returns(seed: int, cause: str) ->
     assert watched.standing(slow) is Fitness.FIT
     assert len(watched.members()) == 3
     watched.world.heal()
+
+
+def test_a_leader_that_does_not_answer_is_no_figure_of_its_followers() -> None:
+    """Nobody elects another: followers are refused again and again. One connection each has broken: that to the leader."""
+    watched = Watched(1)
+    leader = watched.leader()
+    followers = [each for each in watched.world.replicas.values() if each is not leader]
+    before = [each.life.meter.errors for each in followers]
+    watched.world.service.up = False
+    leader.end()
+    watched.world.clock.run_for(5_000)
+    for each, errors in zip(followers, before, strict=True):
+        each.life.meter.take(LogWork(), UNMEASURED)
+        assert each.life.meter.errors <= errors + 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
