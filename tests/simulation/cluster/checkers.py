@@ -14,6 +14,7 @@ from domain.store.store_ports import ReadResult
 from domain.store.store_request import ReadRequest
 from store.log import batch
 from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
+from tests.simulation.cluster.machine import DRIFT_MS
 from tests.simulation.cluster.past import shows_old
 from tests.simulation.kit.bugs import HistoryError
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.store_group import SimGroup
     from tests.simulation.cluster.store_node import StoreNode
 
-DRIFT_MS = 30
-"""How far a clock drifts in a run, at most."""
 AGAIN_MS = 50
 """Time until a read that has failed is tried again."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from domain.errors import Failure
 from domain.topic.topic import Durability, Topic
 from tests.simulation.cluster.device import RoamingListener
+from tests.simulation.cluster.machine import DRIFT_MS
 from tests.simulation.cluster.members import ClusterLedger, ClusterMember, GroupHistory, OrderedMember
 from tests.simulation.cluster.spanning import WIDE, WIDE_QUEUES, Part
 from tests.simulation.cluster.transactions import ClusterTransactor, Deals
@@ -94,7 +95,7 @@ class Load:
         for at, topic in enumerate((DEV, DEV, ROWS, ROWS, DEALS)):
             group, kind = GROUPS[topic], OrderedMember if topic == ROWS else ClusterMember
             ledger = self.groups[topic]
-            ledger.early_ms = cluster.skew_ms // 2 + 5
+            ledger.early_ms = cluster.skew_ms // 2 + DRIFT_MS
             ledger.trace = cluster.ledger.trace
             ledger.faults = cluster.ledger.faults
             chance = random.Random(seed * 200 + at)

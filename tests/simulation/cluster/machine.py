@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DRIFT_MAX: Final = 100e-6
 """How much faster or slower than true time a clock runs: 100 millionths, twice what a cheap quartz does."""
+DRIFT_MS: Final = 30
+"""How far a clock drifts in a run, at most."""
 
 RUNNING: Final = [""]
 """Name of the machine whose process runs, or has run last."""

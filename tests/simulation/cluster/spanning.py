@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.cluster.machine import DRIFT_MS
 from tests.simulation.cluster.members import ClusterLedger, GroupHistory, OrderedMember
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.links import Party
@@ -48,7 +49,7 @@ class Part:
         self.ledger = Ledger(trace=cluster.ledger.trace)
         self.posters = [QueuePoster(self, queue, count) for queue in range(WIDE_QUEUES)]
         ledger = ClusterLedger(trace=cluster.ledger.trace, faults=cluster.ledger.faults)
-        ledger.early_ms = cluster.skew_ms // 2 + 5
+        ledger.early_ms = cluster.skew_ms // 2 + DRIFT_MS
         self.history = GroupHistory()
         self.member = OrderedMember(
             f"reader of {group.name}", cluster.clock, random.Random(f"{cluster.seed} {group.name}"),
