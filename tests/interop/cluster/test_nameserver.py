@@ -89,7 +89,7 @@ def test_a_node_is_found_through_a_name_server_alone_goes_on_without_it_and_leav
                 assert client.bounds([sent.queue])[sent.queue].after == sent.offset + 1
             names.start()
             await_route(at(names), "orders")
-        assert node.text().count("headgate.registration: registered") == 2, "it comes back without routes"
+        until(lambda: node.text().count("headgate.registration: registered") == 2, SOON_S, lambda: "no route is back")
         assert node.text().count("headgate.registration: not registered") == 1
         with Client(at(names)) as client:
             (frame,) = client._connections.link(at(names)).ask([(101, key, b"")])

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from domain.address import TEMPLATE_TOPIC
-from tests.gateway.connectors.spark.session import session
+from tests.gateway.connectors.spark.session import SLOW_WORKER, session
 from tests.interop import certificates
 from tests.interop.secured import ROOT_PASSWORD, Secured
 from tests.patience import until
@@ -34,7 +34,6 @@ LONG_MS = "10000000"
 Found = TypeVar("Found")
 PASSWORDS = ("wonder:land-7f3a", "second-9c1e", "third-52d0")
 GUESSED = "guessed-11aa"
-SLOW_WORKER = "Python worker failed to connect back"
 VARIABLE = "KEY_OF_THE_READER"
 
 

@@ -17,7 +17,7 @@ import pytest
 from domain.address import TEMPLATE_TOPIC
 from gateway.client.answer import ClientError
 from gateway.client.client import Client
-from tests.gateway.connectors.spark.session import ROOT, environment
+from tests.gateway.connectors.spark.session import ROOT, SLOW_WORKER, environment
 from tests.interop.node import Node
 from tests.patience import until
 from tests.stored_records import stored_records
@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 TOPIC = "deliveries"
 PATIENCE_S = 300.0
 """For what takes seconds: on a machine that others load, a Java machine alone takes a minute to start."""
-SLOW_WORKER = "Python worker failed to connect back"
 ENOUGH = 500
 """Messages that are sent at least, however slow the producer is."""
 

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from domain.address import TEMPLATE_TOPIC
 from gateway.client.client import Client
-from tests.gateway.connectors.spark.session import session
+from tests.gateway.connectors.spark.session import SLOW_WORKER, session
 from tests.interop.http_api import request
 from tests.interop.node import Node
 from tests.patience import until
@@ -32,7 +32,6 @@ OLD_CHECKPOINT = Path(__file__).resolve().parents[2] / "gateway" / "connectors" 
 PATIENCE_S = 120.0
 """For what takes milliseconds on a machine that is not busy."""
 
-SLOW_WORKER = "Python worker failed to connect back"
 PATIENT_MS = f"{PATIENCE_S * 1_000:.0f}"
 NO_ANSWER = "no answer within"
 REASONS = {

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from tests.interop.workshop import archiving
 
 ROOT = Path(__file__).resolve().parents[4]
+SLOW_WORKER = "Python worker failed to connect back"
+"""Spark gave up a Python process that began too slowly: the machine is busy, and the query is begun again."""
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
