@@ -129,7 +129,7 @@ def old_reports_elect(patch: Patch) -> None:
     patch.setattr(election, "_fenced", fenced)
 
 
-@BUGS.found_by(run, 10, first=3, step=4)
+@BUGS.found_by(run, 10, first=23, step=4)
 def knows_the_settings_alone(patch: Patch) -> None:
     """A gateway looks for its store at the addresses of its settings alone, and follows no follower's word."""
     patch.setattr(store_addresses.StoreAddresses, "take", lambda self, replicas: False)
