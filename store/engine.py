@@ -22,7 +22,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreSettings, report: Report) 
     `report` gets the events of the store. The log is read from the last checkpoint on before the return. Reads and leases wait
     until the recovered log is durable. Damaged files that are derived from the log are built again from the whole log.
     """
-    events = StoreEvents(report)
+    events = StoreEvents(report, clock)
 
     def opened() -> OpenStore:
         log = RecoveredLog(disk, clock, config, events, True)

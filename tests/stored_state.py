@@ -53,4 +53,10 @@ def memory_state() -> StoredState:
         if done is not None:
             done([])
 
-    return StoredState(view, append, (), StoreEvents(unheard), RepairWaits(VirtualClock(), StoreEvents(unheard)))
+    return StoredState(
+        view,
+        append,
+        (),
+        StoreEvents(unheard, VirtualClock()),
+        RepairWaits(VirtualClock(), StoreEvents(unheard, VirtualClock())),
+    )

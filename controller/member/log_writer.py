@@ -9,6 +9,7 @@ from typing import Final, final
 
 from controller.raft.persisted import RaftStorage
 from controller.raft.ready import Ready
+from domain.hovering import HoveringState
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.shortage import is_full, lack_of
@@ -39,10 +40,13 @@ class RaftLogWriter:
         self._failed = failed
         self._timer: Timer | None = None
         self._stopped = False
+        self._reason = ""
+        self._full = HoveringState(clock, self._tell)
 
     def stop(self) -> None:
         """Report nothing any more, and try nothing again."""
         self._stopped = True
+        self._full.stop()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -71,8 +75,7 @@ class RaftLogWriter:
         if self._stopped:
             return
         if error is None:
-            if self.waits:
-                log.warning("this controller takes part again: its log can be written")
+            self._full.change(False)
             self.waits, self.is_busy = "", False
             done()
         elif is_full(error):
@@ -82,13 +85,17 @@ class RaftLogWriter:
 
     def _wait(self, done: Callable[[], None], error: OSError) -> None:
         lack = lack_of(error)
-        if not self.waits:
-            log.error(
-                "this controller takes no part: a write of its log %s (%s). It goes on by itself when %s: %s",
-                lack.found, error, lack.until, lack.remedy,
-            )  # fmt: skip
+        self._reason = f"a write of its log {lack.found} ({error}). It goes on by itself when {lack.until}: {lack.remedy}"
+        self._full.change(True)
         self.waits = f"its log cannot be written ({error}): it goes on by itself when {lack.until}"
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, partial(self._flush, done))
+
+    def _tell(self, is_full: bool, times: int) -> None:
+        if is_full:
+            log.error("this controller takes no part: %s", self._reason)
+        else:
+            often = f", for a minute now; it had stopped {times} times" if times else ""
+            log.warning("this controller takes part again: its log can be written%s", often)
 
     def _fail(self, error: OSError) -> None:
         self._failed(f"its log cannot be written: {error}")

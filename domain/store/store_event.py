@@ -52,11 +52,13 @@ class StoreEventKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoreEvent:
-    """One event: one line in the log.
+    """One event: one line in the log, unless the store hovers round a bound (`is_line`).
 
     file     name within the data directory; "" when it concerns no single file
     cause    what is wrong, and what was done about it
     remedy   what a person has to do; "" when there is nothing to do
+    is_line  False: it is for those who need the state alone, and has no line
+    is_news  False: it is for the log alone, since the state has been like that for a while
     """
 
     kind: StoreEventKind
@@ -64,8 +66,16 @@ class StoreEvent:
     cause: str
     remedy: str = ""
     error: BaseException | None = None
+    is_line: bool = True
+    is_news: bool = True
 
 
+ENDS: Final = {
+    StoreEventKind.FULL: StoreEventKind.RESUMED,
+    StoreEventKind.STALLED: StoreEventKind.MOVING,
+    StoreEventKind.SHORT: StoreEventKind.ENOUGH,
+}
+"""Kinds of events by which writes stop -> kinds by which they go on."""
 Report = Callable[[StoreEvent], None]
 """Takes an event; it must not call the store."""
 

@@ -6,19 +6,15 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.limits import SECOND_NS
-from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import ENDS, StoreEvent, StoreEventKind
 
 STARTING: Final = "starting"
 FOLLOWING: Final = "following"
 SERVING: Final = "serving"
 STOPPING: Final = "stopping"
 
-_BLOCKING: Final = (StoreEventKind.STOPPED, StoreEventKind.FULL, StoreEventKind.STALLED, StoreEventKind.SHORT)
-_ENDS: Final = {
-    StoreEventKind.RESUMED: StoreEventKind.FULL,
-    StoreEventKind.MOVING: StoreEventKind.STALLED,
-    StoreEventKind.ENOUGH: StoreEventKind.SHORT,
-}
+_BLOCKING: Final = (StoreEventKind.STOPPED, *ENDS)
+_ENDED: Final = {end: begin for begin, end in ENDS.items()}
 
 
 @final
@@ -47,13 +43,15 @@ class Health:
 
     def heard(self, event: StoreEvent) -> None:
         """Take the progress of recovery, the begin of a fault that blocks writes, or its end, from an event of the store."""
+        if not event.is_news:
+            return
         if event.kind is StoreEventKind.RECOVERING:
             self.progress = event.cause
         elif event.kind in _BLOCKING:
             text = ": ".join(part for part in (event.file, event.cause, event.remedy) if part)
             self.faults = {**self.faults, event.kind: text}
-        elif event.kind in _ENDS:
-            self.faults = {kind: text for kind, text in self.faults.items() if kind is not _ENDS[event.kind]}
+        elif event.kind in _ENDED:
+            self.faults = {kind: text for kind, text in self.faults.items() if kind is not _ENDED[event.kind]}
 
     def reasons(self) -> list[str]:
         """Why clients should go elsewhere, a sentence each; empty when the node serves."""

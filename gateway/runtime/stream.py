@@ -16,7 +16,9 @@ from contextlib import suppress
 from typing import Final, final
 
 from domain.errors import lacks_descriptor
+from domain.hovering import HoveringState
 from gateway.connection.pump import Pump
+from gateway.runtime.clock import LoopClock
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
@@ -63,7 +65,7 @@ class StreamListener:
     _server   accepts them, at a copy of the socket; None: not yet, or there is no file descriptor left
     """
 
-    __slots__ = ("_closed", "_loop", "_make", "_server", "_task", "_timer", "name", "socket")
+    __slots__ = ("_closed", "_loop", "_make", "_rests", "_server", "_task", "_timer", "name", "socket")
 
     def __init__(self, name: str, bound: socket.socket) -> None:
         self.name = name
@@ -71,6 +73,7 @@ class StreamListener:
         self._server: asyncio.AbstractServer | None = None
         self._make: Callable[[], Pump]
         self._loop: asyncio.AbstractEventLoop
+        self._rests: HoveringState | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -79,6 +82,7 @@ class StreamListener:
         """Accept connections, each with a pump from `make`."""
         self._make = make
         self._loop = asyncio.get_running_loop()
+        self._rests = HoveringState(LoopClock(self._loop), self._tell)
         await self._accept()
         self._poll_later()
 
@@ -95,6 +99,18 @@ class StreamListener:
     async def _accept_again(self) -> None:
         with suppress(OSError):  # there is no descriptor again: the next look tries it
             await self._accept()
+            self._rest(False)
+
+    def _rest(self, rests: bool) -> None:
+        if self._rests is not None:
+            self._rests.change(rests)
+
+    def _tell(self, rests: bool, times: int) -> None:
+        if rests:
+            log.warning("port %s: no file descriptor is left; connections wait until there is one", self.name)
+        else:
+            often = f", for a minute now; it had rested {times} times" if times else ""
+            log.warning("port %s accepts connections again%s", self.name, often)
 
     def _poll_later(self) -> None:
         if not self._closed:
@@ -106,7 +122,7 @@ class StreamListener:
             if self._server is None and (self._task is None or self._task.done()):
                 self._task = self._loop.create_task(self._accept_again())
         elif self._server is not None:
-            log.warning("port %s: no file descriptor is left; connections wait until there is one", self.name)
+            self._rest(True)
             self._server.close()
             self._server = None
         self._poll_later()
@@ -116,6 +132,8 @@ class StreamListener:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._rests is not None:
+            self._rests.stop()
         if self._server is not None:
             self._server.close()
         self.socket.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Disk
@@ -11,6 +11,28 @@ from store.events import StoreEvents
 from store.log.commit import GroupCommit
 from store.settings import StoreSettings
 
+MARGIN: Final = 10
+"""Divisor of a bound: so much more than the bound has to be free before it ends."""
+
+
+@final
+class FreeSpace:
+    """The bound of the free space of a volume, which has too little below a bound, until there is a tenth more than the bound.
+
+    A store that hovers round the bound would stop and go on again and again.
+    """
+
+    def __init__(self, least: float) -> None:
+        """`least`: the bound, a share from 0 to 1."""
+        self._least = least
+        self._enough = least + min(least, 1 - least) / MARGIN
+        self._is_low = False
+
+    def is_low(self, free: float) -> bool:
+        """Take the free share of now. True when it is too little."""
+        self._is_low = free < (self._enough if self._is_low else self._least)
+        return self._is_low
+
 
 @final
 class WriteAdmission:
@@ -18,7 +40,6 @@ class WriteAdmission:
 
     free_ratio   free share of the volume, 0 to 1, when `check_space` was last called
     full         why nothing is taken while the volume is full, None while there is room
-    _log_full    True when no write found room either, when `check_space` was last called
     _closing     why nothing is taken since `close`, None before
     """
 
@@ -29,7 +50,7 @@ class WriteAdmission:
         self._events = events
         self.free_ratio = 1.0
         self.full: Failure | None = None
-        self._log_full = False
+        self._space = FreeSpace(config.free_ratio_min)
         self._closing: Failure | None = None
 
     def refusal(self) -> Failure | None:
@@ -44,21 +65,17 @@ class WriteAdmission:
         return self.full
 
     def check_space(self) -> None:
-        """Read the free share of the volume; reports the begin and the end of a shortage.
-
-        The log reports the same when a write finds no room. The later end of the two reports that messages are taken again.
-        """
-        free, least = self._disk.free_ratio(), self._config.free_ratio_min
+        """Read the free share of the volume; reports the begin and the end of a shortage."""
+        free, enough = self._disk.free_ratio(), self._config.free_ratio_min
         self.free_ratio = free
-        was_full, self.full = self.full is not None, None
-        log_was_full, self._log_full = self._log_full, self._commit.faults.full is not None
-        if free < least:
-            text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
+        if self._space.is_low(free):
+            text = f"only {free:.1%} of the volume is free, {enough:.0%} are needed to take messages"
             self.full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
-            if not was_full or (log_was_full and not self._log_full):
-                self._events.notify(StoreEventKind.FULL, "", text, "free space on the volume")
-        elif was_full and not self._log_full:
-            self._events.notify(StoreEventKind.RESUMED, "", f"{free:.1%} of the volume is free: messages are taken again")
+            self._events.stops(StoreEventKind.FULL, "free space", "", text, "free space on the volume")
+        elif self.full is not None:
+            self.full = None
+            text = f"{free:.1%} of the volume is free: messages are taken again"
+            self._events.goes_on(StoreEventKind.FULL, "free space", text)
 
     def close(self, text: str) -> None:
         """Refuse all writes from now on with DRAINING and `text`."""

@@ -13,6 +13,8 @@ from store.events import StoreEvents
 
 _AGAIN_NS: Final = 1_000_000_000
 """Time between two attempts."""
+_WRITES: Final = "writes"
+"""The part of the store that refuses writes, in `StoreEvents`."""
 
 
 @final
@@ -64,7 +66,7 @@ class WriteFaults:
         self._ended = f"{lack.ended}: writes are taken again"
         self._stopped(self.full, False)
         self._later()
-        self._events.notify(StoreEventKind.FULL, str(error.filename or ""), reason, lack.remedy)
+        self._events.stops(StoreEventKind.FULL, _WRITES, str(error.filename or ""), reason, lack.remedy)
 
     def stop(self, what: str, error: OSError) -> None:
         """Write nothing more: `what`, a write or a sync, has failed with `error`."""
@@ -96,4 +98,4 @@ class WriteFaults:
                 self.stop("a write of the log", error)
             return
         self.full = None
-        self._events.notify(StoreEventKind.RESUMED, "", self._ended)
+        self._events.goes_on(StoreEventKind.FULL, _WRITES, self._ended)

@@ -105,6 +105,7 @@ class GroupCommit:
         faults.broken = faults.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
         self.closed = True
         faults.end()
+        self._events.close()
         self.mark.close()
         self.syncs.close()
 

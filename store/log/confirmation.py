@@ -19,6 +19,8 @@ from store.events import StoreEvents
 from store.log.open_batch import Done, Effects, overdue
 from store.log.recent import RecentBytes
 
+_REPLICAS: Final = "replicas"
+"""The part of the store that refuses writes, in `StoreEvents`."""
 _PARTS: Final = 4
 """Polls per flush timeout for late appends."""
 
@@ -96,9 +98,11 @@ class Confirmation:
         failure = self.shortage()
         if failure is not None and not was_short:
             remedy = "start the other replicas, or lower it: headgate cluster set GROUP --min-in-sync"
-            self._events.notify(StoreEventKind.SHORT, "", f"{failure.text}: sends above flushed are refused", remedy)
+            text = f"{failure.text}: sends above flushed are refused"
+            self._events.stops(StoreEventKind.SHORT, _REPLICAS, "", text, remedy)
         elif failure is None and was_short:
-            self._events.notify(StoreEventKind.ENOUGH, "", f"{count} replicas are in sync: sends above flushed are taken")
+            text = f"{count} replicas are in sync: sends above flushed are taken"
+            self._events.goes_on(StoreEventKind.SHORT, _REPLICAS, text)
 
     def shortage(self) -> Failure | None:
         """Failure of appends above `flushed`; None while they are taken."""
@@ -121,7 +125,8 @@ class Confirmation:
 
     def _moves(self) -> None:
         self.stalled = None
-        self._events.notify(StoreEventKind.MOVING, "", "what waited for the other replicas is answered: writes are taken")
+        text = "what waited for the other replicas is answered: writes are taken"
+        self._events.goes_on(StoreEventKind.STALLED, _REPLICAS, text)
 
     def _poll_later(self) -> None:
         part_ns = self._timeout_ms * 1_000_000 // _PARTS
@@ -137,7 +142,7 @@ class Confirmation:
         if self._still > _PARTS and self.stalled is None and (self._page or self._flushed):
             why = f"the other replicas in sync have confirmed nothing for {self._timeout_ms} ms: writes go on when they do"
             self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, why)
-            self._events.notify(StoreEventKind.STALLED, "", why, "look at the other replicas, and at the controllers")
+            self._events.stops(StoreEventKind.STALLED, _REPLICAS, "", why, "look at the other replicas, and at the controllers")
         for done in late:
             self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text, copies=True))
         if self._page or self._flushed:

@@ -42,7 +42,8 @@ class AppendTimeouts:
         """End the watch: no append waits."""
         if self.stalled is not None:
             self.stalled = None
-            self._events.notify(StoreEventKind.MOVING, "", "what waited for the sync is answered: writes are taken")
+            text = "what waited for the sync is answered: writes are taken"
+            self._events.goes_on(StoreEventKind.STALLED, "sync", text)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -55,7 +56,7 @@ class AppendTimeouts:
         if self.stalled is None and 0 < since_ns <= now - limit_ns:
             text = f"the disk has not ended a sync for {self._timeout_ms} ms: writes go on by themselves when it has"
             self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, text)
-            self._events.notify(StoreEventKind.STALLED, "", text, "look at the disk and the kernel's log")
+            self._events.stops(StoreEventKind.STALLED, "sync", "", text, "look at the disk and the kernel's log")
         if since_ns or unwritten:
             self._timer = self._clock.call_at(now + limit_ns // 4, self._poll)
         for found, text in (

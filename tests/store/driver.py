@@ -14,7 +14,7 @@ from domain.filter.tag import TagFilter
 from domain.message.message import Message, Placed
 from domain.message.record import Record
 from domain.store.storage_engine import StorageEngine
-from domain.store.store_event import StoreEvent, StoreEventKind
+from domain.store.store_event import Report, StoreEvent, StoreEventKind
 from domain.store.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store.store_request import LeaseRequest, LeaseTerms, ReadRequest
 from domain.topic.topic import Durability, Topic
@@ -56,6 +56,7 @@ class Driver:
     ) -> None:
         """`config`: the engine's settings, None for its defaults. `faults`: callbacks of the test raise on purpose."""
         self.events: list[StoreEvent] = []
+        self.heard: list[Report] = []
         self.faults = faults
         self.engine = engine
         self.config = config if config is not None else engine.settings()
@@ -73,7 +74,10 @@ class Driver:
         return driver
 
     def _report(self, event: StoreEvent) -> None:
-        self.events.append(event)
+        for heard in self.heard:
+            heard(event)
+        if event.is_line:
+            self.events.append(event)
         if event.kind is StoreEventKind.FAULT and event.error is not None and not self.faults:
             raise event.error
 

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
+from domain.hovering import HoveringState
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.repeated_lines import RepeatedLines
@@ -45,7 +46,7 @@ class Handover:
         self._full_since_ns = 0
         self._next_ns = 0
         self._pause_ms = AGAIN_MS[0]
-        self._notified = False
+        self._alone = HoveringState(clock, self._tell)
         self._timer: Timer | None = None
         self._lines = RepeatedLines(log, clock)
 
@@ -54,7 +55,8 @@ class Handover:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + POLL_MS * MILLISECOND_NS, self.watch)
         now, full = self._clock.monotonic_ns(), self._led.full
         if full is None:
-            self._full_since_ns, self._notified = 0, False
+            self._full_since_ns = 0
+            self._alone.change(False)
             return
         self._full_since_ns = self._full_since_ns or now
         if now - self._full_since_ns < FULL_MS * MILLISECOND_NS or now < self._next_ns:
@@ -62,8 +64,12 @@ class Handover:
         successor = self._successor(True)
         if successor:
             self.ask(successor, f"has no room ({full.text})")
-        elif not self._notified:
-            self._notified = True
+        else:
+            self._alone.change(True)
+
+    def _tell(self, is_alone: bool, times: int) -> None:
+        full = self._led.full
+        if is_alone and full is not None:
             log.error(
                 "store group %s: this leader has no room (%s), and no member of the SyncStateSet has said that it has some: "
                 "sends are refused until there is room on one of them", self._group, full.text,
@@ -71,6 +77,7 @@ class Handover:
 
     def stop(self) -> None:
         """End `watch`."""
+        self._alone.stop()
         if self._timer is not None:
             self._timer.cancel()
 

@@ -11,6 +11,7 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
+from domain.hovering import HoveringState
 from domain.ports import Clock
 from domain.repeated_lines import RepeatedLines
 from domain.replication.ports import LeaderStore, MendableLog
@@ -55,7 +56,9 @@ class LeadingState:
         self._handover = Handover(self.leading, self.log, controllers, clock)
         self._cut_off = CutOff(self.leading, controllers, clock, self._handover.ask, term.end)
         self._lines = RepeatedLines(log, clock)
-        self._lacking: tuple[int, ...] = ()
+        self._heard = group
+        self._lacking: set[int] = set()
+        self._strength = HoveringState(clock, self._tell_strength)
         self._note = ""
         self._looking = False
         self._turn = 0
@@ -76,6 +79,7 @@ class LeadingState:
     def leave(self) -> None:
         """End the leadership, and the connections of followers."""
         self._handover.stop()
+        self._strength.stop()
         self._cut_off.stop()
         self.leading.close()
 
@@ -115,20 +119,27 @@ class LeadingState:
         return f"this replica leads {group} in epoch {self._term.epoch}, and waits until the SyncStateSet has all of its log"
 
     def heard(self, group: StoreGroup) -> None:
-        """Take the state of the group from a controller. A line is logged whenever the set of replicas out of sync changes."""
+        """Take the state of the group from a controller. A line is logged when replicas leave the set, another when all are in
+        it again; those that come and go do not recur."""
         self.leading.group_heard(group)
         self._say_note(group)
-        lacking = group.lacking
-        if lacking == self._lacking:
-            return
-        self._lacking = lacking
-        if lacking:
+        self._heard = group
+        if group.lacking and self._strength.is_told and not self._lacking.issuperset(group.lacking):
+            self._tell_strength(True, 0)
+        self._strength.change(bool(group.lacking))
+
+    def _tell_strength(self, is_below: bool, times: int) -> None:
+        group = self._heard
+        if is_below:
+            self._lacking.update(group.lacking)
             log.warning(
                 "store group %s is below its full strength: not in sync are replicas %s; %s are", group.name,
-                ", ".join(map(str, lacking)), len(group.members),
+                ", ".join(map(str, group.lacking)), len(group.members),
             )  # fmt: skip
         else:
-            log.info("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
+            self._lacking.clear()
+            often = f", for a minute now; it had been below {times} times" if times else ""
+            log.info("store group %s is at its full strength: %s replicas are in sync%s", group.name, len(group.members), often)
 
     def _say_note(self, group: StoreGroup) -> None:
         if group.one_disk_note and group.one_disk_note != self._note:

@@ -43,7 +43,8 @@ class LocalStore:
         """An event of the store: a line in the log, and perhaps a reason why the node does not serve."""
         if event.kind not in self._unheard:
             self._health.heard(event)
-        log_store_event(event)
+        if event.is_line:
+            log_store_event(event)
 
     def opened(self, make: Callable[[], Made]) -> Made:
         """What `make` returns, which opens the store. Raises StoreError; for damage, with what to do."""

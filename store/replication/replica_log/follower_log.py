@@ -18,6 +18,7 @@ from domain.replication.reads import FollowerReads
 from domain.store.store_event import Report, StoreEventKind
 from store.checkpoint.derived_damage import rebuilt
 from store.checkpoint.recovery import ABORT, lost_power, running
+from store.disk_full.admission import FreeSpace
 from store.disk_full.errors import probe
 from store.events import StoreEvents
 from store.log import batch
@@ -47,6 +48,7 @@ class Follower:
         self.continues = 0
         self.foreign = False
         self._closed = self.has_room = False
+        self._space = FreeSpace(config.free_ratio_min)
         finish_beginning(disk)
         self._open(config.fresh_incarnation)
 
@@ -250,6 +252,7 @@ class Follower:
         if not self._closed:
             self._closed = True
             self._end()
+            self._events.close()
             self._log.repairs.close()
             self._raw.close()
             self._log.index.files.segments.close()
@@ -286,7 +289,7 @@ class Follower:
         no room in spite of free bytes; it is repeated until it succeeds."""
         if self._disk.free_ratio() < self._config.pressure_ratio:
             self._aside.make_room()
-        free = self.full is None and self._disk.free_ratio() >= self._config.free_ratio_min
+        free = self.full is None and not self._space.is_low(self._disk.free_ratio())
         if free and not self.has_room:
             try:
                 probe(self._disk)
@@ -327,5 +330,5 @@ def open_follower(disk: Disk, clock: Clock, config: StoreSettings, report: Repor
 
     After a power failure the log has a new identity, `config.fresh_incarnation`: acknowledged unsynced batches may be lost.
     """
-    events = StoreEvents(report)
+    events = StoreEvents(report, clock)
     return rebuilt(disk, events, lambda: Follower(disk, clock, config, events))

@@ -19,6 +19,7 @@ from gateway.connection.connection_limits import ConnectionLimits
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry
+from gateway.runtime import stream
 from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagrams.group import share_by_host
@@ -307,3 +308,26 @@ def test_taken_port_is_one_sentence_that_says_what_to_do(listens: bool) -> None:
 def test_address_that_is_not_ours_is_named() -> None:
     with pytest.raises(ConfigError, match=r"cannot listen on 192\.0\.2\.1:0 \(mqtt\)"):
         bind("mqtt", "192.0.2.1", 0)
+
+
+def test_a_port_at_which_descriptors_come_and_go_has_no_line_each_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = [True]
+
+    async def main() -> None:
+        listener = StreamListener("mqtt", bind("mqtt", "127.0.0.1", 0))
+        await listener.open(lambda: cast(Pump, Writer(1)))
+        for _ in range(10):
+            for left[0] in (False, True):
+                listener._poll()
+                if listener._task is not None:
+                    await listener._task
+        listener.close()
+
+    monkeypatch.setattr(stream, "_descriptor_left", lambda: left[0])
+    caplog.set_level("WARNING", "headgate.stream")
+    asyncio.run(main())
+    assert [line.partition(": ")[0] for line in caplog.messages] == [
+        "port mqtt", "port mqtt accepts connections again", "port mqtt"
+    ]  # fmt: skip

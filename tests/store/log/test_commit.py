@@ -15,6 +15,7 @@ from domain.topic.topic import Durability
 from store.events import StoreEvents
 from store.log.commit import SyncWaiters
 from store.settings import StoreSettings
+from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver, code_of, sure
 
 
@@ -256,7 +257,7 @@ def raised(event: StoreEvent) -> None:
 
 
 def test_a_caller_that_waits_again_while_it_is_called_is_not_lost() -> None:
-    waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
+    waiters, called = SyncWaiters(StoreEvents(raised, VirtualClock())), list[int]()
 
     def again() -> None:
         called.append(1)
@@ -270,7 +271,7 @@ def test_a_caller_that_waits_again_while_it_is_called_is_not_lost() -> None:
 
 
 def test_nobody_is_called_after_the_log_broke() -> None:
-    waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
+    waiters, called = SyncWaiters(StoreEvents(raised, VirtualClock())), list[int]()
     waiters.add(100, partial(called.append, 1))
     waiters.clear()
     assert not waiters.synced(1_000)
@@ -279,7 +280,7 @@ def test_nobody_is_called_after_the_log_broke() -> None:
 
 @given(st.lists(st.integers(0, 50), max_size=20), st.lists(st.integers(0, 50), max_size=5).map(sorted))
 def test_each_caller_is_called_once_in_the_order_of_arrival(wanted: list[int], syncs: list[int]) -> None:
-    waiters, called = SyncWaiters(StoreEvents(raised)), list[int]()
+    waiters, called = SyncWaiters(StoreEvents(raised, VirtualClock())), list[int]()
     for index, position in enumerate(wanted):
         waiters.add(position, partial(called.append, index))
     done = -1
@@ -292,7 +293,7 @@ def test_each_caller_is_called_once_in_the_order_of_arrival(wanted: list[int], s
 
 def test_a_caller_that_raises_costs_the_others_nothing() -> None:
     told: list[StoreEvent] = []
-    waiters, called = SyncWaiters(StoreEvents(told.append)), list[int]()
+    waiters, called = SyncWaiters(StoreEvents(told.append, VirtualClock())), list[int]()
 
     def raises() -> None:
         raise OSError("of the caller")

@@ -11,6 +11,7 @@ from store.events import StoreEvents
 from store.log import batch
 from store.log.open_batch import Effects, OpenBatch, Pending
 from store.state import change
+from tests.simulation.kit.clock import VirtualClock
 
 BASE = 5_000
 LONG = b"v" * change.LONG_VALUE_BYTES
@@ -61,8 +62,8 @@ def test_a_failed_level_answers_every_append_once() -> None:
     effects = Effects(BASE)
     effects.pending += [Pending(answers.append, [], (), flushed, 0) for flushed in (True, False)]
     effects.pending.append(Pending(None, [], (), True, 0))
-    effects.fail(BROKEN, StoreEvents(unheard))
-    effects.fail(BROKEN, StoreEvents(unheard))
+    effects.fail(BROKEN, StoreEvents(unheard, VirtualClock()))
+    effects.fail(BROKEN, StoreEvents(unheard, VirtualClock()))
     assert answers == [BROKEN, BROKEN]
 
 
@@ -72,8 +73,8 @@ def test_an_append_made_while_others_are_refused_is_not_answered_twice() -> None
 
     def refused(answer: list[Placed] | Failure) -> None:
         answers.append(answer)
-        effects.fail(BROKEN, StoreEvents(unheard))
+        effects.fail(BROKEN, StoreEvents(unheard, VirtualClock()))
 
     effects.pending += [Pending(refused, [], (), True, 0), Pending(answers.append, [], (), True, 0)]
-    effects.fail(BROKEN, StoreEvents(unheard))
+    effects.fail(BROKEN, StoreEvents(unheard, VirtualClock()))
     assert answers == [BROKEN, BROKEN]

@@ -24,7 +24,7 @@ YEAR_MS = 365 * 24 * HOUR_MS
 
 def test_steps_back_and_small_ones_ahead_are_followed_and_a_jump_is_reported_once() -> None:
     clock, events = VirtualClock(), list[StoreEvent]()
-    time = StoreTime(clock, StoreEvents(events.append))
+    time = StoreTime(clock, StoreEvents(events.append, VirtualClock()))
     clock.step_wall(JUMP_MS - 1)
     assert time.now_ms() == clock.wall_ms()
     clock.step_wall(-YEAR_MS)
