@@ -43,6 +43,13 @@ class Password(NamedTuple):
     secret: bytes
 
 
+class SharedKey(NamedTuple):
+    """A user whose password was the pre-shared key of a handshake that has succeeded. It is a password, and no guess."""
+
+    user: str
+    secret: bytes
+
+
 class Signature(NamedTuple):
     """RocketMQ's signature of a request: `mac` is the HMAC-SHA1 of `content` with the user's password as the key."""
 
@@ -81,7 +88,17 @@ def no_credentials(protocol: str) -> Failure:
     return Failure(ErrorCode.NOT_AUTHENTICATED, text)
 
 
-Credentials = Password | Signature | BearerToken | ContextProof
+@dataclass(frozen=True, slots=True)
+class SlowedLogin(Failure):
+    """The refusal (RATE) of a login that was not looked at, since too many before it have failed.
+
+    retry_s   seconds after which one is looked at
+    """
+
+    retry_s: int = 1
+
+
+Credentials = Password | SharedKey | Signature | BearerToken | ContextProof
 
 
 class Challenge(NamedTuple):
@@ -104,14 +121,14 @@ class AuthenticationExchange(Protocol):
     """One authentication in several steps, on the server's side (SASL, RFC 4422). Its end is Authenticated or Failure."""
 
     def respond(self, data: bytes) -> Challenge | Authenticated | Failure:
-        """Take the next message of the client. Failure: NOT_AUTHENTICATED."""
+        """Take the next message of the client. Failure: NOT_AUTHENTICATED, or a SlowedLogin."""
 
 
 class Authority(Protocol):
     """Checks credentials, for every adapter alike. Answers at once and never raises, whatever the peer sent."""
 
     def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
-        """The principal of a peer. Failure: NOT_AUTHENTICATED.
+        """The principal of a peer. Failure: NOT_AUTHENTICATED, or a SlowedLogin.
 
         credentials   None: the peer sent none
         host          address of the peer, without port

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterable
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from domain.access.access import (
     CLUSTER,
@@ -12,11 +12,14 @@ from domain.access.access import (
     GET,
     LIST,
     AuthenticationExchange,
+    BearerToken,
     ContextProof,
     Credentials,
     Need,
     Password,
+    SharedKey,
     Signature,
+    SlowedLogin,
     no_credentials,
 )
 from domain.access.oscore import OscoreContexts
@@ -28,7 +31,8 @@ from gateway.access.records import AccessRecords
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
 from gateway.access.settings import AccessSettings
-from gateway.access.token import JWT, TokenExchange, TokenVerifier
+from gateway.access.token import EARLY, EXPIRED, JWT, TokenExchange, TokenVerifier
+from gateway.connection.client_connection import ClientConnection
 
 PRINCIPALS_MAX: Final = 16_384
 VERDICTS_MAX: Final = 4_096
@@ -42,12 +46,46 @@ CONTEXT: Final = "oscore"
 """Proofs, besides the generation of a password."""
 
 
+NO_CREDENTIALS: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials")
+NO_GUESS: Final = frozenset({EARLY, EXPIRED})
+"""Refusals of who has proven that it knows a secret."""
+
+
+class Logins(Protocol):
+    """Counts logins that fail, and says who has to wait (`gateway.guard.failed_logins`)."""
+
+    @property
+    def is_idle(self) -> bool:
+        """True: none has failed for a while, and there is nothing to ask or to count."""
+
+    def wait_s(self, host: str, user: str, is_proven: bool) -> int:
+        """Seconds for which no login as `user` from `host` is looked at; 0: it is. `is_proven`: one has succeeded before."""
+
+    def failed(self, host: str, user: str) -> None:
+        """One has been looked at, and failed."""
+
+    def succeeded(self, host: str, user: str) -> None:
+        """One has succeeded."""
+
+
+class Trail(Protocol):
+    """Writes logins and refusals to the audit log (`gateway.audit.trail`)."""
+
+    def login(self, host: str, user: str, failure: Failure | None) -> None:
+        """A login as `user` from `host` has been looked at. None: it has succeeded."""
+
+    def refused(self, connection: ClientConnection, principal: Principal, what: str, failure: Failure) -> None:
+        """The command `what` has been refused to a user who may not do it."""
+
+
 @final
 class Access:
     """Decides by users, policies, rules and bans.
 
     refused           number of refusals since the start, by cause, for /metrics
     sessions_by_user  True: users with the same client id have sessions of their own; as it was at the start
+    audit             writes who has logged in, and who has been refused; None: nobody does
+    logins            counts failed logins, and slows them; None: nobody does
     """
 
     def __init__(
@@ -56,7 +94,9 @@ class Access:
         """`cluster`: name in policies of resources that belong to the whole node."""
         self.records = records
         self._cluster = cluster
-        self.refused = {"not-authenticated": 0, "not-allowed": 0}
+        self.refused = {"not-authenticated": 0, "not-allowed": 0, "slowed": 0}
+        self.logins: Logins | None = None
+        self.audit: Trail | None = None
         self._wall_ms = wall_ms
         self._principals: dict[tuple[str, str, object, int], Principal] = {}
         self.sessions_by_user = config.sessions_by_user
@@ -85,8 +125,52 @@ class Access:
         if credentials is None:
             name = certified or self._anonymous
             if not name:
+                if self.audit is not None:
+                    self.audit.login(host, "", NO_CREDENTIALS)
                 return self._not_authenticated(no_credentials("").text)
             return self._principal(name, host, proof=CERTIFICATE if certified else NOBODY)
+        if isinstance(credentials, ContextProof):
+            return self._by_context(credentials, host)
+        if isinstance(credentials, SharedKey):
+            return self._by_password(credentials, host)
+        return self._look(credentials, host)
+
+    def _look(self, credentials: Password | Signature | BearerToken, host: str) -> Principal | Failure:
+        """Look at credentials that may be guessed, unless too many from there have failed."""
+        user = "" if isinstance(credentials, BearerToken) else credentials.user
+        refusal = self._slowed(host, user)
+        if refusal is not None:
+            return refusal
+        return self._counted(host, user, self._judge(credentials, host))
+
+    def _slowed(self, host: str, user: str) -> SlowedLogin | None:
+        """The refusal of a login that is not looked at."""
+        if self.logins is None or self.logins.is_idle:
+            return None
+        is_proven = (user, host, self.records.generation(user), 0) in self._principals
+        wait_s = self.logins.wait_s(host, user, is_proven)
+        if not wait_s:
+            return None
+        self.refused["slowed"] += 1
+        if self.audit is not None:
+            self.audit.login(host, user, Failure(ErrorCode.RATE, "too many have failed: it is not looked at"))
+        text = f"too many logins from {host} have failed: come back in {wait_s} s"
+        return SlowedLogin(ErrorCode.RATE, text, retry_s=wait_s)
+
+    def _counted(self, host: str, user: str, found: Principal | Failure) -> Principal | Failure:
+        """`found`, the outcome of a login, which is counted."""
+        logins = self.logins
+        if self.audit is not None:
+            self.audit.login(host, user, None if isinstance(found, Principal) else found)
+        if logins is not None:
+            if isinstance(found, Principal):
+                if not logins.is_idle:
+                    logins.succeeded(host, user)
+            elif found.text not in NO_GUESS:
+                logins.failed(host, user)
+        return found
+
+    def _judge(self, credentials: Password | Signature | BearerToken, host: str) -> Principal | Failure:
         if isinstance(credentials, Signature):
             return self._by_signature(credentials, host)
         if isinstance(credentials, Password):
@@ -94,14 +178,18 @@ class Access:
             if not self._tokens.looks_like(text):
                 return self._by_password(credentials, host)
             return self._by_token(text, host, credentials.user)
-        if isinstance(credentials, ContextProof):
-            return self._by_context(credentials, host)
         return self._by_token(credentials.text, host, "")
 
-    def shared_key(self, identity: str) -> bytes | None:
-        """The pre-shared key of a user (RFC 4279): the password. None: there is no such user, or it is disabled."""
+    def shared_key(self, identity: str, host: str) -> bytes | None:
+        """The pre-shared key of a user (RFC 4279): the password. None: there is none, it is disabled, or has to wait."""
+        if self._slowed(host, identity) is not None:
+            return None
         user = self.records.users.get(identity)
         return user.password.encode() if user is not None and user.enabled and user.password else None
+
+    def wrong_key(self, identity: str, host: str) -> None:
+        """A peer has named an identity, and shown by the end of its handshake that it has another key."""
+        self._counted(host, identity, self._not_authenticated("the pre-shared key is wrong"))
 
     @property
     def contexts(self) -> OscoreContexts:
@@ -114,15 +202,18 @@ class Access:
         return None if begin is None else begin(host, entropy)
 
     def _scram(self, host: str, entropy: Entropy) -> AuthenticationExchange:
-        def judge(user: str) -> Principal | Failure:
-            return (
-                self._principal(user, host, True) if user else self._not_authenticated("the user name or the password is wrong")
-            )
+        def judge(user: str, is_proven: bool) -> Principal | Failure:
+            refusal = self._slowed(host, user)
+            if refusal is not None:
+                return refusal
+            wrong = "the user name or the password is wrong"
+            found = self._principal(user, host, True) if is_proven else self._not_authenticated(wrong)
+            return self._counted(host, user, found)
 
         return ScramExchange(self.records.users, self._verifiers, judge, entropy)
 
     def _jwt(self, host: str, entropy: Entropy) -> AuthenticationExchange:
-        return TokenExchange(lambda text: self._by_token(text, host, ""))
+        return TokenExchange(lambda text: self._look(BearerToken(text), host))
 
     def _by_signature(self, given: Signature, host: str) -> Principal | Failure:
         user = self.records.users.get(given.user)
@@ -133,7 +224,7 @@ class Access:
             return self._not_authenticated("check signature failed.")
         return self._principal(given.user, host, True)
 
-    def _by_password(self, given: Password, host: str) -> Principal | Failure:
+    def _by_password(self, given: Password | SharedKey, host: str) -> Principal | Failure:
         user = self.records.users.get(given.user)
         # An unknown name takes as much time as a wrong password.
         wanted = user.password.encode() if user is not None else _NOBODY
@@ -172,6 +263,8 @@ class Access:
         key = (name, host, proof, expires_ms)
         found = self._principals.get(key)
         if found is None:
+            if self.audit is not None and not registered and proof != NOBODY:
+                self.audit.login(host, name, None)
             if len(self._principals) >= PRINCIPALS_MAX:
                 self._principals.clear()
             found = self._principals[key] = Principal(name, host, False, registered, expires_ms, 0, proof)

@@ -148,6 +148,9 @@ class Gate:
             subscription.refused = self._access.first_denial(principal, needs.subscription(subscription), connection.client_id)
             outcomes.append(subscription.refused)
         self._access.refused["not-allowed"] += len(outcomes) - outcomes.count(None)
+        for failure in outcomes:
+            if failure is not None:
+                self._write_down(connection, command, failure)
         if None in outcomes:
             self._handle(connection, command)
         else:
@@ -248,7 +251,14 @@ class Gate:
 
     def _deny(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         self._access.refused["not-allowed"] += 1
+        self._write_down(connection, command, failure)
         self._refuse(connection, command, failure)
+
+    def _write_down(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
+        audit = self._access.audit
+        principal = getattr(command, "principal", None) or connection.principal
+        if audit is not None and principal is not None:
+            audit.refused(connection, principal, type(command).__name__, failure)
 
     def _refuse(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         ticket = getattr(command, "ticket", None)

@@ -82,7 +82,7 @@ class Verifiers:
 class ScramExchange:
     """`domain.access.access.Exchange`: client-first, server-first, client-final, server-final.
 
-    judge   returns the principal of an authenticated name; a Failure for "" and for disabled users
+    judge   (name, whether it is proven) -> its principal; a Failure for one that is not, is disabled, or has to wait
     """
 
     __slots__ = ("_bare", "_entropy", "_first", "_header", "_judge", "_name", "_nonce", "_users", "_verifiers")
@@ -91,7 +91,7 @@ class ScramExchange:
         self,
         users: Mapping[str, User],
         verifiers: Verifiers,
-        judge: Callable[[str], Principal | Failure],
+        judge: Callable[[str, bool], Principal | Failure],
         entropy: Entropy,
     ) -> None:
         self._users = users
@@ -142,7 +142,7 @@ class ScramExchange:
         mask = hmac.digest(found.stored_key, said, "sha256")
         client_key = bytes(one ^ other for one, other in zip(given, mask, strict=True))
         proven = hmac.compare_digest(hashlib.sha256(client_key).digest(), found.stored_key)
-        principal = self._judge(self._name if proven else "")
+        principal = self._judge(self._name, proven)
         if isinstance(principal, Failure):
             return principal
         return Authenticated(principal, b"v=" + base64.b64encode(hmac.digest(found.server_key, said, "sha256")))

@@ -17,6 +17,8 @@ TOKEN_CHARS_MAX: Final = 16 * 1024
 LEEWAY_S: Final = 30
 EXPIRY_MAX_S: Final = 253_402_300_799
 """The last second of the year 9999: a later expiry counts as this one, so that all fit where an expiry is stored."""
+EARLY: Final = "the token is not valid yet"
+EXPIRED: Final = "the token has expired"
 JWT: Final = "JWT"
 """Name of the authentication method for tokens."""
 
@@ -70,9 +72,9 @@ class TokenVerifier:
         if not _is_instant(begin) or ("exp" in claims and not _is_instant(end)):
             return "the token's times are no numbers"
         if now_s + LEEWAY_S < begin:
-            return "the token is not valid yet"
+            return EARLY
         if now_s - LEEWAY_S >= end:
-            return "the token has expired"
+            return EXPIRED
         if end == inf and self._expiry_required:
             return "the token has no expiry (exp), which this node requires"
         user = claims.get(self._claim)

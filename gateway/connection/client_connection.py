@@ -46,6 +46,10 @@ class ClosedDriver:
 CLOSED_DRIVER: Final = ClosedDriver()
 
 
+WATCHED_MAX: Final = 256
+"""Commands of one connection whose answers are written down, and that are not answered."""
+
+
 class ClientConnection:
     """One client connection.
 
@@ -63,6 +67,7 @@ class ClientConnection:
     closed          True: the connection has ended, and answers are discarded
     stalled         True: the peer does not read, and senders wait with what can wait
     reads_waiting   reads of messages that wait for a later turn; nothing more is read from the socket meanwhile
+    watched         (ticket, what is called with the answer) of commands that are written down; None: there is none
     on_close        called once in order when the connection ends: removes parked polls, watches, memberships
     on_stalled      called when the peer no longer reads; None: nobody waits for that
     on_writable     called when a stalled peer reads again; None: nobody waits for that
@@ -71,6 +76,7 @@ class ClientConnection:
     __slots__ = (
         "client_id", "closed", "driver", "ends_at", "forwarded", "host", "known_elsewhere", "last_principal", "on_close",
         "on_stalled", "on_writable", "principal", "protocol", "reads_waiting", "refusal", "shared", "stalled",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -90,14 +96,38 @@ class ClientConnection:
         self.closed = False
         self.stalled = False
         self.reads_waiting: int = 0
+        self.watched: list[tuple[object, Callable[[Event | None], None]]] | None = None
         self.on_close: list[Callable[[], None]] = []
         self.on_stalled: Callable[[], None] | None = None
         self.on_writable: Callable[[], None] | None = None
 
     def answer(self, event: Event) -> None:
         """Send an event to the client; discarded when the connection is closed."""
+        if self.watched is not None:
+            self._tell_watchers(event)
         if not self.closed:
             self.driver.answer(event)
+
+    def watch_answer(self, ticket: object, answered: Callable[[Event | None], None]) -> None:
+        """Call `answered` with the answer to the command of `ticket`; with None when the connection ends before, or when more
+        than WATCHED_MAX answers are waited for."""
+        watched = self.watched
+        if watched is None:
+            watched = self.watched = []
+        watched.append((ticket, answered))
+        if len(watched) > WATCHED_MAX:
+            watched.pop(0)[1](None)
+
+    def _tell_watchers(self, event: Event) -> None:
+        for at, (ticket, answered) in enumerate(self.watched or ()):
+            if ticket is event.ticket:
+                watched = self.watched
+                assert watched is not None
+                del watched[at]
+                if not watched:
+                    self.watched = None
+                answered(event)
+                return
 
     def refuse(self, ticket: object, failure: Failure) -> None:
         """Refuse a command that is to store messages. If the connection ends at that, it takes no more messages from now on:
@@ -127,6 +157,9 @@ class ClientConnection:
         if self.closed:
             return
         self.closed = True
+        watched, self.watched = self.watched, None
+        for _, answered in watched or ():
+            answered(None)
         for undo in self.on_close:
             undo()
         self.on_close.clear()

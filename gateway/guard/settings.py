@@ -49,6 +49,10 @@ class LimitsSettings:
                                 is refused
     flapping_window_s           period over which connects are counted, in seconds
     flapping_hold_s             how long a flapping client id or address is refused, in seconds
+    failed_logins               failed logins of one host, and of one user from one host, that cost nothing. Each further one
+                                makes the next wait: a second from the same host, one to sixty as the same user from there
+    lockout_failures            failed logins as one user from one host after which none is looked at for lockout_s; 0: never
+    lockout_s                   seconds for which logins as that user from that host are refused then
     output_bytes_max            bytes of answers that may wait for a peer that does not read; above this the connection is not
                                 read, and it is closed when that lasts a minute
     keys_max                    addresses, users and client ids that each table of counts holds at most
@@ -67,6 +71,9 @@ class LimitsSettings:
     flapping_address_connects: Rate = 0
     flapping_window_s: Least = 60
     flapping_hold_s: Least = 300
+    failed_logins: Rate = 9
+    lockout_failures: Rate = 0
+    lockout_s: Annotated[int, Meta(ge=1, le=31_536_000)] = 900
     output_bytes_max: Least = 65_536
     keys_max: Least = 65_536
 

@@ -135,7 +135,7 @@ class ClientPorts:
         access = self._side.access
         entropy = SystemEntropy()
         context = self._tls.for_datagrams(_nobody if access is None else access.shared_key, entropy.token)
-        return DtlsEndpoint(endpoint, context, entropy.token(16))
+        return DtlsEndpoint(endpoint, context, entropy.token(16), None if access is None else access.wrong_key)
 
     def _pump_of(self, listener: Listener, side: ClientSide, context: ConnectionContext) -> Callable[[], Pump]:
         """The function that makes a pump for each connection to one listener."""
@@ -208,5 +208,5 @@ class ClientPorts:
             pump.abort()
 
 
-def _nobody(_identity: str) -> None:
+def _nobody(_identity: str, _host: str) -> None:
     """The key of a user where access is not controlled: there are no users."""

@@ -13,7 +13,10 @@ from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.access.settings import AccessSettings, AccessTable
+from gateway.audit.settings import AuditSettings
+from gateway.audit.trail import AuditTrail
 from gateway.connection.handler import CommandEntry, Handler
+from gateway.guard.failed_logins import FailedLogins
 from gateway.guard.settings import LimitsSettings
 from gateway.guard.throttle import Throttle
 from gateway.node.protocols import Adapters, Protocols
@@ -34,6 +37,7 @@ class ClientSide:
     throttle          limits the rates of clients; None: no rate is limited at the start
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
+    failed_logins     slows who guesses; None: access is not controlled
     extensions        the parts of installed use cases
     entry             has what takes the commands of clients first, also those that come inside other commands
     forwards          True: another node carries out the commands, and limits rates of messages
@@ -49,6 +53,7 @@ class ClientSide:
     uploads: HostShares
     unread: HostShares
     entry: CommandEntry
+    failed_logins: FailedLogins | None = None
     extensions: Sequence[ClientExtension] = ()
     forwards: bool = False
     users_elsewhere: bool = False
@@ -149,6 +154,11 @@ def access_of(config: Config) -> AccessSettings:
     return AccessSettings.of(config.part(AccessTable, "access"))
 
 
+def trail_of(place: ClientPlace) -> AuditTrail:
+    """What writes to the audit log. Raises ConfigError for settings that are not valid."""
+    return AuditTrail(place.clock, place.config.part(AuditSettings, "audit").interval_s)
+
+
 def gate_before(verbs: Handler, access: Access | None, clock: Clock) -> Handler:
     """The access gate before verbs that need neither a log nor sessions; `verbs` itself where access is not controlled."""
     if access is None:
@@ -168,6 +178,9 @@ def make_client_side(
     `streams`: adapters in place of those of the same name.
     """
     config, clock, access = place.config, place.clock, users.access
+    logins = None if access is None else FailedLogins(path.limits, clock.monotonic_ns)
+    if access is not None:
+        access.logins, access.audit = logins, trail_of(place)
     extensions = [each.client(config, clock) for each in installed_use_cases().values() if each.client is not None]
     setting = Setting(
         config.cluster, place.broker, place.host, place.ports, place.entropy, clock.wall_ms, access, place.counters.refused,
@@ -188,6 +201,7 @@ def make_client_side(
         counter_registry=place.counters,
         uploads=setting.uploads,
         unread=setting.unread,
+        failed_logins=logins,
         extensions=extensions,
         entry=path.entry,
         forwards=path.forwards,

@@ -25,6 +25,7 @@ from gateway.access.path_rights import PathRights
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.access.settings import AccessTable
+from gateway.audit.settings import AuditSettings
 from gateway.cluster.controller.settings import ControllerSettings
 from gateway.cluster.forwarding.gateway_clients import ForwardedClients
 from gateway.cluster.registration.settings import RegistrationSettings
@@ -32,7 +33,7 @@ from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
 from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.settings import LimitsSettings, ProxySettings
-from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side
+from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side, trail_of
 from gateway.node.protocols import Protocols, installed
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config, Known
@@ -105,6 +106,7 @@ class StoreSide:
 PARTS: Final[Mapping[str, type]] = {
     "policy": NodePolicy,
     "access": AccessTable,
+    "audit": AuditSettings,
     "limits": LimitsSettings,
     "proxy": ProxySettings,
     "gateway": StoreAddress,
@@ -310,6 +312,7 @@ def _dispatcher(place: ClientPlace, policy: NodePolicy, side: StoreSide) -> Disp
         tails=None if side.waits is None else LiveTails(side.waits, side.interest),
         refusal=None if is_rocketmq(config) else lambda: store.broken,
     )
+    handler.write_down(trail_of(place).verb)
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])
     return handler

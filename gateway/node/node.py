@@ -13,6 +13,8 @@ from typing import Final, final
 
 from domain.address import endpoint_text
 from domain.topic.topic import Durability
+from gateway.audit.settings import AuditSettings
+from gateway.audit.trail import AuditTrail
 from gateway.guard.descriptors import lowered, rooms
 from gateway.node.part import Part
 from gateway.node.protocols import ADMIN, installed
@@ -189,7 +191,9 @@ class Node:
         own, access = self.own, self.own.side.access
         storing = self.parts.get(NAMESERVER, own).role
         controls = Controls(own.reload.state, own.reload.now, storing.backups, str(own.role.folder))
-        return AdminView(self.health, self._hosts(), lambda: () if access is None else (access,), self.snapshot, controls)
+        trail = AuditTrail(own.clock, self.config.part(AuditSettings, "audit").interval_s)
+        guards = () if access is None else (access,)
+        return AdminView(self.health, self._hosts(), lambda: guards, self.snapshot, controls, trail.operated)
 
     async def stop(self, goes_on: bool = False) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store.

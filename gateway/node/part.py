@@ -10,6 +10,7 @@ from typing import final
 
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
+from gateway.audit.audit_file import AUDIT_FILE
 from gateway.node.client_ports import ClientPorts
 from gateway.node.client_side import ClientSide
 from gateway.node.protocols import ADMIN, installed
@@ -176,6 +177,7 @@ class Part:
         side = self.side
         counters: dict[str, float] = {
             **self.reload.counters(),
+            **AUDIT_FILE.figures(),
             "connections_max": self.clients.context.limits.connections_max,
             "up_seconds": (self.clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
             "uploads_held_bytes": side.uploads.bytes_held,
@@ -187,6 +189,8 @@ class Part:
             counters |= work.figures()
         if side.throttle is not None:
             counters["held_off_total"] = side.throttle.held_off
+        if side.failed_logins is not None:
+            counters |= side.failed_logins.figures()
         return counters
 
     # Stop, in this order

@@ -51,6 +51,7 @@ class SettingsReload:
         self._records = side.access_records
         self._access = side.access
         self._throttle = side.throttle
+        self._failed_logins = side.failed_logins
         self._entry = side.entry
         self._forwards = side.forwards
         self._users_elsewhere = side.users_elsewhere
@@ -97,6 +98,8 @@ class SettingsReload:
             context = self._connection_context
             self._throttle = Throttle(limits, context.handler, context.clock)
             context.handler = self._entry.handler = self._throttle
+        if self._failed_logins is not None:
+            self._failed_logins.apply(limits)
         connections = self._connection_context.limits
         admission_check = connections.admission_check
         if isinstance(admission_check, Admission):

@@ -20,8 +20,9 @@ LOG_FOLDER: Final = "log/"
 """Files of this folder have a flush thread of their own: senders wait for their flushes, nobody waits for those of others."""
 _ENTRIES: Final = frozenset(
     (
-        "abort", "begin-anew", "begin-anew-gone", "checkpoint", "clock_ms", "controller", "figures", "heir", "index", "keys",
-        LOCK_NAME, "log", "lost+found", "promise", "rebuild", "replica", "replica-controllers", "replica-group", "replica-node",
+        "abort", "audit", "begin-anew", "begin-anew-gone", "checkpoint", "clock_ms", "controller", "figures", "heir", "index",
+        "keys", LOCK_NAME, "log",
+        "lost+found", "promise", "rebuild", "replica", "replica-controllers", "replica-group", "replica-node",
         "replica-runs", "replica-seen", "replicated", "room", "set-aside",
         "snapshot", "state-replicas", "store-replicas", "tls",
     )

@@ -10,8 +10,11 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway.audit.audit_file import AUDIT_FILE
+from gateway.audit.settings import AuditSettings
 from gateway.node.node import Node
 from gateway.observe.log_format import configure
 from gateway.runtime.clock import new_loop
@@ -38,6 +41,7 @@ def run(config: Config, compiled: str, reread: Callable[[], Config], admin: Admi
     Raises ConfigError and StoreError before anything is served.
     """
     configure(config.log_level, config.log_format)
+    _open_audit(config)
     _raise_file_limit()
     SPARE.hold(HELD)
     gc.collect()
@@ -48,6 +52,15 @@ def run(config: Config, compiled: str, reread: Callable[[], Config], admin: Admi
         return loop.run_until_complete(_serve(lambda before: _node(config, reread, before, admin), loop, compiled))
     finally:
         loop.close()
+        AUDIT_FILE.close()
+
+
+def _open_audit(config: Config) -> None:
+    """Write the audit log from now on. Raises ConfigError for settings that are not valid."""
+    settings = config.part(AuditSettings, "audit")
+    if settings.enabled:
+        path = Path(settings.file) if settings.file else Path(config.data) / "audit" / "audit.jsonl"
+        AUDIT_FILE.open(path, settings.bytes_max, settings.files_max)
 
 
 def _node(config: Config, reread: Callable[[], Config], before: Node | None, admin: AdminServer | None) -> Node:

@@ -8,18 +8,21 @@ from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.handler import Audited, UseCase, Verb
 
 
 @final
 class AllowedCommands:
     """The only commands that a process carries out. All others are refused with `text`."""
 
-    def __init__(self, text: str, *use_cases: UseCase, code: ErrorCode = ErrorCode.NOT_SUPPORTED) -> None:
+    def __init__(
+        self, text: str, *use_cases: UseCase, code: ErrorCode = ErrorCode.NOT_SUPPORTED, audited: Audited | None = None
+    ) -> None:
         self._refusal = Failure(code, text)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         for use_case in use_cases:
-            self._verbs.update(use_case.verbs)
+            for command, verb in use_case.verbs.items():
+                self._verbs[command] = verb if audited is None else audited(command, verb)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         """Carry out one command; its answer goes to `connection`, now or later."""

@@ -22,7 +22,7 @@ from gateway.usecase.consume.read_holds import ReadHolding
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.receive_call import ReceiveContext
 from gateway.usecase.consume.settle import Settling
-from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.handler import Audited, UseCase, Verb
 from gateway.usecase.membership.connections import ConnectionQueries
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.offsets import Offsets
@@ -100,6 +100,7 @@ class Dispatcher:
         log.listen(self.following)
         self.lease_watches = LeaseWatches(clock)
         locks = Locks(clock)
+        self._audited: Audited | None = None
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[RightsCheck], None]] = []
         self.kept_reviews: list[Callable[[RightsCheck], None]] = []
@@ -124,13 +125,19 @@ class Dispatcher:
         """True once the topics that clients expect to find are there."""
         return self._system_topics.ready
 
+    def write_down(self, audited: Audited) -> None:
+        """Have commands written down by `audited`, those of verbs that are added later too."""
+        self._audited = audited
+        for command, verb in self._verbs.items():
+            self._verbs[command] = audited(command, verb)
+
     def add(self, *use_cases: UseCase) -> None:
         """Merge the verbs of more use cases. Raises ValueError when a verb is taken."""
         for use_case in use_cases:
             for command, verb in use_case.verbs.items():
                 if command in self._verbs:
                     raise ValueError(f"two use cases handle {command.__name__}")
-                self._verbs[command] = verb
+                self._verbs[command] = verb if self._audited is None else self._audited(command, verb)
             review = getattr(use_case, "review", None)
             if review is not None:
                 self.reviews.append(review)

@@ -12,6 +12,8 @@ from gateway.connection.client_connection import ClientConnection
 
 Verb = Callable[[ClientConnection, Any], None]
 """Carries out one command of its class for a connection, which gets the answer now or later."""
+Audited = Callable[[type[Command], Verb], Verb]
+"""A command class and its verb -> the verb that writes down who has asked for what, and the outcome; else the verb itself."""
 Verbs = Mapping[type[Command], Verb]
 """Command class -> verb."""
 Result = TypeVar("Result")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from typing import Final
 
-from domain.access.access import Authority, BearerToken, Credentials, Password, no_credentials
+from domain.access.access import Authority, BearerToken, Credentials, Password, SlowedLogin, no_credentials
 from domain.access.principal import Principal
 from domain.errors import Failure
 from protocols.http.problem import RefusalError, of_failure, problem
 from protocols.http.request import Request
 
+RETRY_AFTER: Final = b"retry-after"
+
 
 def identify(authority: Authority, request: Request, token: str = "") -> Principal:
-    """The principal of a request. Raises RefusalError: 401 with WWW-Authenticate, 400 for a malformed field.
+    """The principal of a request. Raises RefusalError: 401 with WWW-Authenticate, 429 with Retry-After for a login that was not
+    looked at, 400 for a malformed field.
 
     `token` is that of the query (RFC 6750, 2.3), where it may be: a request without Authorization is judged by it.
     """
@@ -24,7 +28,11 @@ def identify(authority: Authority, request: Request, token: str = "") -> Princip
     if isinstance(found, Failure):
         if credentials is None and not request.peer.principal:
             found = no_credentials("http")
-        raise RefusalError(of_failure(found))
+        response = of_failure(found)
+        if isinstance(found, SlowedLogin):
+            kept = [field for field in response.fields if field[0] != RETRY_AFTER]
+            response.fields = [*kept, (RETRY_AFTER, b"%d" % found.retry_s)]
+        raise RefusalError(response)
     return found
 
 

@@ -45,6 +45,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         (
             "domain",
             "gateway.access",
+            "gateway.audit",
             "gateway.connection.handler",
             "gateway.guard",
             "gateway.node.protocols",
@@ -129,6 +130,8 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
     ("gateway.usecase", ("domain", "gateway.usecase", "gateway.routing", "gateway.access", *CONNECTION)),
     ("gateway.routing", ("domain", "gateway.routing")),
+    ("gateway.audit.settings", ()),
+    ("gateway.audit", ("domain", "gateway.audit", "gateway.audit.audit_sink", *CONNECTION)),
     ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
     ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
@@ -259,6 +262,7 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
+    "gateway.audit.audit_file",
     "gateway.runtime", "gateway.link.dialer", "gateway.link.sinks", "gateway.node.node", "gateway.node.part",
     "gateway.node.client_ports", "gateway.node.cli", "gateway.node.roles", "gateway.node.data_directory",
     "gateway.cluster.registration", "gateway.cluster.operator", "gateway.client", "gateway.connectors", "pyspark_headgate",

@@ -20,6 +20,7 @@ from gateway.node.client_side import (
     counters_of,
     gate_before,
     make_client_side,
+    trail_of,
 )
 from gateway.node.composition import StorePlace, open_store
 from gateway.node.roles.installed_roles import RoleContext
@@ -64,7 +65,7 @@ class SinglePurposePlace(ClientPlace):
         records, access = open_access(
             access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
         )
-        verbs = AllowedCommands(refused, use_case, Administration(records))
+        verbs = AllowedCommands(refused, use_case, Administration(records), audited=trail_of(self).verb)
         gate = gate_before(verbs, access, clock)
         place = replace(self, is_controller=is_controller, is_replica=is_replica)
         kind = partial(SinglePurposeSide, store=store)

@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
-from domain.access.access import BearerToken, Credentials, Password
+from domain.access.access import BearerToken, Credentials, Password, SlowedLogin
 from domain.errors import Failure
 from domain.store.backup import BackupPlan
 from gateway.observe.metrics import CONTENT_TYPE
@@ -96,10 +96,25 @@ class AdminApplication:
             if path not in _OPEN:
                 given, peer = credentials_of(request.headers.get("Authorization", "")), request.remote or ""
                 await self._node.run(lambda: _check_user(view, given, peer, is_for_metrics=path == "/metrics"))
-            return await handler(request)
+            response = await handler(request)
+            self._audit(view, request, response.status)
+            return response
         except NotServedError as refusal:
+            self._audit(view, request, refusal.status)
             fields = {"WWW-Authenticate": REALM} if refusal.status == 401 else {}
+            if refusal.retry_s:
+                fields = {"Retry-After": str(refusal.retry_s)}
             return web.Response(status=refusal.status, text=f"{refusal.text}\n", headers=fields)
+
+    @staticmethod
+    def _audit(view: AdminView, request: web.Request, status: int) -> None:
+        """Write down what an administrator has done, or was refused: reads are not."""
+        if view.audited is None or request.method in ("GET", "HEAD"):
+            return
+        given = credentials_of(request.headers.get("Authorization", ""))
+        user = given.user if isinstance(given, Password) else ""
+        outcome = "ok" if status < 400 else str(status)
+        view.audited(f"{request.method} {request.path[:128]}", user[:128], request.remote or "", outcome)
 
     @staticmethod
     def _unready(view: AdminView, document: dict[str, object]) -> web.Response:
@@ -218,7 +233,9 @@ def _check_user(view: AdminView, given: Credentials | None, peer: str, *, is_for
     refusal: NotServedError | None = None
     for guard in view.guards():
         found = guard.authenticate(given, peer)
-        if isinstance(found, Failure):
+        if isinstance(found, SlowedLogin):
+            refusal = refusal or NotServedError(429, found.text, found.retry_s)
+        elif isinstance(found, Failure):
             refusal = refusal or NotServedError(401, found.text)
         elif guard.may_watch(found) if is_for_metrics else found.privileged:
             return

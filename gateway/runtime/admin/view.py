@@ -20,10 +20,12 @@ T = TypeVar("T")
 class NotServedError(Exception):
     """A request that is not served: the status of HTTP, and a line of text."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, retry_s: int = 0) -> None:
+        """`retry_s`: seconds after which the request may be repeated; 0: not said."""
         super().__init__(text)
         self.status = status
         self.text = text
+        self.retry_s = retry_s
 
 
 class NodeLoop(Protocol):
@@ -65,6 +67,7 @@ class AdminView:
     guards     a request is served when one of them accepts its user; empty: access is not controlled
     snapshot   figures of the metrics page; None: there are none while the node starts
     controls   None: the node does not serve clients
+    audited    (action, user, host, outcome) of what an administrator has done
     """
 
     health: Health
@@ -72,6 +75,7 @@ class AdminView:
     guards: Callable[[], Sequence[Guard]] = tuple
     snapshot: Callable[[], Snapshot] | None = None
     controls: Controls | None = None
+    audited: Callable[[str, str, str, str], None] | None = None
 
     @property
     def shows_metrics(self) -> bool:

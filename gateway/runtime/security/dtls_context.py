@@ -19,25 +19,27 @@ CIPHERS: Final = (
 RANDOM_KEY_BYTES: Final = 32
 IDENTITY_BYTES_MAX: Final = 128
 
-KeyOf = Callable[[str], bytes | None]
-"""A user's name -> its key; None: there is no such user."""
+KeyOf = Callable[[str, str], bytes | None]
+"""(a user's name, the address of the peer) -> the user's key; None: there is no such user, or it has to wait."""
 
 
 @final
 class DtlsContext:
     """One `SSL_CTX`. Freed with this object.
 
+    host       address of the peer of the next handshake step
     identity   the identity that the last handshake step has named; None: none
     key        the key that it was given
     """
 
-    __slots__ = ("_callbacks", "_key_of", "_random", "ctx", "identity", "key", "lib")
+    __slots__ = ("_callbacks", "_key_of", "_random", "ctx", "host", "identity", "key", "lib")
 
     def __init__(self, files: tuple[str, str], client_ca: str, key_of: KeyOf, random: Callable[[int], bytes]) -> None:
         """`files`: certificate chain and key, PEM. Raises ConfigError when OpenSSL does not take them."""
         lib = self.lib = openssl.library()
         self._key_of = key_of
         self._random = random
+        self.host = ""
         self.identity: str | None = None
         self.key = b""
         self.ctx: Any = ffi.gc(lib.SSL_CTX_new(lib.DTLS_server_method()), lib.SSL_CTX_free)
@@ -71,7 +73,7 @@ class DtlsContext:
         """The key of an identity. One that nobody has meets a random key, and fails as a wrong key does (RFC 4279, 2)."""
         name = bytes(ffi.string(identity, IDENTITY_BYTES_MAX + 1)).decode("utf-8", "replace")
         nobody = self._random(RANDOM_KEY_BYTES)
-        known = self._key_of(name)
+        known = self._key_of(name, self.host)
         key = known if known and len(known) <= most and len(name) <= IDENTITY_BYTES_MAX else nobody
         self.identity, self.key = name, key
         ffi.memmove(psk, key, len(key))

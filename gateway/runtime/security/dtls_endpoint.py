@@ -13,7 +13,7 @@ from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
-from domain.access.access import Password
+from domain.access.access import SharedKey
 from domain.address import host_bytes, network_of_host
 from domain.command import Command
 from domain.event import Event
@@ -73,8 +73,18 @@ class DtlsEndpoint:
              dtls-evicted (a session made room for another one of its host)
     """
 
-    def __init__(self, inner: SecuredEndpoint, context: Callable[[], DtlsContext], secret: bytes) -> None:
-        """`context` is asked for each handshake: certificates are renewed. `secret`: of cookies, 16 bytes."""
+    def __init__(
+        self,
+        inner: SecuredEndpoint,
+        context: Callable[[], DtlsContext],
+        secret: bytes,
+        wrong_key: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """`context` is asked for each handshake: certificates are renewed. `secret`: of cookies, 16 bytes.
+
+        `wrong_key(identity, host)` is called when a peer, whose address is proven, has another key than the identity it names.
+        """
+        self._wrong_key = wrong_key
         self._inner = inner
         self._context = context
         self._cookies = Cookies(secret)
@@ -173,7 +183,7 @@ class DtlsEndpoint:
             self._count("connect-rate")
             return ()
         self._number = (self._number + 1) % NUMBERS
-        session = DtlsSession(self._context(), FIRST_NUMBER + self._number, greeting.random, data, now)
+        session = DtlsSession(self._context(), FIRST_NUMBER + self._number, greeting.random, data, now, peer.host)
         self._handshakes[address] = session
         self._begun_of_host[host] = begun + 1
         return self._after_step(session, address, peer, [], now)
@@ -186,6 +196,8 @@ class DtlsEndpoint:
     ) -> Sequence[Command]:
         self._take(session, address)
         if session.failed:
+            if session.wrong_key and self._wrong_key is not None:
+                self._wrong_key(session.identity or "", peer.host)
             self._give_up(address)
             return ()
         if not session.established:
@@ -231,7 +243,7 @@ class DtlsEndpoint:
         self._sessions[address] = session
         self._of_host.setdefault(host, OrderedDict())[address] = None
         self._by_number[session.number] = session, address
-        proven = Password(session.identity, session.key) if session.identity is not None else None
+        proven = SharedKey(session.identity, session.key) if session.identity is not None else None
         self._peers[session.number] = peer._replace(
             port=session.number, tls=True, principal=session.certified, credentials=proven,
             source=host_bytes(peer.host, session.number),

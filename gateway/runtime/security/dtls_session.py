@@ -32,23 +32,26 @@ class DtlsSession:
     random        the client's random bytes
     failed        the session has ended, by either side
     identity      the PSK identity that the peer has named, and proven once established, with `key`; None: none
+    wrong_key     True: the peer has shown that it has another key
     certified     common name of the peer's certificate, "": it has none
     deadline_ns   monotonic ns at which a handshake is given up
     """
 
     __slots__ = (
-        "_context", "_encrypted_bytes_min", "_in", "_out", "_ssl", "certified", "deadline_ns", "established", "failed",
-        "identity", "key", "number", "out", "random",
+        "_context", "_encrypted_bytes_min", "_host", "_in", "_out", "_ssl", "certified", "deadline_ns", "established", "failed",
+        "identity", "key", "number", "out", "random", "wrong_key",
     )  # fmt: skip
 
-    def __init__(self, context: DtlsContext, number: int, random: bytes, hello: bytes, now: int) -> None:
-        """`hello`: the datagram with the ClientHello, whose cookie has been checked."""
+    def __init__(self, context: DtlsContext, number: int, random: bytes, hello: bytes, now: int, host: str = "") -> None:
+        """`host`: address of the peer. `hello`: the datagram with the ClientHello, whose cookie has been checked."""
         lib = context.lib
         self._context = context
+        self._host = host
         self.number = number
         self.random = random
         self.established = False
         self.failed = False
+        self.wrong_key = False
         self.out: list[bytes] = []
         self.identity: str | None = None
         self.key = b""
@@ -128,7 +131,7 @@ class DtlsSession:
     def _accept(self, encrypted: bool) -> None:
         """Go on with the handshake after a datagram, which has an `encrypted` record or none."""
         lib, context = self._context.lib, self._context
-        context.identity, context.key = None, b""
+        context.host, context.identity, context.key = self._host, None, b""
         lib.ERR_clear_error()
         result = lib.SSL_accept(self._ssl)
         if context.identity is not None:
@@ -145,7 +148,7 @@ class DtlsSession:
         waits = encrypted and not self.established and not self.failed
         if waits and self.identity is not None and ffi.string(lib.SSL_state_string(self._ssl)) == _WAITS_FOR_FINISHED:
             # OpenSSL drops a record that it cannot decrypt. Here that is the Finished of a peer with another key.
-            self.failed = True
+            self.failed = self.wrong_key = True
             self.out.append(alert(_DECRYPT_ERROR, _ALERT_SEQUENCE))
 
     def _flush(self) -> None:

@@ -211,7 +211,7 @@ def test_nobody_hears_of_what_needs_no_answer(scene: Scene) -> None:
         scene.gate.handle(scene.connection, command)
     assert scene.recorder.recorded == []
     assert scene.sink.passed == []
-    assert scene.access.refused == {"not-allowed": 1, "not-authenticated": 1}
+    assert scene.access.refused == {"not-allowed": 1, "not-authenticated": 1, "slowed": 0}
 
 
 def test_filters_are_refused_one_by_one_and_a_rule_has_a_word_of_its_own(scene: Scene) -> None:

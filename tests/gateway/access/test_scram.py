@@ -49,8 +49,8 @@ class ScramClient:
 
 
 def exchange(users: dict[str, User]) -> ScramExchange:
-    def judge(name: str) -> Principal | Failure:
-        return Principal(name, "h") if name else Failure(ErrorCode.NOT_AUTHENTICATED, "wrong")
+    def judge(name: str, is_proven: bool) -> Principal | Failure:
+        return Principal(name, "h") if is_proven else Failure(ErrorCode.NOT_AUTHENTICATED, "wrong")
 
     return ScramExchange(users, Verifiers(), judge, FixedEntropy())
 

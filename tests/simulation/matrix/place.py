@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from domain.access.access import ALL, CLUSTER, DENY, EVERY, GROUP, TOPIC, AccessPolicy, Need, User
@@ -46,8 +46,12 @@ class Place:
     sent   messages that were stored in the topic for requests to be about
     """
 
-    def __init__(self) -> None:
-        tables = {"http": {"event_routes": [{"topic": TOPIC_NAME}]}}
+    def __init__(self, limits: Mapping[str, int] | None = None) -> None:
+        """`limits`: the table `[limits]`; None: wrong passwords make nobody wait."""
+        tables: dict[str, dict[str, object]] = {
+            "http": {"event_routes": [{"topic": TOPIC_NAME}]},
+            "limits": {"failed_logins": 0, **(limits or {})},
+        }
         self.world = World(271, Config(admin=f"{ROOT.name}:{ROOT.password}", tables=tables), gateways=0)
         self.world.start()
         self.root = Tool(self.world, "root", ROOT.name, ROOT.password)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain.access.access import Password
+from domain.access.access import SharedKey
 from domain.address import host_bytes
 from domain.command import Command
 from domain.event import Event
@@ -139,10 +139,16 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         certificate, key = certificates.write(folder, 3)
         self.keys = {"sensor": b"a long secret"}
-        self.context = DtlsContext((str(certificate), str(key)), "", self.keys.get, os.urandom)
+        self.context = DtlsContext((str(certificate), str(key)), "", self._key_of, os.urandom)
         self.inner = Echo()
-        self.endpoint = DtlsEndpoint(self.inner, lambda: self.context, b"k" * 16)
+        self.wrong: list[tuple[str, str]] = []
+        self.asked: list[tuple[str, str]] = []
+        self.endpoint = DtlsEndpoint(self.inner, lambda: self.context, b"k" * 16, lambda *who: self.wrong.append(who))
         self.now = 10**12
+
+    def _key_of(self, identity: str, host: str) -> bytes | None:
+        self.asked.append((identity, host))
+        return self.keys.get(identity)
 
     def receive(self, data: bytes, client: Client) -> None:
         self.endpoint.receive(data, client.peer, self.now)
@@ -235,7 +241,7 @@ def test_a_user_proves_itself_by_its_key(scene: Scene, cipher: str) -> None:
     assert scene.shake(client) == 1
     assert scene.say(client, b"hello") == b"echo hello"
     ((plain, peer),) = scene.inner.got
-    assert (plain, peer.credentials, peer.tls) == (b"hello", Password("sensor", b"a long secret"), True)
+    assert (plain, peer.credentials, peer.tls) == (b"hello", SharedKey("sensor", b"a long secret"), True)
     assert peer.source == host_bytes("192.0.2.1", peer.port)
     assert peer.born_host == client.peer.born_host
 
@@ -247,6 +253,23 @@ def test_wrong_key_and_unknown_identity_fail_alike(scene: Scene, identity: str, 
     assert scene.endpoint.counts["tls-handshake"] == 1
     assert not scene.inner.got
     assert not scene.endpoint._handshakes
+    assert scene.wrong == [(identity, "192.0.2.1")], "it is a failed login of this host, whose cookie has proven its address"
+    assert set(scene.asked) == {(identity, "192.0.2.1")}
+
+
+def test_a_handshake_that_ends_for_another_reason_is_no_failed_login(scene: Scene) -> None:
+    client = Client("sensor", b"a long secret")
+    client.connect()
+    for _ in range(2):
+        for part in hello.datagrams(client.take(), 1):
+            scene.receive(part, client)
+        for data, _ in scene.endpoint.outgoing():
+            client.feed(data)
+        client.connect()
+    scene.now += 120 * 10**9
+    scene.endpoint.expire(scene.now)
+    assert not scene.endpoint._handshakes
+    assert scene.wrong == []
 
 
 def test_an_unknown_identity_takes_the_steps_of_a_wrong_key(scene: Scene) -> None:
@@ -467,7 +490,7 @@ def test_random_datagrams_never_raise(scene: Scene) -> None:
 def test_a_renewed_certificate_makes_another_context_and_sessions_go_on(scene: Scene, tmp_path: Path) -> None:
     certificate, key = (str(path) for path in certificates.write(tmp_path / "one", 1))
     contexts = TlsContexts(installed().recogniser, certificate, key, tmp_path, ["localhost"])
-    current = contexts.for_datagrams(scene.keys.get, os.urandom)
+    current = contexts.for_datagrams(scene._key_of, os.urandom)
     first = current()
     assert current() is first
     scene.context = first
