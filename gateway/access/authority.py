@@ -153,7 +153,8 @@ class Access:
             return None
         self.refused["slowed"] += 1
         if self.audit is not None:
-            self.audit.login(host, user, Failure(ErrorCode.RATE, "too many have failed: it is not looked at"))
+            # Without the name: whoever is not looked at would fill the log with names of its choice.
+            self.audit.login(host, "", Failure(ErrorCode.RATE, "too many have failed: it is not looked at"))
         text = f"too many logins from {host} have failed: come back in {wait_s} s"
         return SlowedLogin(ErrorCode.RATE, text, retry_s=wait_s)
 
@@ -263,7 +264,7 @@ class Access:
         key = (name, host, proof, expires_ms)
         found = self._principals.get(key)
         if found is None:
-            if self.audit is not None and not registered and proof != NOBODY:
+            if self.audit is not None and _is_first_look(proof):
                 self.audit.login(host, name, None)
             if len(self._principals) >= PRINCIPALS_MAX:
                 self._principals.clear()
@@ -372,3 +373,8 @@ class Access:
     def _denial(self, principal: Principal, action: str, what: str, word: int = 0) -> Failure:
         text = f"User:{principal.user} has no permission for {action} on {what} from {principal.host}"
         return Failure(ErrorCode.NOT_ALLOWED, text, word, denied=True)
+
+
+def _is_first_look(proof: object) -> bool:
+    """A new principal of this proof is a login that nobody has counted: a certificate's, or a security context's."""
+    return proof == CERTIFICATE or (isinstance(proof, tuple) and proof[0] == CONTEXT)

@@ -15,7 +15,7 @@ from domain.controller import controller_list, request
 from domain.nameserver import route
 
 VALUE_CHARS_MAX: Final = 256
-POLICIES_MAX: Final = 16
+ITEMS_MAX: Final = 16
 Target = Callable[[Any], dict[str, object]]
 
 
@@ -29,7 +29,7 @@ def _policy(found: AccessPolicy) -> str:
 
 
 def _policies(command: user.PutPolicies) -> dict[str, object]:
-    policies = [_policy(each) for each in command.grant.policies[:POLICIES_MAX]]
+    policies = [_policy(each) for each in command.grant.policies[:ITEMS_MAX]]
     return {"user": command.grant.user, "policies": policies, "count": len(command.grant.policies)}
 
 
@@ -90,4 +90,12 @@ ACTIONS: Final[Mapping[type[Command], tuple[str, Target]]] = {
 
 def shown(target: Mapping[str, object]) -> dict[str, object]:
     """A target with bounded values: whoever asks chooses their size."""
-    return {name: value[:VALUE_CHARS_MAX] if isinstance(value, str) else value for name, value in target.items()}
+    return {name: _cut(value) for name, value in target.items()}
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str):
+        return value[:VALUE_CHARS_MAX]
+    if isinstance(value, list):
+        return [_cut(each) for each in value[:ITEMS_MAX]]
+    return value

@@ -5,6 +5,7 @@ Lines go to a file of their own (`gateway.audit.audit_file`); where there is non
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,7 @@ import orjson
 
 from domain.access.principal import Principal
 from domain.command import Command
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock
@@ -23,7 +24,9 @@ from gateway.audit.audit_sink import SINK
 from gateway.connection.client_connection import ClientConnection
 
 KINDS_MAX: Final = 4_096
-"""Kinds of logins and refusals that are counted at a time; above that the oldest is written and forgotten."""
+"""Kinds of logins and refusals that are counted at a time. Further ones count together, without names: a client chooses
+names, and must not fill the log with them."""
+CROWDED: Final = f"more than {KINDS_MAX} kinds at a time: further ones are counted together"
 STEP: Final = 256
 """Counts that are written in one turn."""
 TEXT_CHARS_MAX: Final = 256
@@ -68,13 +71,12 @@ class AuditTrail:
 
     def _recurring(self, kind: Kind, more: Mapping[str, object]) -> None:
         """Write a line when the kind is new, else count. `more`: further fields of the line."""
+        if kind not in self._counts and len(self._counts) >= KINDS_MAX:
+            kind, more = _nameless(kind), {"detail": CROWDED}
         count = self._counts.get(kind)
         if count is not None:
             self._counts[kind] = count + 1
             return
-        if len(self._counts) >= KINDS_MAX:
-            oldest = next(iter(self._counts))
-            self._write_count(oldest, self._counts.pop(oldest))
         self._counts[kind] = 0
         self._write({**_fields(kind), **more})
         self._later(self._interval_ns)
@@ -132,16 +134,31 @@ class AuditTrail:
             self._write({**line, "outcome": _code(failure), **({} if failure is None else _detail(failure))})
 
     def operated(self, action: str, user: str, host: str, outcome: str) -> None:
-        """An administrator has done something at the admin port."""
-        if SINK.write is not None:
+        """An administrator has done something at the admin port, or was refused that: refusals are counted by kind."""
+        if SINK.write is None:
+            return
+        if outcome == ErrorCode.NOT_ALLOWED.value:
+            self._recurring(("refusal", user, host, outcome, "admin", action), {})
+        else:
             line = {"event": "change", "action": action, "user": user, "from": host, "protocol": "admin", "outcome": outcome}
             self._write(line)
 
     def _write(self, line: Mapping[str, object]) -> None:
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC).isoformat(timespec="milliseconds")
-        text = orjson.dumps({"time": now.replace("+00:00", "Z"), **line}, default=str, option=orjson.OPT_NON_STR_KEYS)
         if SINK.write is not None:
-            SINK.write(text.decode("utf-8", "replace"))
+            SINK.write(_text({"time": now.replace("+00:00", "Z"), **line}))
+
+
+def _text(line: Mapping[str, object]) -> str:
+    try:
+        return orjson.dumps(line, default=str).decode()
+    except orjson.JSONEncodeError:  # half of a surrogate pair, or an integer of more than 64 bits: a client chooses them
+        return json.dumps(line, default=str)
+
+
+def _nameless(kind: Kind) -> Kind:
+    """The kind that counts those of an event and outcome which find no room."""
+    return tuple(value if name in ("event", "outcome") else "" for name, value in zip(FIELDS[kind[0]], kind, strict=True))
 
 
 def _fields(kind: Kind) -> dict[str, object]:

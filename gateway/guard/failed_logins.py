@@ -111,7 +111,7 @@ class FailedLogins:
         host = network_of_host(host)
         mine = self._users.pop((host, user[:USER_CHARS_MAX]), None)
         whole = self._hosts.get(host)
-        if mine is None or whole is None:
+        if mine is None or whole is None or self._monotonic_ns() - mine.last > FORGOTTEN_NS:
             return
         whole.count -= mine.count
         if whole.count <= 0:

@@ -39,7 +39,7 @@ def test_who_did_what_is_in_a_file_of_the_data_folder(tmp_path: Path) -> None:
 
         wanted = {
             ("login", "", "root", "ok"), ("change", "user.create", "root", "ok"), ("login", "", "root", "not-authenticated"),
-            ("change", "POST /v1/admin/reload", "root", "ok"), ("change", "POST /v1/admin/reload", "ann", "403"),
+            ("change", "POST /v1/admin/reload", "root", "ok"), ("refusal", "POST /v1/admin/reload", "ann", "not-allowed"),
         }  # fmt: skip
         until(lambda: wanted <= set(found()), 30, lambda: str(found()))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -10,13 +10,14 @@ import binascii
 import logging
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, final
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
 from domain.access.access import BearerToken, Credentials, Password, SlowedLogin
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.store.backup import BackupPlan
 from gateway.observe.metrics import CONTENT_TYPE
 from gateway.runtime.admin.admin_connection import REQUEST_BYTES_MAX
@@ -34,6 +35,8 @@ SHUTDOWN_S: Final = 1.0
 log = logging.getLogger("headgate.admin")
 _OWN: Final = frozenset(("same-origin", "none"))
 _OPEN: Final = frozenset(("/healthz", "/readyz"))
+_OUTCOMES: Final = {403: ErrorCode.NOT_ALLOWED.value}
+"""Status of a refusal -> outcome in the audit log."""
 """Paths for balancers and supervisors, without credentials."""
 
 
@@ -88,6 +91,7 @@ class AdminApplication:
     async def _judged(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
         """The answer of `handler`, or why the request is not served."""
         view, path = self._view(), request.path
+        user = ""
         try:
             if view.controls is None and path not in _OPEN and not (path == "/metrics" and view.shows_metrics):
                 return self._unready(view, {"reasons": view.health.reasons()})
@@ -95,26 +99,28 @@ class AdminApplication:
                 _check_site(request, view)
             if path not in _OPEN:
                 given, peer = credentials_of(request.headers.get("Authorization", "")), request.remote or ""
+                user = given.user if isinstance(given, Password) and view.guards() else ""
                 await self._node.run(lambda: _check_user(view, given, peer, is_for_metrics=path == "/metrics"))
             response = await handler(request)
-            self._audit(view, request, response.status)
+            await self._audit(view, request, user, response.status)
             return response
         except NotServedError as refusal:
-            self._audit(view, request, refusal.status)
+            await self._audit(view, request, user, refusal.status)
             fields = {"WWW-Authenticate": REALM} if refusal.status == 401 else {}
             if refusal.retry_s:
                 fields = {"Retry-After": str(refusal.retry_s)}
             return web.Response(status=refusal.status, text=f"{refusal.text}\n", headers=fields)
 
-    @staticmethod
-    def _audit(view: AdminView, request: web.Request, status: int) -> None:
-        """Write down what an administrator has done, or was refused: reads are not."""
-        if view.audited is None or request.method in ("GET", "HEAD"):
+    async def _audit(self, view: AdminView, request: web.Request, user: str, status: int) -> None:
+        """Write down what an administrator has done, or was refused. Reads are not written here, nor are failed logins, which
+        `guards` write down. `user`: "" while access is not controlled."""
+        audited = view.audited
+        if audited is None or request.method in ("GET", "HEAD") or status in (401, 429):
             return
-        given = credentials_of(request.headers.get("Authorization", ""))
-        user = given.user if isinstance(given, Password) else ""
-        outcome = "ok" if status < 400 else str(status)
-        view.audited(f"{request.method} {request.path[:128]}", user[:128], request.remote or "", outcome)
+        host = request.remote or ""
+        outcome = _OUTCOMES.get(status, "ok" if status < 400 else str(status))
+        with suppress(NotServedError):  # the node's loop has no time
+            await self._node.run(lambda: audited(f"{request.method} {request.path[:128]}", user[:128], host, outcome))
 
     @staticmethod
     def _unready(view: AdminView, document: dict[str, object]) -> web.Response:

@@ -106,6 +106,16 @@ def test_failures_are_forgotten_after_ten_minutes_without_one() -> None:
     assert scene.wait() == 0
 
 
+def test_a_good_login_forgives_nothing_for_what_was_forgotten_before() -> None:
+    scene = Scene()
+    scene.fail(9, user="alice")
+    scene.now += FORGOTTEN_NS + 1
+    scene.fail(9, user="root")
+    scene.logins.succeeded(THERE, "alice")
+    scene.fail(1, user="carol")
+    assert scene.wait(user="bob") == 1, "ten have failed within ten minutes"
+
+
 def test_a_lock_out_is_for_who_sets_it() -> None:
     scene = Scene(LimitsSettings(failed_logins=0, lockout_failures=3, lockout_s=900))
     scene.fail(2)
