@@ -45,6 +45,9 @@ class MessageStore(Protocol):
     def unanswered_bytes(self) -> int:
         """Bytes of appends that are accepted and not answered yet; the records of later appends are delivered after them."""
 
+    def accepted_bytes(self) -> int:
+        """Bytes of messages and changes of state that were accepted for the log; only grows, but for a little at times."""
+
     def histograms(self) -> dict[str, Histogram]:
         """Durations for the metrics page, by name: `append_seconds`, `sync_seconds`."""
 

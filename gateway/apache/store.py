@@ -205,6 +205,10 @@ class RocketmqStore:
         """MessageStore.unanswered_bytes."""
         return self._appends.unanswered_bytes + self._local.unanswered_bytes()
 
+    def accepted_bytes(self) -> int:
+        """MessageStore.accepted_bytes: of the local store. What brokers write is not known."""
+        return self._local.accepted_bytes()
+
     def histograms(self) -> dict[str, Histogram]:
         """MessageStore.histograms."""
         return self._local.histograms()

@@ -60,6 +60,9 @@ class ClientConnection:
     client_id       client id of an attached MQTT session, "" otherwise
     last_principal  principal of the last command, maintained by access revocation
     shared          True: the connection stands for all peers of a datagram port
+    sender          address of the peer whose command is handled, in the form that records store, when it is not a message; b"":
+                    not shared, or not known
+    on_copy         called with the bytes of each body that is stored again for a command of it; None: they are not counted
     forwarded       True: the client is at a gateway, and reaches no other port of the cluster
     ends_at         refusals of messages at which the protocol ends the connection
     refusal         the refusal at which it ends: messages that come behind the refused one are not stored; None: it goes on
@@ -75,8 +78,8 @@ class ClientConnection:
 
     __slots__ = (
         "client_id", "closed", "driver", "ends_at", "forwarded", "host", "known_elsewhere", "last_principal", "on_close",
-        "on_stalled", "on_writable", "principal", "protocol", "reads_waiting", "refusal", "shared", "stalled",
-        "watched",
+        "on_copy", "on_stalled", "on_writable", "principal", "protocol", "reads_waiting", "refusal", "sender", "shared",
+        "stalled", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +92,8 @@ class ClientConnection:
         self.host = ""
         self.last_principal: Principal | None = None
         self.shared = shared
+        self.sender = b""
+        self.on_copy: Callable[[int], None] | None = None
         self.forwarded = False
         self.ends_at = EndsAt.NONE
         self.refusal: Failure | None = None
@@ -152,6 +157,11 @@ class ClientConnection:
         if self.on_writable is not None and not self.closed:
             self.on_writable()
 
+    def copied(self, size: int) -> None:
+        """A body of `size` bytes is stored again for a command of it."""
+        if self.on_copy is not None:
+            self.on_copy(size)
+
     def end(self) -> None:
         """The connection has ended: call `on_close`, and discard answers from now on."""
         if self.closed:
@@ -164,6 +174,7 @@ class ClientConnection:
             undo()
         self.on_close.clear()
         # The driver refers to this connection too: without the cycle, the memory of both is freed at once.
+        self.on_copy = None
         self.on_stalled = None
         self.on_writable = None
         self.driver = CLOSED_DRIVER

@@ -37,10 +37,14 @@ class LimitsSettings:
                                 above connections_max is no limit. Clients of a proxy (`[proxy]`) count by their own addresses
     connects_per_s              new stream connections a second, from all addresses
     address_connects_per_s      new stream connections a second from one address
-    messages_per_s              messages a second sent by one connection (by one peer of a datagram port)
-    bytes_per_s                 bytes of message bodies a second sent by one connection
-    user_messages_per_s         messages a second sent by one user over all of its connections
-    user_bytes_per_s            bytes of message bodies a second sent by one user over all of its connections
+    messages_per_s              messages a second sent by one connection (by one peer of a datagram port). Each other command
+                                that writes to the log counts as one: SUBSCRIBE, CONNECT, changes of topics, groups, users
+    bytes_per_s                 bytes of message bodies a second sent by one connection, and bytes that its other commands have
+                                written to the log, acknowledgements and positions included
+    address_messages_per_s      the messages of all connections of one address
+    address_bytes_per_s         their bytes
+    user_messages_per_s         the messages of one user over all of its connections
+    user_bytes_per_s            their bytes
     burst_s                     a burst may be as large as the rate times this many seconds
     mqtt_excess                 what happens to MQTT clients above their rate: wait (the connection is not read), refuse (reason
                                 code 0x97), close (reason code 0x96)
@@ -63,6 +67,8 @@ class LimitsSettings:
     address_connects_per_s: Rate = 0
     messages_per_s: Rate = 0
     bytes_per_s: Rate = 0
+    address_messages_per_s: Rate = 0
+    address_bytes_per_s: Rate = 0
     user_messages_per_s: Rate = 0
     user_bytes_per_s: Rate = 0
     burst_s: Least = 2
@@ -80,6 +86,7 @@ class LimitsSettings:
     @property
     def limits_messages(self) -> bool:
         """True when at least one limit on messages, bytes or MQTT connects is set."""
-        return any(
-            (self.messages_per_s, self.bytes_per_s, self.user_messages_per_s, self.user_bytes_per_s, self.flapping_connects)
-        )
+        return bool(
+            self.messages_per_s or self.bytes_per_s or self.address_messages_per_s or self.address_bytes_per_s
+            or self.user_messages_per_s or self.user_bytes_per_s or self.flapping_connects
+        )  # fmt: skip

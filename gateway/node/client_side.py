@@ -18,7 +18,7 @@ from gateway.audit.trail import AuditTrail
 from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.failed_logins import FailedLogins
 from gateway.guard.settings import LimitsSettings
-from gateway.guard.throttle import Throttle
+from gateway.guard.throttle import NO_LOG, Log, Throttle
 from gateway.node.protocols import Adapters, Protocols
 from gateway.node.settings import Config
 from gateway.node.use_cases import ClientExtension, ClientWork, installed_use_cases
@@ -35,6 +35,7 @@ class ClientSide:
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
     throttle          limits the rates of clients; None: no rate is limited at the start
+    log               what a throttle is told of the log
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     failed_logins     slows who guesses; None: access is not controlled
@@ -49,6 +50,7 @@ class ClientSide:
     adapters: Adapters
     limits: LimitsSettings
     throttle: Throttle | None
+    log: Log
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
@@ -122,12 +124,18 @@ class CommandPath:
 
     limits    the table `[limits]`
     throttle  limits the rates of clients; None: no rate is limited at the start
+    log       what a throttle is told of the log
     entry     where they enter, also for commands that come inside other commands
     forwards  True: another node carries them out, and limits rates of messages
     """
 
     def __init__(
-        self, place: ClientPlace, gate: Handler, first: Callable[[Handler], Handler] | None = None, forwards: bool = False
+        self,
+        place: ClientPlace,
+        gate: Handler,
+        first: Callable[[Handler], Handler] | None = None,
+        forwards: bool = False,
+        log: Log = NO_LOG,
     ) -> None:
         """Raises ConfigError for limits that are not valid.
 
@@ -135,7 +143,9 @@ class CommandPath:
         first   throttle or gate -> what takes them first; None: these do
         """
         self.limits = place.config.part(LimitsSettings, "limits")
-        self.throttle = Throttle(self.limits, gate, place.clock) if self.limits.limits_messages and not forwards else None
+        self.log = log
+        limited = self.limits.limits_messages and not forwards
+        self.throttle = Throttle(self.limits, gate, place.clock, log) if limited else None
         handler = self.throttle or gate
         self.entry = CommandEntry(handler if first is None else first(handler))
         self.forwards = forwards
@@ -198,6 +208,7 @@ def make_client_side(
         adapters=adapters,
         limits=path.limits,
         throttle=path.throttle,
+        log=path.log,
         counter_registry=place.counters,
         uploads=setting.uploads,
         unread=setting.unread,

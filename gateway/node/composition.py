@@ -33,12 +33,13 @@ from gateway.cluster.replica.settings import ReplicationSettings
 from gateway.connection.channels import Channels
 from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.settings import LimitsSettings, ProxySettings
+from gateway.guard.throttle import Log
 from gateway.node.client_side import ClientPlace, ClientSide, ClientUsers, CommandPath, access_of, make_client_side, trail_of
 from gateway.node.protocols import Protocols, installed
 from gateway.node.roles.store_address import StoreAddress
 from gateway.node.settings import Config, Known
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, is_rocketmq, settings_of
-from gateway.node.use_cases import UseCaseContext, UseCaseParts, all_needs, installed_use_cases
+from gateway.node.use_cases import UseCaseContext, UseCaseParts, all_needs, all_writes, installed_use_cases
 from gateway.observe.store_log import log_store_event
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.watch import Watches
@@ -189,7 +190,7 @@ def compose(place: ClientPlace, stored: StorePlace | StoreSide) -> Parts:
     gate = side.front(handler)
     if access is not None:
         gate = _gate(handler, gate, access, attached, store)
-    path = CommandPath(place, gate, side.first)
+    path = CommandPath(place, gate, side.first, log=_log(store, handler))
     channels = Channels(place.counters.of(CHANNELS), path.entry)
     forwarded = _forwarded(place, path.entry, handler.walks, side)
     handler.add(channels, forwarded)
@@ -265,6 +266,16 @@ def _added(
     if side.replica is not None and side.offload_bytes:
         handler.pulling.offload(Offload(side.replica, side.offload_bytes))
     return _Added(watches, sessions, latest_values, use_cases)
+
+
+def _log(store: MessageStore, handler: Dispatcher) -> Log:
+    """What the throttle is told of the log. Messages that were gathered go first: the next command has not written them."""
+
+    def written() -> int:
+        handler.sending.gathered.append()
+        return store.accepted_bytes()
+
+    return Log(written, all_writes())
 
 
 def _forwarded(place: ClientPlace, entry: CommandEntry, walks: Walks, side: StoreSide) -> ForwardedClients:

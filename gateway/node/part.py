@@ -188,7 +188,7 @@ class Part:
         for work in self._works:
             counters |= work.figures()
         if side.throttle is not None:
-            counters["held_off_total"] = side.throttle.held_off
+            counters |= side.throttle.figures()
         if side.failed_logins is not None:
             counters |= side.failed_logins.figures()
         return counters

@@ -52,6 +52,7 @@ class SettingsReload:
         self._access = side.access
         self._throttle = side.throttle
         self._failed_logins = side.failed_logins
+        self._log = side.log
         self._entry = side.entry
         self._forwards = side.forwards
         self._users_elsewhere = side.users_elsewhere
@@ -96,7 +97,7 @@ class SettingsReload:
             self._throttle.apply(limits)
         elif limits.limits_messages and not self._forwards:
             context = self._connection_context
-            self._throttle = Throttle(limits, context.handler, context.clock)
+            self._throttle = Throttle(limits, context.handler, context.clock, self._log)
             context.handler = self._entry.handler = self._throttle
         if self._failed_logins is not None:
             self._failed_logins.apply(limits)

@@ -15,6 +15,8 @@ from domain.store.message_store import MessageStore
 from gateway.access.needs import NONE, OWN, CommandNeeds
 from gateway.access.path_rights import PathRights
 from gateway.connection.handler import Handler
+from gateway.guard import writes
+from gateway.guard.writes import Writes
 from gateway.node.entry_points import load_all
 from gateway.node.settings import Config
 from gateway.usecase.dispatcher import Dispatcher
@@ -95,6 +97,7 @@ class UseCaseDeclaration:
     client: Callable[[Config, Clock], ClientExtension] | None = None
     tables: Mapping[str, type] = field(default_factory=dict)
     needs: CommandNeeds = NONE
+    writes: Writes = writes.NONE
     sinks: Callable[[Config, int], int] = lambda config, descriptors: 0
 
 
@@ -110,3 +113,9 @@ def all_needs() -> CommandNeeds:
     declared = [each.needs for each in installed_use_cases().values()]
     table = {kind: needs for each in (OWN, *declared) for kind, needs in each.table.items()}
     return CommandNeeds(table, OWN.silent.union(*(each.silent for each in declared)))
+
+
+@cache
+def all_writes() -> Writes:
+    """The commands of this node that write to the log, those of installed use cases too."""
+    return writes.together([writes.OWN, *(each.writes for each in installed_use_cases().values())])

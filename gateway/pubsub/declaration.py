@@ -14,6 +14,7 @@ from domain.admin.data_topic import (
     QueryDataTopic,
 )
 from gateway.access.needs import CommandNeeds, of_nothing
+from gateway.guard.writes import Writes
 from gateway.node.use_cases import UseCaseContext, UseCaseDeclaration, UseCaseParts
 from gateway.pubsub.data_topics import DataTopics
 
@@ -46,4 +47,5 @@ USE_CASE: Final = UseCaseDeclaration(
         ),
         frozenset({LeaveDataTopic}),
     ),
+    writes=Writes(setting=frozenset({MakeDataTopic, ChangeDataTopic, DeleteDataTopic})),
 )

@@ -22,6 +22,7 @@ from domain.ports import Clock
 from gateway.access.needs import PUBLISH, SUBSCRIBE, CommandNeeds, PathNeed, listen, of_nothing, of_topic
 from gateway.connection.handler import Handler
 from gateway.guard.descriptors import sinks_max
+from gateway.guard.writes import Writes
 from gateway.link.sinks.courier import HttpCourier
 from gateway.node.roles.role_names import GATEWAY
 from gateway.node.settings import Config
@@ -129,6 +130,11 @@ USE_CASE: Final = UseCaseDeclaration(
                 of_nothing,
             ),
         }
+    ),
+    writes=Writes(
+        setting=frozenset(
+            {PutSubscription, DeleteSubscription, ChangeStatus, GrantConsent, TestSubscription, Redrive, ResetSubscription}
+        )
     ),
     sinks=lambda config, descriptors: sinks_max(config.part(WebhookSettings, "webhook").connections_max, descriptors),
 )  # fmt: skip

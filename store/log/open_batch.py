@@ -177,6 +177,10 @@ class AcceptedBatches:
         self.wake()
         return current
 
+    def taken_bytes(self) -> int:
+        """Position behind all records that were accepted, and behind the changes of the open batch as they may be written."""
+        return self.end if self.open is None else self.end + self.open.reserved
+
     def stamp(self) -> int:
         """Store time of a new batch, in epoch ms: `StoreTime`, but never decreasing, so that queues are sorted by it."""
         now_ms = self._clock.wall_ms()

@@ -104,6 +104,10 @@ class OpenStore:
         """MessageStore.unanswered_bytes."""
         return self.parts.commit.unanswered_bytes()
 
+    def accepted_bytes(self) -> int:
+        """MessageStore.accepted_bytes."""
+        return self.parts.commit.accepted.taken_bytes()
+
     def histograms(self) -> dict[str, Histogram]:
         """MessageStore.histograms."""
         return {"append_seconds": self.parts.commit.appends, "sync_seconds": self.parts.commit.syncs.times}

@@ -76,6 +76,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "domain",
             "gateway.access",
             "gateway.connection.handler",
+            "gateway.guard.writes",
             "gateway.node.entry_points",
             "gateway.node.settings",
             "gateway.usecase",
@@ -86,7 +87,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     *(
         (
             f"gateway.{name}.declaration",
-            ("domain", "gateway.access", "gateway.node.use_cases", "gateway.usecase", "gateway.pubsub"),
+            ("domain", "gateway.access", "gateway.guard.writes", "gateway.node.use_cases", "gateway.usecase", "gateway.pubsub"),
         )
         for name in ("usecase.lite", "pubsub")
     ),

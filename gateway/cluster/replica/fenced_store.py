@@ -160,6 +160,7 @@ class FencedStore:
         self.timed = store.timed
         self.figures = store.figures
         self.unanswered_bytes = store.unanswered_bytes
+        self.accepted_bytes = store.accepted_bytes
         self.histograms: Callable[[], dict[str, Histogram]] = store.histograms
         self.drain = store.drain
         self.close = store.close

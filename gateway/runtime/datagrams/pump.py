@@ -225,9 +225,12 @@ class DatagramPump:
         receive, known = self._endpoint.receive, self._peers.get
         for data, address in datagrams:
             try:
-                for command in receive(data, known(address) or self._peer(address), now):
+                peer = known(address) or self._peer(address)
+                for command in receive(data, peer, now):
                     if type(command) is not Send:
+                        self.client.sender = peer.born_host
                         self._handle(command)
+                        self.client.sender = b""
                     elif (self._believed_bytes > 0 and address[0] == self._believed_host) or self._takes(address[0]):
                         self._believed_bytes -= len(command.messages[0].body)
                         self._counters.messages_in += len(command.messages)
