@@ -62,7 +62,6 @@ class ClientConnection:
     shared          True: the connection stands for all peers of a datagram port
     sender          address of the peer whose command is handled, in the form that records store, when it is not a message; b"":
                     not shared, or not known
-    on_copy         called with the bytes of each body that is stored again for a command of it; None: they are not counted
     forwarded       True: the client is at a gateway, and reaches no other port of the cluster
     ends_at         refusals of messages at which the protocol ends the connection
     refusal         the refusal at which it ends: messages that come behind the refused one are not stored; None: it goes on
@@ -74,11 +73,13 @@ class ClientConnection:
     on_close        called once in order when the connection ends: removes parked polls, watches, memberships
     on_stalled      called when the peer no longer reads; None: nobody waits for that
     on_writable     called when a stalled peer reads again; None: nobody waits for that
+    on_written      called with bytes that are written for its command in a later turn, also after its end; None: they are not
+                    counted
     """
 
     __slots__ = (
         "client_id", "closed", "driver", "ends_at", "forwarded", "host", "known_elsewhere", "last_principal", "on_close",
-        "on_copy", "on_stalled", "on_writable", "principal", "protocol", "reads_waiting", "refusal", "sender", "shared",
+        "on_stalled", "on_writable", "on_written", "principal", "protocol", "reads_waiting", "refusal", "sender", "shared",
         "stalled", "watched",
     )  # fmt: skip
 
@@ -93,7 +94,6 @@ class ClientConnection:
         self.last_principal: Principal | None = None
         self.shared = shared
         self.sender = b""
-        self.on_copy: Callable[[int], None] | None = None
         self.forwarded = False
         self.ends_at = EndsAt.NONE
         self.refusal: Failure | None = None
@@ -105,6 +105,7 @@ class ClientConnection:
         self.on_close: list[Callable[[], None]] = []
         self.on_stalled: Callable[[], None] | None = None
         self.on_writable: Callable[[], None] | None = None
+        self.on_written: Callable[[int], None] | None = None
 
     def answer(self, event: Event) -> None:
         """Send an event to the client; discarded when the connection is closed."""
@@ -157,10 +158,10 @@ class ClientConnection:
         if self.on_writable is not None and not self.closed:
             self.on_writable()
 
-    def copied(self, size: int) -> None:
-        """A body of `size` bytes is stored again for a command of it."""
-        if self.on_copy is not None:
-            self.on_copy(size)
+    def wrote(self, size: int) -> None:
+        """`size` bytes are written for a command of it in a later turn than that in which it came, or at its end."""
+        if self.on_written is not None:
+            self.on_written(size)
 
     def end(self) -> None:
         """The connection has ended: call `on_close`, and discard answers from now on."""
@@ -174,7 +175,6 @@ class ClientConnection:
             undo()
         self.on_close.clear()
         # The driver refers to this connection too: without the cycle, the memory of both is freed at once.
-        self.on_copy = None
         self.on_stalled = None
         self.on_writable = None
         self.driver = CLOSED_DRIVER

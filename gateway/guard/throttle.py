@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple, final
 
 from domain.access.principal import GATEWAY, Principal
@@ -17,7 +18,7 @@ from domain.command import Command, Send, SendRetry
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import HANDSHAKE_NS, MILLISECOND_NS, SECOND_NS
-from domain.message.message import SYS_PREPARED
+from domain.message.message import RETAIN_NONE, SYS_PREPARED
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
@@ -144,14 +145,16 @@ class Throttle:
                 code = ErrorCode.RATE if kind is Attach else self._code[connection.protocol in DELAYED_PROTOCOLS]
                 self._refuse(connection, command, code, wait_ns)
                 return
-        if kind in writes.copying:
-            connection.on_copy = lambda size: self._copied(buckets, size)
+        if kind in writes.later:
+            connection.on_written = partial(self._wrote, buckets)
         before = self._log_bytes()
         self._handle(connection, command)
-        size = max(self._log_bytes() - before, 0)
+        size = 0 if kind in writes.paid else max(self._log_bytes() - before, 0)
         settles = kind in writes.settling
         if settles:
             size += SETTLED_BYTES * settled(command)
+        elif isinstance(command, Attach) and command.will is not None:  # it is written once more when it is published
+            size += len(command.will.message.body) << (command.will.message.retain != RETAIN_NONE)
         counted = kind in writes.setting or kind in writes.leaving or (size > 0 and not settles)
         if counted or size:
             wait_ns = self._charge(buckets, int(counted), size, now)
@@ -165,7 +168,8 @@ class Throttle:
             bucket.take(size if by_bytes else messages, now)
         return _longest(buckets, now)
 
-    def _copied(self, buckets: list[tuple[Bucket, bool]], size: int) -> None:
+    def _wrote(self, buckets: list[tuple[Bucket, bool]], size: int) -> None:
+        """Charge what a command has written in a later turn: the next command of its sender pays."""
         self._charge(buckets, 0, size, self._clock.monotonic_ns())
 
     def _delay(self, connection: ClientConnection, until_ns: int) -> None:

@@ -31,7 +31,8 @@ class Writes:
     settling    those by which readers report how far they are. Only their bytes count, so that whoever reads as fast as others
                 send is not slowed by a rate of messages. They are delayed, so that nothing is delivered twice
     refusable   those of `settling` that are refused when the debt is long
-    copying     those that store a message again: its body is charged when it is (`ClientConnection.copied`)
+    paid        those whose bytes counted when what they end came: a half message, a will
+    later       those that write in later turns: what they do then is charged by `ClientConnection.wrote`
     carrying    those with commands of others in them, which are counted by themselves
     """
 
@@ -39,7 +40,8 @@ class Writes:
     leaving: frozenset[type[Command]] = frozenset()
     settling: frozenset[type[Command]] = frozenset()
     refusable: frozenset[type[Command]] = frozenset()
-    copying: frozenset[type[Command]] = frozenset()
+    paid: frozenset[type[Command]] = frozenset()
+    later: frozenset[type[Command]] = frozenset()
     carrying: frozenset[type[Command]] = frozenset()
 
 
@@ -63,7 +65,13 @@ OWN: Final = Writes(
         }
     ),
     refusable=frozenset({command.Acknowledge, command.Extend, command.CommitOffsets}),
-    copying=frozenset({command.SendBack, command.DeadLetter}),
+    paid=frozenset({EndTransaction}),
+    later=frozenset(
+        {
+            command.SendBack, command.DeadLetter, mqtt_session.Subscribe, mqtt_session.Unsubscribe, group_admin.RedriveGroup,
+            position_admin.ResetPositions, position_admin.ClonePositions,
+        }
+    ),
     carrying=frozenset({channel.ChannelCommand, node.NodeFrame, node.GreetNode}),
 )  # fmt: skip
 """Those of the commands that every node has; installed use cases declare their own (`gateway/node/use_cases.py`)."""

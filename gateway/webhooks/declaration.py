@@ -134,7 +134,8 @@ USE_CASE: Final = UseCaseDeclaration(
     writes=Writes(
         setting=frozenset(
             {PutSubscription, DeleteSubscription, ChangeStatus, GrantConsent, TestSubscription, Redrive, ResetSubscription}
-        )
+        ),
+        later=frozenset({Redrive, ResetSubscription}),
     ),
     sinks=lambda config, descriptors: sinks_max(config.part(WebhookSettings, "webhook").connections_max, descriptors),
 )  # fmt: skip

@@ -70,6 +70,7 @@ class Wires:
             names["content-type"] = "application/json"
         head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in names.items())
         stream = self.node.connect("http", self.host)
+        stream.kept_bytes = 1 << 30
         data = head.encode() + b"\r\n" + body
         self.sent += len(data)
         stream.send(data)
@@ -103,7 +104,7 @@ class Wires:
         found: list[Frame] = []
 
         def come() -> bool:
-            found[:] = FrameDecoder().feed(bytes(stream.received))
+            found[:] = [each for each in FrameDecoder().feed(bytes(stream.received)) if each.opaque == self._number]
             return bool(found)
 
         self._wait(come)

@@ -138,7 +138,7 @@ class DeadLetters:
 
     def _dead_letter(self, connection: ClientConnection, command: DeadLetter) -> None:
         answer = answered(connection, Done(command.ticket))
-        self.move_leased(command.group, command.topic, command.receipt, answer, connection.copied)
+        self.move_leased(command.group, command.topic, command.receipt, answer, connection.wrote)
 
     def move_leased(
         self,
@@ -146,11 +146,11 @@ class DeadLetters:
         topic: str,
         receipt: Receipt,
         answer: Callable[[None | Failure], None],
-        copied: Callable[[int], None] = lambda size: None,
+        wrote: Callable[[int], None] = lambda size: None,
     ) -> None:
         """Move the message of a receipt. Harmless when it is settled already. Failure: RECEIPT_INVALID, and as `move`.
 
-        `copied` is called with the bytes of its body when it is stored again.
+        `wrote` is called with the bytes of its body when it is stored again.
         """
         if self._moves is not None:
             self._moves.move(group, topic, receipt, None, answer)
@@ -165,7 +165,7 @@ class DeadLetters:
             if not own or _offset(leased, own[0]) != receipt.queue_offset:
                 answer(Failure(ErrorCode.RECEIPT_INVALID, "the receipt names no message that is still there"))
             else:
-                copied(len(Record(own[0]).body))
+                wrote(len(Record(own[0]).body))
                 self.move(group, topic, receipt, own[0], answer)
 
         def position(result: int | Failure) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from domain import address, limits
@@ -68,7 +69,8 @@ class Redriving:
             return
 
         done = answered_with(connection, command.ticket, Redriven)
-        self.redrive(group, address.dead_letter_topic(group), command.limit, lambda record: self._target(group, record), done)
+        target = partial(self._target, group)
+        self.redrive(group, address.dead_letter_topic(group), command.limit, target, done, connection.wrote)
 
     def _target(self, group: str, record: Record) -> str | Failure:
         """The retry topic of the consumer that gave up: that of its group for a consumer that gives messages back, that of its
@@ -82,9 +84,18 @@ class Redriving:
             return address.retry_topic(group)
         return address.pop_retry_topic(group, origin)
 
-    def redrive(self, group: str, dead: str, limit: int, target: Target, done: Callable[[int | Failure], None]) -> None:
+    def redrive(
+        self,
+        group: str,
+        dead: str,
+        limit: int,
+        target: Target,
+        done: Callable[[int | Failure], None],
+        wrote: Callable[[int], None],
+    ) -> None:
         """Give up to `limit` dead letters of the topic `dead` to the group again. `done`: their number, or CHANGED and errors
-        of the store and of `target`; dead letters given before an error stay given."""
+        of the store and of `target`; dead letters given before an error stay given. `wrote`: called with the bytes of bodies
+        that are stored again."""
         if group in self._under_way:
             done(Failure(ErrorCode.CHANGED, f"another redrive of group {group} is under way"))
             return
@@ -97,7 +108,7 @@ class Redriving:
             self._under_way.discard(group)
             done(result)
 
-        _Walk(self, group, dead, max(1, min(limit, REDRIVE_MAX)), target, ended).start()
+        _Walk(self, group, dead, max(1, min(limit, REDRIVE_MAX)), target, ended, wrote).start()
 
     def read(self, topic: str, offset: int, limit: int, done: Callable[[ReadResult | Failure], None]) -> None:
         """Dead letters from an offset of queue 0 on."""
@@ -129,7 +140,14 @@ class _Walk:
     """One redrive, PART by PART."""
 
     def __init__(
-        self, owner: Redriving, group: str, dead: str, limit: int, target: Target, done: Callable[[int | Failure], None]
+        self,
+        owner: Redriving,
+        group: str,
+        dead: str,
+        limit: int,
+        target: Target,
+        done: Callable[[int | Failure], None],
+        wrote: Callable[[int], None],
     ) -> None:
         self._owner = owner
         self._group = group
@@ -139,6 +157,7 @@ class _Walk:
         self._target = target
         self._count = 0
         self._done = done
+        self._wrote = wrote
 
     def start(self) -> None:
         self._owner.position(self._group, self._dead, self._read)
@@ -185,6 +204,7 @@ class _Walk:
             )
 
         if messages:
+            self._wrote(sum([len(each.body) for each in messages]))
             self._owner.give(messages, given)
         else:
             given([])

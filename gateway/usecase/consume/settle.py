@@ -164,7 +164,7 @@ class Settling:
         def stored(result: list[Placed] | Failure) -> None:
             connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
 
-        connection.copied(len(message.body))
+        connection.wrote(len(message.body))
         self._sending.submit([message], stored)
 
     def _retry(self, connection: ClientConnection, command: SendRetry) -> None:

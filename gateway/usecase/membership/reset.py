@@ -25,6 +25,8 @@ from gateway.usecase.waiting.long_questions import LongQuestions
 
 END: Final = -1
 """The timestamp that means the end of a queue."""
+POSITION_BYTES: Final = 64
+"""Bytes that a stored position counts for."""
 
 Queue = tuple[str, int]
 """(topic, queue id)."""
@@ -98,6 +100,7 @@ class Resetting:
         members = self._registry.members(group)
         for topic, queue_id, offset in offsets if members else ():
             self._pending_resets.put(group, topic, queue_id, offset)
+        connection.wrote(POSITION_BYTES * len(offsets))
         self._positions.reset(group, offsets, stored)
 
     def _wake(self, group: str, offsets: Offsets) -> None:

@@ -22,6 +22,8 @@ from gateway.usecase.sessions.retry_until_answered import ask_until_answered
 from gateway.usecase.sessions.sys_topics import SysTopics
 from gateway.usecase.waiting.fan_in import FanIn
 
+IN_FLIGHT_BYTES: Final = 64
+"""Bytes that a stored delivery counts for, besides its path."""
 VALUES_PER_TURN: Final = 256
 PATHS_PER_TURN: Final = 2_048
 """Paths that a scan compares with a wildcard filter in one turn of the loop."""
@@ -173,6 +175,8 @@ class RetainedDelivery:
         identifiers = (subscription.identifier,) if subscription.identifier else ()
         routed = RoutedRecord(record, stored, path, level)
         if level > AT_MOST_ONCE:
+            if session.connection is not None and session.durable:  # what is in flight is stored, with its path
+                session.connection.wrote(IN_FLIGHT_BYTES + len(path))
             self._outbound.deliver(session, InFlightMessage(level, ("", 0), 0, path, True, identifiers), routed)
         else:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, True, False, identifiers))

@@ -110,6 +110,7 @@ class SubscriptionChanges:
                 continue
             written = snapshot.definition(session)
             if written.changes:
+                session.connection.wrote(sum([len(each.key) + len(each.value or b"") for each in written.changes]))
                 self._state.put(written.changes, partial(_notify, waiting, written))
             else:
                 _notify(waiting, written, None)

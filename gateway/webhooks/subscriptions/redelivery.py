@@ -15,6 +15,7 @@ from domain.message.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.handler import Verbs, answered_with
+from gateway.usecase.membership.reset import POSITION_BYTES
 from gateway.usecase.waiting.fan_in import FanIn
 from gateway.webhooks.internal_client import InternalClient
 from gateway.webhooks.subscriptions.subscriptions import WebhookSubscriptions
@@ -52,7 +53,8 @@ class SubscriptionRedelivery:
             origin = properties.text(record.properties, properties.DLQ_ORIGIN_TOPIC)
             return address.pop_retry_topic(group, origin if found.wild and address.is_topic(origin) else found.topic)
 
-        self._redriving.redrive(group, dead, command.limit, target, answered_with(connection, command.ticket, Redriven))
+        done = answered_with(connection, command.ticket, Redriven)
+        self._redriving.redrive(group, dead, command.limit, target, done, connection.wrote)
 
     def _reset(self, connection: ClientConnection, command: ResetSubscription) -> None:
         found = self._book.visible(command, command.id)
@@ -73,6 +75,7 @@ class SubscriptionRedelivery:
                 return
             for each in answers.values():
                 offsets.extend(each.offsets)
+            connection.wrote(POSITION_BYTES * len(offsets))
             connection.answer(PositionsReset(command.ticket, offsets))
 
         ask: FanIn[PositionsReset, str] = FanIn(reset, done)

@@ -323,7 +323,7 @@ def test_a_half_message_counts_twice_and_a_copied_body_when_it_is_stored() -> No
     assert refusals(recorder) == [ErrorCode.RATE]
     stage.clock.run_ns(SECOND_NS)
     stage.throttle.handle(connection, DeadLetter("ticket", "g", "t", RECEIPT))
-    connection.copied(4_000)
+    connection.wrote(4_000)
     stage.throttle.handle(connection, batch(1, 0))
     assert refusals(recorder) == [ErrorCode.RATE] * 2
 

@@ -48,8 +48,8 @@ def test_every_command_counts_in_the_rates_or_writes_nothing() -> None:
     assert listed - seen == set(), "not a command any more"
 
 
-def test_what_is_refused_or_copied_is_of_those_that_write() -> None:
+def test_what_is_refused_or_written_later_is_of_those_that_write() -> None:
     writes = all_writes()
     assert writes.refusable <= writes.settling
-    assert writes.copying <= writes.setting
+    assert writes.later <= writes.setting | writes.leaving
     assert not writes.setting & (writes.leaving | writes.settling)
