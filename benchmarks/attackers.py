@@ -6,10 +6,12 @@ They connect from 127.0.0.66, so that limits by address do not meet the neighbou
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import json
 import selectors
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable
@@ -55,6 +57,14 @@ class Attack:
     renews: bool = False
     dribbles: bool = False
     breaks: bool = False
+
+
+def _client_hello() -> bytes:
+    outgoing = ssl.MemoryBIO()
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
 
 
 def _mqtt(*packets: Packet) -> bytes:
@@ -243,6 +253,8 @@ ATTACKS: dict[str, Attack] = {
     "MQTT: large half packets": Attack("mqtt", _CONNECT_UNNAMED + _publish("flood/a", len(_FOUR))[:-9], b"", 100),
     "MQTT: a byte at a time": Attack("mqtt", b"", _CONNECT + _publish("a/b", 60) * 9, 50, dribbles=True),
     "MQTT: messages over a WebSocket": Attack("websocket", _UPGRADE, b"\x89\x80\0\0\0\0" * 10_000),
+    "TLS: six bytes of a ClientHello": Attack("mqtts", _client_hello()[:6], b"", 4_000),
+    "TLS: handshakes that are not ended": Attack("mqtts", _client_hello(), b"", 4_000),
     "CoAP: requests": Attack("coap", b"", _coap(coap.GET, 0, ".well-known/core")),
     "CoAP: messages": Attack("coap", b"", _coap(coap.POST, 0, "mq/t/flood", body=b"x")),
     "CoAP: observers and messages": Attack("coap", b"", b""),

@@ -26,6 +26,7 @@ class Ending(enum.Enum):
     PROXY_MALFORMED = "proxy-malformed"
     PROXY_MISSING = "proxy-missing"
     TLS_HANDSHAKE = "tls-handshake"
+    TLS_HANDSHAKES = "tls-handshakes"
     PLAINTEXT = "plaintext"
     UNRECOGNISED = "unrecognised"
     SILENT = "silent"

@@ -125,6 +125,7 @@ class Part:
         self._works = self.side.works()
         names = [name for name in ("localhost", "127.0.0.1", "::1", self._host, config.host) if name]
         tls = TlsContexts(self.protocols.recogniser, config.certificate, config.key, role.folder, names, config.client_ca)
+        self._tls = tls
         self.clients = ClientPorts(config, self.protocols, self.clock, role, tls, self._room, self.ports)
         tls.check()
         if config.tls_only:
@@ -184,6 +185,8 @@ class Part:
             "uploads_refused_total": side.uploads.refused,
             "unread_held_bytes": side.unread.bytes_held,
             "admin_refused_total": admin_refused,
+            "tls_handshakes_held_bytes": self._tls.handshakes.bytes_held,
+            "tls_handshakes_refused_total": self._tls.handshakes.refused,
         }
         for work in self._works:
             counters |= work.figures()

@@ -22,6 +22,8 @@ COUNTERS: Final = {
     "rate_refused_total": "Commands refused since their connection, address or user was above its rate",
     "rate_delayed_total": "Times that a client was not read for a while since it was above its rate",
     "rate_charged_bytes_total": "Bytes that counted in the rates: bodies of messages, and what other commands have written",
+    "tls_handshakes_held_bytes": "Bytes of TLS handshakes that are under way",
+    "tls_handshakes_refused_total": "TLS handshakes that found no room: their connections were closed",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
     "data_topics": "Topics of CoAP's publish-subscribe draft",

@@ -1,4 +1,11 @@
-"""TLS: a connection that decrypts records and passes the plain bytes to the protocol recognised inside."""
+"""TLS: a connection that decrypts records and passes the plain bytes to the protocol recognised inside.
+
+    bytes of a ClientHello -> handshake -> first plain bytes -> the protocol inside
+    kept, counted             HANDSHAKE_BYTES counted             counted no more
+
+OpenSSL takes some 50 KiB for a connection, so it is begun with the whole ClientHello. Until the protocol inside is recognised,
+what a connection holds counts in the share of its host.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +18,21 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Event
+from domain.refusal import Ending
 from gateway.runtime.security.certificate import kept_pair
 from gateway.runtime.security.dtls_context import DtlsContext, KeyOf
+from gateway.runtime.security.tls_hello import HELLO_BYTES_MAX, is_whole
 from protocols.adapter import Adapter, Peer
+from protocols.host_shares import HostShare, HostShares
 from protocols.registry import Opening, Recogniser
 
 READ_BYTES: Final = 64 * 1024
+HANDSHAKE_BYTES: Final = 48 * 1024
+"""What OpenSSL holds for a handshake that is under way: measured, 44 to 51 KiB."""
+HANDSHAKES_BYTES_MAX: Final = 80 * 1024 * 1024
+"""Bytes of all handshakes under way: 1,706. One host has half of them at most, and always leaves room for another one."""
+FAILED: Final = Ending.TLS_HANDSHAKE.value
+TOO_MANY: Final = Ending.TLS_HANDSHAKES.value
 
 
 @final
@@ -28,6 +44,7 @@ class TlsContexts:
     key           PEM file of its private key
     names         hosts and addresses of a self-signed certificate
     client_ca     PEM file of the authority of client certificates; "": clients are not asked for one
+    handshakes    bytes of handshakes that are under way
     """
 
     def __init__(
@@ -40,6 +57,7 @@ class TlsContexts:
         client_ca: str = "",
     ) -> None:
         self.recogniser = recogniser
+        self.handshakes = HostShares(HANDSHAKES_BYTES_MAX)
         self._client_ca = client_ca
         self._certificate = certificate
         self._key = key
@@ -147,7 +165,7 @@ class TlsConnectionFactory:
 
     def __call__(self, peer: Peer, now: int) -> TlsConnection:
         """The server's end for `peer`."""
-        return TlsConnection(self._contexts.recogniser, self._contexts.context(self._protocols), self._adapters, peer, now)
+        return TlsConnection(self._contexts, self._protocols, self._adapters, peer, now)
 
 
 @final
@@ -155,30 +173,28 @@ class TlsConnection:
     """One TLS connection. The handshake must complete in ten seconds; afterwards the deadlines of the protocol inside apply.
 
     ALPN selects the protocol if the client offers it; otherwise the first plain bytes do.
+
+    _hello   bytes of a ClientHello that is not complete; None: OpenSSL has them
+    _share   the share of the host in handshakes that are under way; None: the protocol inside is recognised
     """
 
     __slots__ = (
-        "_adapters",
-        "_deadline",
-        "_incoming",
-        "_inner",
-        "_outgoing",
-        "_peer",
-        "_recogniser",
-        "_tls",
-        "closed",
-        "reading",
-    )
+        "_adapters", "_contexts", "_deadline", "_hello", "_incoming", "_inner", "_outgoing", "_peer", "_protocols", "_share",
+        "_tls", "closed", "reading",
+    )  # fmt: skip
 
     def __init__(
-        self, recogniser: Recogniser, context: ssl.SSLContext, adapters: Mapping[str, Adapter], peer: Peer, now: int
+        self, contexts: TlsContexts, protocols: tuple[str, ...], adapters: Mapping[str, Adapter], peer: Peer, now: int
     ) -> None:
-        self._recogniser = recogniser
+        self._contexts = contexts
+        self._protocols = protocols
         self._adapters = adapters
         self._peer = peer._replace(tls=True)
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._hello: bytearray | None = bytearray()
+        self._share: HostShare | None = HostShare(contexts.handshakes, peer.host)
+        self._incoming: ssl.MemoryBIO
+        self._outgoing: ssl.MemoryBIO
+        self._tls: ssl.SSLObject
         self._deadline = now + limits.HANDSHAKE_NS
         self._inner: Opening | None = None
         self.reading = True
@@ -199,18 +215,46 @@ class TlsConnection:
         if self.closed:
             return ()
         if not data:
-            return self._end("tls-handshake", now)
-        self._incoming.write(data)
+            return self._end(FAILED, now)
+        if self._hello is not None:
+            refused = self._greet(self._hello, data)
+            if refused:
+                return self._end(refused, now)
+            if self._hello is not None:
+                return ()
+        else:
+            self._incoming.write(data)
         try:
             if self._inner is None:
                 self._tls.do_handshake()
                 self._peer = self._peer._replace(principal=common_name(self._tls))
-                self._inner = Opening(self._recogniser, self._allowed(), None, self._peer, now)
+                self._inner = Opening(self._contexts.recogniser, self._allowed(), None, self._peer, now)
             return self._read(self._inner, now)
         except ssl.SSLWantReadError:
             return ()
         except ssl.SSLError:
-            return self._end("tls-handshake", now)
+            return self._end(FAILED, now)
+
+    def _greet(self, hello: bytearray, data: bytes) -> str:
+        """Keep bytes of the ClientHello, and begin when it is complete. Returns why the connection ends; "": it goes on."""
+        assert self._share is not None
+        whole = not hello and is_whole(data)
+        if not whole:
+            if not self._share.take(len(data)):
+                return TOO_MANY
+            hello += data
+            whole = is_whole(hello)
+        if not whole:
+            return FAILED if len(hello) > HELLO_BYTES_MAX else ""
+        self._share.release()
+        if not self._share.take(HANDSHAKE_BYTES):
+            return TOO_MANY
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = self._contexts.context(self._protocols)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._incoming.write(hello or data)
+        self._hello = None
+        return ""
 
     def _read(self, inner: Opening, now: int) -> Sequence[Command]:
         commands: list[Command] = []
@@ -223,6 +267,9 @@ class TlsConnection:
             except ssl.SSLError:  # close_notify (SSLZeroReturnError) or an invalid record: the end of the stream
                 plain = b""
             commands += inner.receive(plain, now)
+        if self._share is not None and inner.protocol:
+            self._share.release()
+            self._share = None
         self._sync_state(inner)
         return commands
 
@@ -230,9 +277,12 @@ class TlsConnection:
         agreed = self._tls.selected_alpn_protocol()
         if agreed is None:
             return self._adapters
-        return {name: self._adapters[name] for name in self._recogniser.alpn[agreed] if name in self._adapters}
+        spoken = self._contexts.recogniser.alpn[agreed]
+        return {name: self._adapters[name] for name in spoken if name in self._adapters}
 
     def _end(self, reason: str, now: int) -> Sequence[Command]:
+        if self._share is not None:
+            self._share.release()
         if self._inner is None:
             self.closed = True
             return (Disconnected(reason),)
@@ -260,7 +310,7 @@ class TlsConnection:
             self._sync_state(self._inner)
             if self.closed:
                 self._goodbye()
-        return (self._outgoing.read(),) if self._outgoing.pending else ()
+        return (self._outgoing.read(),) if self._hello is None and self._outgoing.pending else ()
 
     def _goodbye(self) -> None:
         try:
@@ -275,7 +325,7 @@ class TlsConnection:
     def expire(self, now: int) -> Sequence[Command]:
         """Expire the handshake, afterwards the protocol inside."""
         if self._inner is None:
-            return self._end("tls-handshake", now)
+            return self._end(FAILED, now)
         commands = self._inner.expire(now)
         self._sync_state(self._inner)
         return commands

@@ -120,7 +120,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
-    ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
+    ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.host_shares", "protocols.registry", "gateway.runtime")),
     ("gateway.runtime.admin", ("domain", "protocols.hosts", "protocols.request_line", *_UNDER_ADMIN)),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),

@@ -13,7 +13,8 @@ from domain.command import Disconnected
 from domain.errors import ConfigError
 from domain.event import Done
 from gateway.runtime.security.certificate import self_signed
-from gateway.runtime.tls import TlsConnection, TlsContexts
+from gateway.runtime.security.tls_hello import RECORDS_MAX
+from gateway.runtime.tls import HANDSHAKE_BYTES, TlsConnection, TlsContexts
 from protocols.adapter import Peer
 from protocols.registry import Opening
 from tests.gateway.scripted import ScriptedConnection
@@ -151,6 +152,97 @@ def test_broken_handshake_is_closed(folder: Path, data: bytes) -> None:
     assert server.receive(data, 1) == (Disconnected("tls-handshake"),)
     assert server.closed
     assert server.receive(b"more", 2) == ()
+
+
+def hello_of(folder: Path) -> bytes:
+    """A ClientHello."""
+    client = Client(folder, [])
+    with pytest.raises(ssl.SSLWantReadError):
+        client.tls.do_handshake()
+    return client.outgoing.read()
+
+
+def test_openssl_is_begun_with_the_whole_hello_only(folder: Path) -> None:
+    hello = hello_of(folder)
+    contexts = TlsContexts(RECOGNISER, "", "", folder, ())
+    factory = contexts.secure({MQTT: Recorder(MQTT)})
+    servers = [factory(PEER, 0) for _ in range(6_000)]
+    for server in servers:
+        assert server.receive(hello[:6], 1) == ()
+        assert not hasattr(server, "_tls")
+    assert contexts._contexts == {}, "nor a context"
+    assert contexts.handshakes.bytes_held == 6 * 6_000
+    for server in servers:
+        server.receive(b"", 2)
+    assert contexts.handshakes.bytes_held == 0
+
+
+@pytest.mark.parametrize("size", [1, 5, 9, 100])
+def test_a_hello_in_pieces_is_answered_when_it_is_whole(folder: Path, size: int) -> None:
+    hello = hello_of(folder)
+    server = server_of(folder, Recorder(MQTT))
+    for at in range(0, len(hello), size):
+        assert server.outgoing() == ()
+        assert server.receive(hello[at : at + size], 1) == ()
+    assert server.outgoing()[0][:1] == b"\x16"
+
+
+def test_a_hello_in_many_records_is_answered(folder: Path) -> None:
+    message = hello_of(folder)[5:]
+    records = b"".join(b"\x16\x03\x01\x00\x01" + message[at : at + 1] for at in range(3))
+    records += b"\x16\x03\x01" + (len(message) - 3).to_bytes(2, "big") + message[3:]
+    server = server_of(folder, Recorder(MQTT))
+    assert server.receive(records[:-1], 1) == ()
+    assert not hasattr(server, "_tls")
+    assert server.receive(records[-1:], 1) == ()
+    assert server.outgoing()[0][:1] == b"\x16"
+
+
+def test_a_hello_in_records_without_number_is_left_to_openssl(folder: Path) -> None:
+    record = b"\x16\x03\x01\x00\x01"
+    message = b"\x01\x00\xff\xff" + bytes(RECORDS_MAX - 4)
+    records = b"".join([record + message[at : at + 1] for at in range(RECORDS_MAX)])
+    server = server_of(folder, Recorder(MQTT))
+    assert server.receive(records[:-6], 1) == ()
+    assert not hasattr(server, "_tls")
+    assert server.receive(records[-6:], 1) == ()
+    assert hasattr(server, "_tls")
+
+
+def test_a_hello_without_end_is_refused(folder: Path) -> None:
+    server = server_of(folder, Recorder(MQTT))
+    fragment = b"\x16\x03\x01\x40\x00" + bytes(1 << 14)
+    first = b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + bytes((1 << 14) - 4)
+    assert [server.receive(data, 1) for data in (first, fragment, fragment)] == [(), (), ()]
+    assert server.receive(fragment, 1) == (Disconnected("tls-handshake"),)
+
+
+def test_a_host_has_half_of_the_handshakes_and_another_one_has_room(folder: Path) -> None:
+    hello = hello_of(folder)
+    contexts = TlsContexts(RECOGNISER, "", "", folder, ())
+    factory = contexts.secure({MQTT: Recorder(MQTT)})
+    contexts.handshakes.bytes_max = 8 * HANDSHAKE_BYTES
+    servers = [factory(PEER, 0) for _ in range(5)]
+    outcomes = [server.receive(hello, 1) for server in servers]
+    assert outcomes == [()] * 4 + [(Disconnected("tls-handshakes"),)]
+    assert contexts.handshakes.refused == 1
+    other = PEER._replace(host="10.0.0.2")
+    assert factory(other, 0).receive(hello, 1) == ()
+    assert servers[0].expire(limits.HANDSHAKE_NS) == (Disconnected("tls-handshake"),)
+    assert factory(PEER, 0).receive(hello, 1) == ()
+
+
+def test_a_handshake_counts_until_the_protocol_inside_is_known(folder: Path) -> None:
+    mqtt = Recorder(MQTT)
+    contexts = TlsContexts(RECOGNISER, "", "", folder, ())
+    server, client = contexts.secure({MQTT: mqtt})(PEER, 0), Client(folder, [])
+    client.handshake(server)
+    client.exchange(server)
+    assert contexts.handshakes.bytes_held == HANDSHAKE_BYTES
+    client.tls.write(CONNECT)
+    client.exchange(server)
+    assert mqtt.connection.received == [CONNECT]
+    assert contexts.handshakes.bytes_held == 0
 
 
 def test_handshake_has_ten_seconds(folder: Path) -> None:
