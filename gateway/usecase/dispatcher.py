@@ -108,7 +108,7 @@ class Dispatcher:
         self.add(self.pulling, self.receiving, self.following, self.lease_watches)
         self.add(
             Settling(log, leases, self.groups, self.sending, locks, policy, self.lease_watches),
-            Offsets(log, positions, pulls, self.topics, self.groups, self.registry, resets),
+            Offsets(log, positions, pulls, self.topics, self.groups, self.registry, resets, self.questions),
             self.registry,
             Relaying(self.registry, self.topics, log, self.sending, clock),
             ConnectionQueries(positions, metadata, self.registry, self.questions),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
 from domain.topic.topic import Group, Topic
@@ -99,3 +100,20 @@ def test_listings_that_are_not_read_are_written_one_by_one(node: SharedNode) -> 
     assert stream.unread < 16 * 1024 * 1024
     stream.hang_up(reset=True)
     carry(node, 10)
+
+
+def test_the_queues_of_a_wide_topic_are_asked_in_slices() -> None:
+    count = 65_536
+    with SharedNode() as node:
+        node.parts.store.metadata.put_topic(Topic("wide", count, count), lambda _: None)
+        node.run(20)
+        stream = node.connect("http")
+        stream.kept_bytes = 1 << 30
+        stream.send(b"GET /v1/topics/wide/queues HTTP/1.1\r\nHost: n\r\n\r\n")
+        for _ in range(200):
+            carry(node, 40)
+            if stream.taken:
+                break
+        carry(node, 10)
+        queues = orjson.loads(bytes(stream.received).partition(b"\r\n\r\n")[2])["queues"]
+        assert [each["queue"] for each in queues] == list(range(count))

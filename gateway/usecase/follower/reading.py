@@ -30,6 +30,7 @@ from gateway.usecase.handler import Verbs
 from gateway.usecase.topics_and_groups.bounds import answer_bounds
 from gateway.usecase.topics_and_groups.rights import Rights
 from gateway.usecase.topics_and_groups.topics import Topics
+from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 STAY_NS: Final = 5 * limits.SECOND_NS
@@ -80,6 +81,7 @@ class FollowerReading:
         self._find_group = find_group
         self._near_bytes = near_bytes
         self._reads = ReadTurns(clock)
+        self._questions = LongQuestions(clock)
         self._stays: dict[ClientConnection, dict[Place, int]] = {}
         self._sent_on: dict[ClientConnection, dict[Place, tuple[int, int]]] = {}
         self.verbs: Verbs = {
@@ -193,7 +195,7 @@ class FollowerReading:
         if topic is None:
             connection.answer(Refused(command.ticket, UNKNOWN))
             return
-        answer_bounds(self._log, connection, command, topic)
+        answer_bounds(self._log, self._questions, connection, command, topic)
 
     def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
         """An offset by time, unless it is the end of the queue here: the leader may have more."""

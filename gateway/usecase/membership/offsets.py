@@ -17,6 +17,7 @@ from gateway.usecase.membership.pending_resets import PendingResets
 from gateway.usecase.topics_and_groups.bounds import answer_bounds
 from gateway.usecase.topics_and_groups.groups import Groups
 from gateway.usecase.topics_and_groups.topics import Topics
+from gateway.usecase.waiting.long_questions import LongQuestions
 
 
 class Offsets:
@@ -31,6 +32,7 @@ class Offsets:
         groups: Groups,
         registry: Registry,
         resets: PendingResets,
+        questions: LongQuestions,
     ) -> None:
         self._log = log
         self._positions = positions
@@ -39,6 +41,7 @@ class Offsets:
         self._groups = groups
         self._registry = registry
         self._pending_resets = resets
+        self._questions = questions
         self.verbs: Verbs = {
             CommitOffsets: self._commit,
             QueryOffset: self._query,
@@ -126,7 +129,7 @@ class Offsets:
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
             connection.answer(Refused(command.ticket, failure))
             return
-        answer_bounds(self._log, connection, command, topic)
+        answer_bounds(self._log, self._questions, connection, command, topic)
 
     def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
         failure = self._illegal(command.topic, command.queue_id, 0)
