@@ -73,13 +73,11 @@ class ClientConnection:
     on_close        called once in order when the connection ends: removes parked polls, watches, memberships
     on_stalled      called when the peer no longer reads; None: nobody waits for that
     on_writable     called when a stalled peer reads again; None: nobody waits for that
-    on_written      called with bytes that are written for its command in a later turn, also after its end; None: they are not
-                    counted
     """
 
     __slots__ = (
-        "client_id", "closed", "driver", "ends_at", "forwarded", "host", "known_elsewhere", "last_principal", "on_close",
-        "on_stalled", "on_writable", "on_written", "principal", "protocol", "reads_waiting", "refusal", "sender", "shared",
+        "_written", "client_id", "closed", "driver", "ends_at", "forwarded", "host", "known_elsewhere", "last_principal",
+        "on_close", "on_stalled", "on_writable", "principal", "protocol", "reads_waiting", "refusal", "sender", "shared",
         "stalled", "watched",
     )  # fmt: skip
 
@@ -105,7 +103,7 @@ class ClientConnection:
         self.on_close: list[Callable[[], None]] = []
         self.on_stalled: Callable[[], None] | None = None
         self.on_writable: Callable[[], None] | None = None
-        self.on_written: Callable[[int], None] | None = None
+        self._written: Callable[[int], None] | None = None
 
     def answer(self, event: Event) -> None:
         """Send an event to the client; discarded when the connection is closed."""
@@ -158,10 +156,15 @@ class ClientConnection:
         if self.on_writable is not None and not self.closed:
             self.on_writable()
 
+    def count_writes(self, written: Callable[[int], None]) -> None:
+        """Call `written`, instead of an earlier one, with bytes that are written for a command in a later turn, also after the
+        end of the connection."""
+        self._written = written
+
     def wrote(self, size: int) -> None:
         """`size` bytes are written for a command of it in a later turn than that in which it came, or at its end."""
-        if self.on_written is not None:
-            self.on_written(size)
+        if self._written is not None:
+            self._written(size)
 
     def end(self) -> None:
         """The connection has ended: call `on_close`, and discard answers from now on."""

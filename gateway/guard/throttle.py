@@ -30,13 +30,13 @@ from gateway.guard.writes import OWN, SETTLED_BYTES, Writes, settled
 DELAYED_PROTOCOLS: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols whose clients can be slowed down by not reading from them. Clients of others get a refusal."""
 LONG_DEBT_NS: Final = HANDSHAKE_NS
-"""A debt that takes longer is refused also where a delay is usual: who connects anew for each command gets round a delay."""
+"""A debt that takes longer is refused also where a delay is usual: who connects again for each command gets round a delay."""
 
 log = logging.getLogger("headgate.guard")
 
 
 class Log(NamedTuple):
-    """What the throttle knows of the log and of the commands that write to it.
+    """The log and the commands that write to it, as the throttle sees them.
 
     written   returns the bytes that were accepted for the log, a number that only grows
     writes    the commands that write
@@ -145,8 +145,8 @@ class Throttle:
                 code = ErrorCode.RATE if kind is Attach else self._code[connection.protocol in DELAYED_PROTOCOLS]
                 self._refuse(connection, command, code, wait_ns)
                 return
-        if kind in writes.later:
-            connection.on_written = partial(self._wrote, buckets)
+        if kind in writes.later and not connection.shared:  # of a datagram port, another peer would pay
+            connection.count_writes(partial(self._wrote, buckets))
         before = self._log_bytes()
         self._handle(connection, command)
         size = 0 if kind in writes.paid else max(self._log_bytes() - before, 0)

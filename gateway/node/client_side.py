@@ -35,7 +35,7 @@ class ClientSide:
     access            checks credentials and rights; None: access is not controlled
     access_records    users and policies; None: this node does not keep them
     throttle          limits the rates of clients; None: no rate is limited at the start
-    log               what a throttle is told of the log
+    log               the bytes that the log accepts, and who writes, for a throttle
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     failed_logins     slows who guesses; None: access is not controlled
@@ -124,7 +124,7 @@ class CommandPath:
 
     limits    the table `[limits]`
     throttle  limits the rates of clients; None: no rate is limited at the start
-    log       what a throttle is told of the log
+    log       the bytes that the log accepts, and who writes, for a throttle
     entry     where they enter, also for commands that come inside other commands
     forwards  True: another node carries them out, and limits rates of messages
     """

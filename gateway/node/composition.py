@@ -269,7 +269,7 @@ def _added(
 
 
 def _log(store: MessageStore, handler: Dispatcher) -> Log:
-    """What the throttle is told of the log. Messages that were gathered go first: the next command has not written them."""
+    """Return the log for the throttle. Messages that were gathered go first: the next command has not written them."""
 
     def written() -> int:
         handler.sending.gathered.append()
