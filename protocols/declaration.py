@@ -44,6 +44,8 @@ class Listener:
     place       position in the table at the start, lowest first
     store_host  true: its address is the store host of stored messages, which offset message ids carry
     resets      true: its connections are reset when the process is killed, for clients that do not notice an end in order
+    beside      (listener, distance): clients compute this port from that of the other listener. Unless it is set, it is there,
+                and left out when another process has it; None: a port of its own
     """
 
     name: str
@@ -57,6 +59,7 @@ class Listener:
     place: int = LAST
     store_host: bool = False
     resets: bool = False
+    beside: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,8 @@ def known(protocols: Protocols | None = None) -> Known:
     """Ports and tables that a configuration may contain. `protocols`: None stands for the installed ones."""
     protocols = protocols or installed()
     declared = {name: table for each in installed_use_cases().values() for name, table in each.tables.items()}
-    return Known(protocols.ports, {"store": engine_named(DEFAULT_ENGINE).settings, **PARTS, **declared, **protocols.tables})
+    tables = {"store": engine_named(DEFAULT_ENGINE).settings, **PARTS, **declared, **protocols.tables}
+    return Known(protocols.ports, tables, protocols.beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
-from domain.errors import ErrorCode, Failure
+from domain.errors import ConfigError, ErrorCode, Failure
 from domain.limits import SECOND_NS
 from gateway.audit.audit_file import AUDIT_FILE
 from gateway.node.client_ports import ClientPorts
@@ -32,6 +32,7 @@ from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.startup_ports import WaitingFor, WaitingPorts
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
+from protocols.declaration import Listener
 
 log = logging.getLogger("headgate.node")
 
@@ -92,17 +93,30 @@ class Part:
 
     def bind(self, kept: dict[str, socket.socket]) -> None:
         """Bind the ports of clients, but those in `kept`, which are listening. Raises ConfigError: one is taken."""
-        config = self.config
-        for name in listeners_of(config.role_set, self.protocols.listeners):
+        config, beside = self.config, self.protocols.beside
+        # Ports that were not chosen are bound last: they take none that was.
+        for name in sorted(listeners_of(config.role_set, self.protocols.listeners), key=lambda each: each in beside):
             listener = self.protocols.listeners[name]
             if name in self.ports or listener is ADMIN:
                 continue
             if listener.datagrams and not listener.secure and config.tls_only:
                 log.warning("port %s is not opened: its datagrams have no encryption, and tls_only is set", name)
                 continue
-            bound = kept.pop(name, None) or bind(name, config.host, config.port(name), datagrams=listener.datagrams)
+            bound = kept.pop(name, None) or self._bound(name, listener)
+            if bound is None:
+                continue
             self._sockets[name] = bound
             self.ports[name] = bound.getsockname()[1]
+
+    def _bound(self, name: str, listener: Listener) -> socket.socket | None:
+        """The socket of a port. None: it is beside another one, and cannot be bound. Raises ConfigError for one that is set."""
+        try:
+            return bind(name, self.config.host, self.config.port(name), datagrams=listener.datagrams)
+        except ConfigError as error:
+            if listener.beside is None or f"ports.{name}" in self.config.sources:
+                raise
+            log.warning("port %s is not opened, for clients that compute it from port %s: %s", name, listener.beside[0], error)
+            return None
 
     @property
     def _host(self) -> str:

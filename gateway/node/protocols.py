@@ -69,6 +69,11 @@ class Protocols:
         """Listener -> default port, in the order of the table at the start."""
         return {name: listener.port for name, listener in self.listeners.items()}
 
+    @property
+    def beside(self) -> dict[str, tuple[str, int]]:
+        """Listener -> the one beside which its port is, and the distance."""
+        return {name: each.beside for name, each in self.listeners.items() if each.beside is not None}
+
     def store_host(self, host: str, ports: Mapping[str, int]) -> bytes:
         """The store host of stored messages: `host` and the port of the listener that declares it, else port 0."""
         return host_bytes(host, next((ports.get(name, 0) for name, each in self.listeners.items() if each.store_host), 0))

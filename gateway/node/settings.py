@@ -42,10 +42,12 @@ class Known:
     """Ports and tables that the configuration of a node may contain.
 
     ports    listener -> default port, in the order of the table at the start
+    beside   listener -> (another one, distance of its port from that one's)
     """
 
     ports: Mapping[str, int]
     tables: Mapping[str, type]
+    beside: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def secrets(self) -> set[str]:
         """The settings whose values are never printed, as `name` or `table.name`."""
@@ -273,6 +275,9 @@ def _build(parts: Known, values: Mapping[str, object], sources: Mapping[str, str
             tables.setdefault(table, {})[key] = from_text(hint, value) if sources[name].startswith(ENVIRONMENT) else value
         else:
             simple[name] = convert(hints[name], from_text(hints[name], value), name, sources[name])
+    for name, (other, distance) in parts.beside.items():
+        if f"ports.{name}" not in values:
+            ports[name] = max(ports[other] + distance, 0) if ports[other] else 0
     if simple.get("admin_file") and not simple.get("admin"):
         simple["admin"] = _line(simple["admin_file"])
     if tables.get("replication", {}).get("controllers") and "durability" not in simple:

@@ -20,6 +20,8 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "frame-header": Ending.MALFORMED,
 }
 """The words for refusals and closed connections -> their reasons."""
+VIP: Final = ("remoting", -2)
+"""From the port of a broker to that of its VIP channel, as Java clients with `vipChannelEnabled` compute it (MixAll)."""
 
 
 @final
@@ -46,6 +48,7 @@ PROTOCOL: Final = Declaration(
         Listener("replication", 10912, "followers of a store group", ("remoting",), place=25),
         Listener("readers", 10913, "readers of a replica that follows", ("remoting",), place=26, resets=True),
         Listener("remoting", 10911, "RocketMQ remoting", ("remoting",), place=20, store_host=True, resets=True),
+        Listener("vip", 10909, "RocketMQ remoting, VIP channel", ("remoting",), place=21, resets=True, beside=VIP),
     ),
     rank=60,
     begins=begins,

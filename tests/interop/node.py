@@ -264,28 +264,36 @@ def free_ports() -> dict[str, int]:
 
     The ports are below the system's ephemeral ports: a client that repeatedly connects to a killed node could otherwise get the
     node's own port, connect to itself, and prevent the node's restart. No port is given out twice, by this or another process
-    that runs tests: the ports of a killed node stay free for its restart.
+    that runs tests: the ports of a killed node stay free for its restart. A port beside another one is there.
     """
     held: list[socket.socket] = []
     found: dict[str, int] = {}
+    beside = installed().beside
     try:
-        while len(found) < len(installed().ports):
-            port = _CHANCE.randrange(*RANGE)
-            if not _claimed(port):
-                continue
-            stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            held += [stream, datagram]
-            try:
-                stream.bind(("127.0.0.1", port))
-                datagram.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            found[list(installed().ports)[len(found)]] = port
+        for name in installed().ports:
+            distances = {other: distance for other, (base, distance) in beside.items() if base == name}
+            while name not in found and name not in beside:
+                port = _CHANCE.randrange(*RANGE)
+                chosen = {name: port, **{other: port + distance for other, distance in distances.items()}}
+                if all(_held(each, held) for each in chosen.values()):
+                    found.update(chosen)
     finally:
         for each in held:
             each.close()
     return found
+
+
+def _held(port: int, held: list[socket.socket]) -> bool:
+    """Reserve a port for this process, and bind it until the sockets are closed. Returns False when it is not free."""
+    if not _claimed(port):
+        return False
+    try:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            held.append(socket.socket(socket.AF_INET, kind))
+            held[-1].bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
 
 
 def _claimed(port: int) -> bool:

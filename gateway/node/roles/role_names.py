@@ -34,7 +34,7 @@ ADMIN_LISTENER: Final = "admin"
 READERS: Final = "readers"
 """The listener of a replica that is open while it follows."""
 _LISTENERS: Final = {
-    STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",), REPLICA: ("replication", READERS),
+    STORE: ("remoting", "vip"), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",), REPLICA: ("replication", READERS),
 }  # fmt: skip
 """Role -> the listeners that it needs, beside that for administration. A gateway opens all but those of a controller
 and a replica."""

@@ -63,6 +63,22 @@ def test_port_zero_stays_any_free_port() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "port"),
+    [
+        ({}, 10_909),
+        ({"port_offset": 1000}, 11_909),
+        ({"ports.remoting": 20_000, "port_offset": 1000}, 20_998),
+        ({"ports.remoting": 20_000, "ports.vip": 20_001}, 20_001),
+        ({"ports.remoting": 0, "port_offset": 1000}, 0),
+        ({"ports.remoting": 1}, 0),
+    ],
+)
+def test_the_vip_port_is_two_below_that_of_remoting_unless_it_is_set(options: dict[str, object], port: int) -> None:
+    """MixAll.brokerVIPChannel of Apache's Java client computes it."""
+    assert load(options, {}, KNOWN).port("vip") == port
+
+
+@pytest.mark.parametrize(
     ("options", "environment", "text", "said"),
     [
         ({"ports.mqt": "1"}, {}, "", "did you mean 'ports.mqtt'"),

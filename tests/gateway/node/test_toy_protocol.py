@@ -119,7 +119,7 @@ def test_shown_in_the_table_at_the_start(node: Node) -> None:
     shown = re.findall(r"^  (\w+) +127\.0\.0\.1:(\d+) +(.*)$", node.text(), re.MULTILINE)
     names = [name for name, _, _ in shown]
     assert shown[names.index("toy")] == ("toy", str(toy_port(node)), "Lines for the test of plugging in")
-    assert names[:3] == ["nameserver", "remoting", "grpc"]
+    assert names[:3] == ["nameserver", "remoting", "vip"]
     assert names[-2:] == ["toy", "admin"]
 
 

@@ -30,8 +30,8 @@ class Version(NamedTuple):
 
 
 VERSIONS = {
-    "803704a3": frozenset({"replication", "readers", "coap-tcp", "coaps-tcp", "coaps"}),
-    "44998bdc": frozenset[str](),
+    "803704a3": frozenset({"replication", "readers", "coap-tcp", "coaps-tcp", "coaps", "vip"}),
+    "44998bdc": frozenset({"vip"}),
 }
 """The last commits of versions -> ports that they do not have."""
 

@@ -30,7 +30,7 @@ def tree_of(commit: str, folder: Path) -> Path:
     return tree
 
 
-def of_version(tree: Path, nodes: Sequence[Node], unknown_ports: frozenset[str] = frozenset()) -> None:
+def of_version(tree: Path, nodes: Sequence[Node], unknown_ports: frozenset[str] = frozenset({"vip"})) -> None:
     """From their next start on these nodes are of another version, which does not have some of the ports."""
     for node in nodes:
         node.root = tree

@@ -41,9 +41,9 @@ def test_each_role_has_its_ports() -> None:
     assert listeners_of(frozenset(ALL), known) == served
     assert listeners_of(frozenset({"gateway"}), known) == served
     assert sorted(listeners_of(frozenset({"controller"}), known)) == ["admin", "controller"]
-    assert sorted(listeners_of(frozenset({"store"}), known)) == ["admin", "remoting"]
+    assert sorted(listeners_of(frozenset({"store"}), known)) == ["admin", "remoting", "vip"]
     assert sorted(listeners_of(frozenset({"nameserver"}), known)) == ["admin", "nameserver"]
-    assert sorted(listeners_of(frozenset({"store", "nameserver"}), known)) == ["admin", "nameserver", "remoting"]
+    assert sorted(listeners_of(frozenset({"store", "nameserver"}), known)) == ["admin", "nameserver", "remoting", "vip"]
 
 
 def test_roles_that_share_nothing_are_parts_of_their_own() -> None:
@@ -57,7 +57,7 @@ def test_roles_that_share_nothing_are_parts_of_their_own() -> None:
 
 def test_a_store_alone_opens_its_own_port_and_that_for_administration(tmp_path: Path) -> None:
     async def scene(node: Node) -> None:
-        assert sorted(node.ports) == ["admin", "remoting"]
+        assert sorted(node.ports) == ["admin", "remoting", "vip"]
         socket.create_connection(("127.0.0.1", node.ports["remoting"])).close()
         assert node.snapshot().store
         await asyncio.wait_for(node.stop(), 30)
