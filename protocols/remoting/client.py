@@ -56,10 +56,14 @@ class NodeInfo:
 
 @dataclass(slots=True)
 class GroupMember:
-    """The client as a member of one consumer group, from its last heartbeat."""
+    """The client as a member of one consumer group, from its last heartbeat.
+
+    fingerprint  of the heartbeat that had its subscriptions; 0: that heartbeat had none
+    """
 
     client_id: str
     membership: Membership
+    fingerprint: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
 
 
@@ -76,17 +80,22 @@ class Client:
         self.members: dict[str, GroupMember] = {}
         self.listed = ("", 0, "")
 
-    def join_group(self, client_id: str, membership: Membership, keep: bool) -> None:
-        """Store a membership of a heartbeat. `keep`: a membership without subscriptions keeps those of the heartbeat before."""
+    def join_group(self, client_id: str, membership: Membership, keep: bool, fingerprint: int) -> tuple[Membership, bool]:
+        """Store a membership of a heartbeat -> (the membership for which it stands, the client has to send its subscriptions).
+
+        keep         a membership without subscriptions keeps those of the heartbeat before
+        fingerprint  of all that the client subscribes to, as that of the heartbeat before or not; 0: it has none
+        """
         known = self.members.get(membership.group)
+        is_known = known is not None and known.fingerprint == fingerprint != 0
         if keep and known is not None and not membership.subscriptions:
             known.client_id = client_id
-            return
+            return (known.membership if is_known else membership), not is_known
         if known is None and len(self.members) >= GROUPS_PER_CONNECTION_MAX:
-            return
-        self.members[membership.group] = GroupMember(
-            client_id, membership, {each.topic: each for each in membership.subscriptions}
-        )
+            return membership, True
+        subscriptions = {each.topic: each for each in membership.subscriptions}
+        self.members[membership.group] = GroupMember(client_id, membership, 0 if keep else fingerprint, subscriptions)
+        return membership, not is_known
 
     def leave_group(self, group: str) -> None:
         """Remove the membership of `group`; "" removes all memberships."""

@@ -54,9 +54,10 @@ def heartbeat(client: Client, frame: Frame) -> Outcome:
         raise RequestError(
             codes.INVALID_PARAMETER, f"a heartbeat may name {GROUPS_PER_CONNECTION_MAX} groups and {SUBSCRIPTIONS_MAX} topics"
         )
-    for membership in consumers:
-        client.join_group(client_id, membership, keep)
-    ticket = Ticket(frame, _alive)
+    fingerprint = bean.number(found, "heartbeatFingerprint")
+    joined = [client.join_group(client_id, membership, keep, fingerprint) for membership in consumers]
+    consumers = [membership for membership, _ in joined]
+    ticket = Ticket(frame, _alive, fingerprint == 0 or any(differs for _, differs in joined))
     parts = [consumers[at : at + GROUPS_AT_ONCE] for at in range(0, len(consumers), GROUPS_AT_ONCE)] or [consumers]
     multi = MultiTicket(ticket, len(parts), _all_alive) if len(parts) > 1 else None
     return [
@@ -100,7 +101,8 @@ def _enum(text: str, names: Sequence[str], absent: int) -> str:
 
 
 def _alive(_client: Client, ticket: Ticket, _event: Event) -> bytes:
-    return ticket.reply(codes.SUCCESS, {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+    wants_subscriptions = "true" if ticket.request_data else "false"
+    return ticket.reply(codes.SUCCESS, {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": wants_subscriptions})
 
 
 def _all_alive(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:

@@ -64,6 +64,41 @@ def test_a_heartbeat_without_subscriptions_keeps_the_known_ones(conn: RemotingCo
     assert command.filter is not None
 
 
+SHORT = [{**BEAT["consumerDataSet"][0], "subscriptionDataSet": []}]  # type: ignore[index]
+"""The groups of a client as a heartbeat without subscriptions names them."""
+
+
+def changed(conn: RemotingConnection, fingerprint: int, short: bool) -> tuple[str, list[Membership]]:
+    """The answer IS_SUB_CHANGE to a heartbeat of version 2, and the memberships that the node is told."""
+    consumers = SHORT if short else BEAT["consumerDataSet"]
+    command = beat(conn, heartbeatFingerprint=fingerprint, withoutSub=short, consumerDataSet=consumers)
+    conn.answer(Done(command.ticket), 1)
+    return fields(reply(conn))["IS_SUB_CHANGE"], list(command.consumers)
+
+
+def test_a_known_fingerprint_stands_for_the_subscriptions(conn: RemotingConnection) -> None:
+    """ClientManageProcessor.heartBeatV2: a fingerprint that differs asks for the subscriptions."""
+    short = Membership("g", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [])
+    assert changed(conn, 77, short=True) == ("true", [short]), "an unknown client"
+    answer, whole = changed(conn, 77, short=False)
+    assert (answer, whole[0].subscriptions) == ("true", [Subscription("T", "A", "TAG", 17)])
+    assert changed(conn, 77, short=False) == ("false", whole)
+    assert [changed(conn, 77, short=True) for _ in range(2)] == [("false", whole)] * 2, "the node is told what it stands for"
+    assert changed(conn, -78, short=True) == ("true", [short]), "the client has changed"
+    assert changed(conn, -78, short=False) == ("true", whole)
+    assert changed(conn, -78, short=True) == ("false", whole)
+    assert changed(connection(), -78, short=True)[0] == "true", "another connection is another client"
+    conn.answer(Done(beat(conn).ticket), 1)
+    assert fields(reply(conn))["IS_SUB_CHANGE"] == "true", "version 1 has no fingerprint"
+    assert changed(conn, -78, short=True)[0] == "true", "it may have had other subscriptions"
+
+
+def test_a_producer_alone_has_no_subscriptions_to_send(conn: RemotingConnection) -> None:
+    command = beat(conn, heartbeatFingerprint=5, withoutSub=True, consumerDataSet=[])
+    conn.answer(Done(command.ticket), 1)
+    assert fields(reply(conn))["IS_SUB_CHANGE"] == "false"
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"clientID":""}', b"\xff\xfe", b'{"clientID":"a","consumerDataSet":[1,"x"]}']
 )
