@@ -22,6 +22,7 @@ from protocols.grpc.access import Authenticator
 from protocols.grpc.call import RESPONSE, Call, Method, OpenCalls
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.node_settings import GrpcSettings
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Reply
 from protocols.http2.head import Headers, RequestHead
@@ -59,12 +60,15 @@ class GrpcApplication:
     _origin        stored properties for messages of this client: protocol and client id
     """
 
-    def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
+    def __init__(self, setting: Setting, config: GrpcSettings, sessions: Sessions, reply: Reply, peer: Peer) -> None:
         self.calls = OpenCalls(self, setting, sessions, reply, peer)
         self._setting = setting
         self._backlog = self.calls.backlog
         self._by_stream = self.calls.by_stream
-        self._authenticator = None if setting.authority is None else Authenticator(setting.authority, peer)
+        authority = setting.authority
+        self._authenticator = (
+            None if authority is None else Authenticator(authority, peer, config.signature_age_s, setting.wall_ms)
+        )
         self._reply = reply
         self._not_posts: set[int] = set()
         self._client_raw = b""
@@ -119,7 +123,7 @@ class GrpcApplication:
         if not self._client_id:
             self.calls.refuse_client(call)
         elif self._authenticator is not None:
-            found = self._authenticator.identify(fields)
+            found = self._authenticator.identify(fields, head.fields)
             if isinstance(found, Failure):
                 self._setting.refused("grpc", found.code.value)
                 self.calls.reply_status(call, status.status(*status.of(found)))

@@ -63,7 +63,12 @@ def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     file = folder / "headgate.toml"
     file.write_text(f'durability = "page"\n{ALICE}')
     with (
-        Node(folder, "--config", str(file), environment={"HEADGATE_ADMIN": f"root:{ROOT_PASSWORD}"}) as node,
+        Node(
+            folder,
+            "--config",
+            str(file),
+            environment={"HEADGATE_ADMIN": f"root:{ROOT_PASSWORD}", "HEADGATE_GRPC_SIGNATURE_AGE_S": "86400"},
+        ) as node,
         ThreadPoolExecutor() as pool,
     ):
         made = {"username": "alice", "password": PASSWORD, "userType": "Normal", "userStatus": "enable"}

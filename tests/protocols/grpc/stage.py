@@ -14,10 +14,10 @@ from domain.message import record as records
 from domain.message.message import Message
 from domain.message.receipt import Receipt
 from domain.topic.topic import Group
-from protocols.declaration import NoSettings
 from protocols.grpc.adapter import GrpcFactory
 from protocols.grpc.application import GrpcApplication
 from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.node_settings import GrpcSettings
 from protocols.http2.application import Reply
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
@@ -57,7 +57,7 @@ class Stage:
     """One client on one connection. `commands` are the unanswered ones."""
 
     def __init__(self, engine: EngineFactory, client_id: str = "client-1") -> None:
-        self.factory = GrpcFactory(SETTING, NoSettings())
+        self.factory = GrpcFactory(SETTING, GrpcSettings())
         self.client_id = client_id
         self.now = SECOND
         self.connect(engine)
