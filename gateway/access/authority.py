@@ -11,6 +11,8 @@ from domain.access.access import (
     EVERY,
     GET,
     LIST,
+    SUB,
+    TOPIC,
     AuthenticationExchange,
     BearerToken,
     ContextProof,
@@ -24,9 +26,10 @@ from domain.access.access import (
 )
 from domain.access.oscore import OscoreContexts
 from domain.access.principal import Principal
+from domain.address import OTHER_PATHS_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
-from gateway.access.needs import PathNeed
+from gateway.access.needs import READ, SUBSCRIBE, PathNeed
 from gateway.access.records import AccessRecords
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
@@ -330,9 +333,20 @@ class Access:
                 failure = self.path_verdict(principal, need.action, need.path, client, need.need)
             else:
                 failure = self.verdict(principal, need)
+                if failure is None and self.rules and need.kind == TOPIC and need.actions in (SUBSCRIBE, READ):
+                    failure = self._part_denied(principal, need.name, client)
             if failure is not None:
                 return failure
         return None
+
+    def _part_denied(self, principal: Principal, topic: str, client: str) -> Failure | None:
+        """The refusal to read a whole topic of which a rule denies a path; None: no rule does."""
+        path = "#" if topic in (EVERY, OTHER_PATHS_TOPIC) else f"{topic}/#"
+        key = (READ, path, client if self._personal else "")
+        if key in principal.verdicts:
+            return principal.verdicts[key]
+        rule = decide(self.rules, SUB, path, principal.user, client)
+        return _kept(principal, key, None if rule is None or rule.allow else self._denial(principal, SUB, path, rule.code))
 
     def verdict(self, principal: Principal, need: Need) -> Failure | None:
         """The refusal of a need; None: granted. Cached with the principal."""
@@ -342,11 +356,7 @@ class Access:
         except KeyError:
             name = self._cluster if need.kind == CLUSTER else need.name
             allowed = self.records.entries(principal.user).allow(need.kind, name, need.actions, principal.host)
-            found = None if allowed else self._denial(principal, need.actions[0], f"{need.kind}:{name}")
-            if len(verdicts) >= VERDICTS_MAX:
-                verdicts.clear()
-            verdicts[need] = found
-            return found
+            return _kept(principal, need, None if allowed else self._denial(principal, need.actions[0], f"{need.kind}:{name}"))
 
     def may_watch(self, principal: Principal) -> bool:
         """True for users who may read the metrics: Super users, and those with Get or List on the cluster."""
@@ -365,14 +375,19 @@ class Access:
             found = self.verdict(principal, need)
         else:
             found = None if rule.allow else self._denial(principal, action, path, rule.code)
-        if len(verdicts) >= VERDICTS_MAX:
-            verdicts.clear()
-        verdicts[key] = found
-        return found
+        return _kept(principal, key, found)
 
     def _denial(self, principal: Principal, action: str, what: str, word: int = 0) -> Failure:
         text = f"User:{principal.user} has no permission for {action} on {what} from {principal.host}"
         return Failure(ErrorCode.NOT_ALLOWED, text, word, denied=True)
+
+
+def _kept(principal: Principal, key: object, verdict: Failure | None) -> Failure | None:
+    """Cache a verdict with the principal that it is about."""
+    if len(principal.verdicts) >= VERDICTS_MAX:
+        principal.verdicts.clear()
+    principal.verdicts[key] = verdict
+    return verdict
 
 
 def _is_first_look(proof: object) -> bool:

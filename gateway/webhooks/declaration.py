@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, final
 
 from domain.access.access import GROUP, Need
+from domain.address import topic_of_path
 from domain.admin.subscription import (
     ChangeStatus,
     DeleteSubscription,
@@ -109,6 +110,8 @@ def _make(context: UseCaseContext) -> UseCaseParts:
 def _subscribed(found: PutSubscription) -> Iterable[Need | PathNeed]:
     """A subscription receives for its user, and publishes what sinks answer."""
     yield listen(found.source)
+    if topic_of_path(found.source) == found.source:
+        yield listen(f"{found.source}/#")  # it is a topic, and all of its paths are delivered
     if found.group:
         yield Need(GROUP, found.group, SUBSCRIBE)
     for topic in found.topics:
