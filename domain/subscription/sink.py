@@ -28,10 +28,13 @@ _CLOSED: Final = tuple(
     ipaddress.ip_network(each)
     for each in (
         "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "fec0::/10", "100::/64",
-        "2001:db8::/32",
+        "2001:db8::/32", "3fff::/20", "5f00::/16", "168.63.129.16/32",
     )
 )  # fmt: skip
-"""Closed besides what `ipaddress` calls private, loopback, link-local, multicast, reserved or unspecified."""
+"""Closed besides what `ipaddress` calls private, loopback, link-local, multicast, reserved or unspecified.
+
+3fff::/20 is for documentation (RFC 9637), 5f00::/16 for segments of a domain (RFC 9602); 168.63.129.16 is Azure's own host.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,9 @@ def literal_refusal(found: Sink, allow: Sequence[Network]) -> str:
     if host == "localhost" or host.endswith(".localhost"):
         refused = [refusal(each, found.secure, allow) for each in _LOCAL]
         return refused[0] if all(refused) else ""
-    return "" if _literal(host) is None else refusal(host, found.secure, allow)
+    if _literal(host) is not None:
+        return refusal(host, found.secure, allow)
+    return "" if found.secure or allow else f"http is for allowed networks only: use https, or allow its network: {SETTING}"
 
 
 def _inside(address: Address) -> list[Address]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, final
 
 from domain.errors import ErrorCode
@@ -14,7 +15,7 @@ from protocols.http2.application import Reply
 from protocols.request_line import after_empty_line
 from protocols.setting import Setting
 from protocols.websocket.connection import WebSocketConnection
-from protocols.websocket.settings import WebSocketSettings
+from protocols.websocket.settings import Admits, WebSocketSettings
 from protocols.websocket.stream import WebSocketStreams
 
 WORDS: Final[Mapping[str, Reason | None]] = {
@@ -59,23 +60,24 @@ class WebSocketAdapter:
         config: WebSocketSettings,
         refused: Callable[[str, str], None] = ignore_refusal,
         advertised: str = "",
+        controlled: bool = False,
     ) -> None:
         self._refused = refused
         self._inside = inside
-        self._config = config
+        self._admits: Admits = partial(config.admits, controlled=controlled)
         self._hosts = Hosts(config.hosts, advertised)
 
     def connect(self, peer: Peer, now: int) -> WebSocketConnection:
         """A new connection; its opening handshake must be complete within 10 s."""
-        return WebSocketConnection(self._inside, self._config, self._hosts, peer, now, self._refused)
+        return WebSocketConnection(self._inside, self._admits, self._hosts, peer, now, self._refused)
 
     def open(self, reply: Reply, peer: Peer, now: int) -> WebSocketStreams:
         """The WebSocket streams of a new HTTP/2 connection."""
-        return WebSocketStreams(self._inside, self._config, self._hosts, reply, peer, self._refused)
+        return WebSocketStreams(self._inside, self._admits, self._hosts, reply, peer, self._refused)
 
 
 def _adapter(setting: Setting, config: WebSocketSettings) -> WebSocketAdapter:
-    return WebSocketAdapter(setting.carried, config, setting.refused, setting.host)
+    return WebSocketAdapter(setting.carried, config, setting.refused, setting.host, setting.authority is not None)
 
 
 PROTOCOL: Final = Declaration(

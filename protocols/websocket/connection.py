@@ -36,7 +36,7 @@ from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.request_line import EMPTY_LINE, absolute
 from protocols.websocket.message import InMessages, WholeMessages
-from protocols.websocket.settings import WebSocketSettings
+from protocols.websocket.settings import Admits
 from protocols.websocket_frame import FrameOutline, is_key
 
 HEAD_BYTES_MAX: Final = 16 * 1024
@@ -87,21 +87,21 @@ class WebSocketConnection:
     """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
-        "_close_sent", "_config", "_ended", "_eof", "_head", "_hosts", "_inner", "_inside", "_later", "_messages", "_opened",
+        "_admits", "_close_sent", "_ended", "_eof", "_head", "_hosts", "_inner", "_inside", "_later", "_messages", "_opened",
         "_out", "_outline", "_peer", "_refused", "_socket", "closed", "reading",
     )  # fmt: skip
 
     def __init__(
         self,
         inside: Mapping[str, Adapter],
-        config: WebSocketSettings,
+        admits: Admits,
         hosts: Hosts,
         peer: Peer,
         now: int,
         refused: Callable[[str, str], None] = ignore_refusal,
     ) -> None:
         self._refused = refused
-        self._config = config
+        self._admits = admits
         self._hosts = hosts
         self._inside = inside
         self._peer = peer
@@ -225,7 +225,7 @@ class WebSocketConnection:
         if adapter.name not in request.subprotocols:
             return self._refuse(400, f"the sub-protocol here is {adapter.name}: offer it in Sec-WebSocket-Protocol")
         origin = next((value for name, value in request.extra_headers if name.lower() == b"origin"), b"")
-        if not (self._hosts.knows(host) and self._config.admits(origin.decode("latin-1"), host.decode())):
+        if not (self._hosts.knows(host) and self._admits(origin.decode("latin-1"), host.decode())):
             return self._refuse(403, "pages from this origin may not connect")
         self._inner = adapter.connect(self._peer, now)
         self._messages = WholeMessages(adapter, self._peer.host) if isinstance(adapter, InMessages) else None

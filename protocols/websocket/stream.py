@@ -27,7 +27,7 @@ from protocols.http2.application import Reply
 from protocols.http2.head import RequestHead
 from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
 from protocols.websocket.message import InMessages, WholeMessages
-from protocols.websocket.settings import WebSocketSettings
+from protocols.websocket.settings import Admits
 from protocols.websocket_frame import FrameOutline
 
 CLOSED_BY_NODE: Final = "closed-by-node"
@@ -93,12 +93,12 @@ class WebSocketStreams:
     _parted   streams that have ended, while their input waits for an answer or for a later turn
     """
 
-    __slots__ = ("_config", "_hosts", "_inside", "_parted", "_peer", "_pending", "_refused", "_reply", "_streams")
+    __slots__ = ("_admits", "_hosts", "_inside", "_parted", "_peer", "_pending", "_refused", "_reply", "_streams")
 
     def __init__(
         self,
         inside: Mapping[str, Adapter],
-        config: WebSocketSettings,
+        admits: Admits,
         hosts: Hosts,
         reply: Reply,
         peer: Peer,
@@ -107,7 +107,7 @@ class WebSocketStreams:
         self._refused = refused
         self._pending: list[Command] = []
         self._inside = inside
-        self._config = config
+        self._admits = admits
         self._hosts = hosts
         self._reply = reply
         self._peer = peer
@@ -132,7 +132,7 @@ class WebSocketStreams:
             self._refuse(stream_id, b"404", "there is no WebSocket at this path")
         elif fields.get(b"sec-websocket-version", b"13") != b"13" or adapter.name not in offered:
             self._refuse(stream_id, b"400", f"the sub-protocol here is {adapter.name}, the version 13")
-        elif not self._admits(head.authority, fields.get(b"origin", b"")):
+        elif not self._knows(head.authority, fields.get(b"origin", b"")):
             self._refuse(stream_id, b"403", "pages from this origin may not connect")
         else:
             messages = WholeMessages(adapter, self._peer.host) if isinstance(adapter, InMessages) else None
@@ -140,8 +140,8 @@ class WebSocketStreams:
             self._reply.respond(stream_id, [(b":status", b"200"), (b"sec-websocket-protocol", adapter.name.encode())], False)
         return ()
 
-    def _admits(self, host: bytes, origin: bytes) -> bool:
-        return self._hosts.knows(host) and self._config.admits(origin.decode("latin-1"), host.decode("latin-1"))
+    def _knows(self, host: bytes, origin: bytes) -> bool:
+        return self._hosts.knows(host) and self._admits(origin.decode("latin-1"), host.decode("latin-1"))
 
     def _refuse(self, stream_id: int, status: bytes, words: str) -> None:
         self._refused("websocket", "websocket-refused")

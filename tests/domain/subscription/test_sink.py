@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.subscription.filters import SubscriptionError
-from domain.subscription.sink import Sink, networks, refusal, sink
+from domain.subscription.sink import SETTING, Sink, networks, refusal, sink
 
 LOOPBACK = (
     "127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::127.0.0.1", "64:ff9b::7f00:1",
@@ -55,6 +55,13 @@ def test_sinks(url: str, found: Sink) -> None:
 @pytest.mark.parametrize("address", LOOPBACK + INSIDE)
 def test_addresses_that_are_not_public_are_refused_with_the_setting_that_allows_them(address: str) -> None:
     assert "[webhook] allow" in refusal(address, True, ())
+
+
+@pytest.mark.parametrize("address", ["168.63.129.16", "::ffff:168.63.129.16", "3fff::1", "3fff:fff::1", "5f00::1"])
+def test_addresses_that_only_look_public_are_refused(address: str) -> None:
+    """Azure's host of a machine; RFC 9637 and RFC 9602: in no public routing."""
+    assert SETTING in refusal(address, True, ())
+    assert refusal(address, True, networks(["168.63.129.16/32", "3fff::/20", "5f00::/16"])) == ""
 
 
 @pytest.mark.parametrize("address", PUBLIC)

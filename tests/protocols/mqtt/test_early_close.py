@@ -22,7 +22,6 @@ from protocols.mqtt.property import NONE, SESSION_EXPIRY
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Subscribe
 from protocols.websocket.connection import WebSocketConnection
-from protocols.websocket.settings import WebSocketSettings
 from protocols.websocket_frame import FRAMES_PER_TURN_MAX
 from tests.gateway.scripted import FakeTransport
 from tests.protocols.mqtt.stage import PEER, Broker, bodies, with_number
@@ -39,7 +38,7 @@ def tcp(broker: Broker) -> Pump:
 def websocket(broker: Broker) -> Pump:
     made = {"/mqtt": broker.adapter}
     now = broker.clock.monotonic_ns
-    return pump(broker, lambda: WebSocketConnection(made, WebSocketSettings(), Hosts((), ""), PEER, now()))
+    return pump(broker, lambda: WebSocketConnection(made, lambda _origin, _host: True, Hosts((), ""), PEER, now()))
 
 
 def pump(broker: Broker, connect: Callable[[], object]) -> Pump:

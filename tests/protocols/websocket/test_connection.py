@@ -333,19 +333,29 @@ def test_the_outline_loses_no_byte_and_bounds_each_turn(lengths: list[int], cuts
     ("host", "origin", "status"),
     [
         ("localhost:8083", "", b"101"),
-        ("localhost:8083", "http://localhost:3000", b"101"),
-        ("10.0.0.1:8083", "http://10.0.0.1", b"101"),
+        ("localhost:8083", "http://localhost:8083", b"101"),
+        ("10.0.0.1", "http://10.0.0.1", b"101"),
+        ("localhost:8083", "http://localhost:3000", b"403"),
+        ("10.0.0.1:8083", "http://10.0.0.1", b"403"),
         ("localhost:8083", "https://shop.example", b"403"),
         ("localhost:8083", "null", b"403"),
         ("evil.example:8083", "http://evil.example", b"403"),
         ("evil.example:8083", "", b"403"),
     ],
 )
-def test_pages_of_the_same_host_may_connect_and_no_others(host: str, origin: str, status: bytes) -> None:
+def test_pages_of_the_same_origin_may_connect_and_no_others(host: str, origin: str, status: bytes) -> None:
     """A page that points its own name to this node is of the same host, but of none of this node's names."""
     connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings()).connect(PEER, 0)
     field = f"origin: {origin}\r\n".encode() if origin else b""
     connection.receive(GOOD.replace(b"localhost", host.encode()) + field + b"\r\n", 0)
+    assert b"".join(connection.outgoing()).startswith(b"HTTP/1.1 " + status)
+
+
+@pytest.mark.parametrize(("origin", "status"), [("http://localhost:3000", b"101"), ("http://other:3000", b"403")])
+def test_pages_of_any_port_of_the_host_may_connect_where_they_need_credentials(origin: str, status: bytes) -> None:
+    """What such a page sends has no password of somebody else's: browsers add none to an MQTT packet."""
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketSettings(), controlled=True).connect(PEER, 0)
+    connection.receive(GOOD.replace(b"localhost", b"localhost:8083") + f"origin: {origin}\r\n\r\n".encode(), 0)
     assert b"".join(connection.outgoing()).startswith(b"HTTP/1.1 " + status)
 
 

@@ -82,11 +82,13 @@ def test_the_setting_that_is_named_allows_it() -> None:
     assert ask(client(networks(["::1/128"])), CALLS[0], "http://localhost/").status == 204, "one of its addresses is allowed"
 
 
-def test_public_addresses_and_names_are_taken_and_http_to_an_address_needs_its_network() -> None:
+def test_public_addresses_and_names_are_taken_and_http_needs_an_allowed_network() -> None:
     made = client()
-    for sink in ("https://8.8.8.8/", "https://[2606:4700:4700::1111]/", "https://example.com/", "http://example.com/"):
+    for sink in ("https://8.8.8.8/", "https://[2606:4700:4700::1111]/", "https://example.com/"):
         assert ask(made, CALLS[0], sink).status == 204, sink
-    assert "http is for allowed networks only" in ask(made, CALLS[0], "http://8.8.8.8/").json()["detail"]
+    for sink in ("http://8.8.8.8/", "http://example.com/"):
+        assert "http is for allowed networks only" in ask(made, CALLS[0], sink).json()["detail"], sink
+    assert ask(client(networks(["10.1.2.3/32"])), CALLS[0], "http://example.com/").status == 204, "its address will show"
 
 
 def test_a_token_endpoint_is_judged_like_a_sink() -> None:
@@ -94,6 +96,8 @@ def test_a_token_endpoint_is_judged_like_a_sink() -> None:
     answer = ask(client(), CALLS[0], "https://example.com/", sinkcredential=credential)
     assert (answer.status, answer.json()["member"]) == (400, "sinkcredential.token_url")
     assert "hush" not in answer.body.decode()
+    answer = ask(client(), CALLS[0], "https://example.com/", sinkcredential={**credential, "token_url": "http://example.com/t"})
+    assert (answer.status, answer.json()["member"]) == (400, "sinkcredential.token_url")
 
 
 def test_a_process_that_delivers_nothing_leaves_the_judgement_to_those_that_do() -> None:
