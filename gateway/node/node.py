@@ -160,10 +160,11 @@ class Node:
 
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""
-        config, listeners = self.config, self.protocols.listeners
+        config, ports = self.config, self.ports
         return [
-            (name, endpoint_text(config.admin_host if name == ADMIN.name else config.host, port), listeners[name].about)
-            for name, port in self.ports.items()
+            (name, endpoint_text(config.admin_host if name == ADMIN.name else config.host, ports[name]), listener.about)
+            for name, listener in self.protocols.listeners.items()
+            if name in ports
         ]
 
     def details(self) -> list[tuple[str, str]]:

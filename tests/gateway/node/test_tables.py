@@ -60,7 +60,7 @@ def test_what_is_given_is_no_default_and_values_are_written_as_toml_has_them(tmp
     ("table", "words"),
     [
         ("[mqtt]\nqos_maximum = 1", "qos_max"),
-        ("[grpc]\nanything = 1", "no settings"),
+        ("[http2]\nanything = 1", "no settings"),
         ("[policy]\nshare_strategy = 'random'", "least-inflight, sticky, round-robin"),
     ],
 )
